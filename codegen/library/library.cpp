@@ -18,6 +18,7 @@
 #include "core/aot/wrapper.h"
 #include "core/base/scratch.h"
 #include "core/fake/propagate.h"
+#include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
@@ -252,7 +253,12 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
   PassContext context;
   context.threads = config().threads;
   context.fold_limit_bytes = config().fold_limit;
-  TRY(const PipelineRun passed, post_grad_passes(*graph, context, {.disabled = configured_disabled()}));
+  trace::artifact("before_post_grad_graph", *graph);
+  {
+    const trace::Stage timed("post_grad_passes");
+    TRY(const PipelineRun passed, post_grad_passes(*graph, context, {.disabled = configured_disabled()}));
+  }
+  trace::artifact("inductor_post_grad_graph", *graph);
   LibraryGraphFacts& facts = forward ? description_.forward : description_.backward;
   bool symbolic = false;
   std::set<std::string> symbols;
@@ -296,7 +302,10 @@ Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t n
                                  const std::map<std::string, std::int64_t>& hints, const std::vector<Guard>& guards) {
   const InstructionSet& set = sets_[number];
   const loops::Target target = target_of(set, config().threads);
-  auto planned = schedule::make_plan(graph, {.sizes = hints, .target = target, .symbolic = !hints.empty()});
+  auto planned = [&] {
+    const trace::Stage timed("plan");
+    return schedule::make_plan(graph, {.sizes = hints, .target = target, .symbolic = !hints.empty()});
+  }();
   if (!planned && !hints.empty() && planned.error().fault == Fault::Unsupported)
     return unsupported("compile.dynamic", "the graph has no plan for all sizes: " + planned.error().message,
                        planned.error().where);
@@ -308,8 +317,11 @@ Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t n
     if (const auto* call = std::get_if<schedule::ExternCall>(&step); call && call->graph)
       return unsupported("compile.sub_graph", call->op->name + " runs sub graphs, which a library cannot hold",
                          {.graph = graph.name, .node = call->origin});
-  TRY(ProgramSource source, make_program(plan));
   const std::string label = set.name + (forward ? "_forward" : "_backward");
+  if (number == 0) trace::guards(graph, plan.guards);
+  if (trace::on()) trace::output_code(label, print(plan));
+  const trace::Stage timed("code_gen");
+  TRY(ProgramSource source, make_program(plan));
   LinkGraph linked{.program = file(label), .prefix = label + "_", .functions = {}};
   TRY(const std::string bytes, program_bytes(source.program));
   TRY_DO(write_file(linked.program, bytes));
@@ -471,7 +483,9 @@ Result<LibraryReport> compile_library(const Artefact& artefact, const TensorFile
   if (std::error_code ignored; !std::filesystem::is_directory(beside, ignored))
     return input_error("file.missing", "there is no folder " + beside.string() + " for the library");
   TRY(const ScratchFolder folder, ScratchFolder::make("compile"));
-  return catch_raised<LibraryReport>([&] { return LibraryCompiler(artefact, io, options, folder.path()).compile(); });
+  return trace::compiled([&] {
+    return catch_raised<LibraryReport>([&] { return LibraryCompiler(artefact, io, options, folder.path()).compile(); });
+  });
 }
 
 }  // namespace partita::codegen

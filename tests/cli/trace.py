@@ -202,6 +202,7 @@ with tempfile.TemporaryDirectory() as work:
     for words, entry in ((["compare", *mlp, *io, "--config", "force_disable_caches=true"], "inductor_output_code"),
                          (["aot", *mlp, "-o", f"{work}/aot"], "aot_joint_graph"),
                          (["bench", *mlp, *io, "--seconds", "0"], "inductor_output_code"),
+                         (["compile", *mlp, "-o", f"{work}/mlp.so", "--isa", "baseline"], "inductor_output_code"),
                          (["export", *mlp], "exported_program")):
         log, found = runs.traced(*words, files=None if words[0] == "bench" else 1)
         check(entry in [r[2] for r in found], f"{words[0]}: {sorted({r[2] for r in found})}")
