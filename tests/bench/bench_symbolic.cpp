@@ -150,7 +150,10 @@ class Bench {
     line["compilations"] = compilations.size();
     if (compilations.size() > 4) compilations.resize(4);
     for (const SizeCompilation& c : compilations) line["told"].push_back(text(c));
-    if (!first_us.empty()) line["new_size_us"] = median(first_us);
+    if (!first_us.empty()) {
+      line["new_size_us"] = median(first_us);
+      line["fit_us"] = fit_us(cases.back().sizes);
+    }
     if (!compilations.empty() && !compilations[0].guards.empty()) line["guard_ns"] = guard_ns(compilations[0]);
     for (std::size_t i = 0; i < std::min<std::size_t>(3, cases.size()); ++i) time(cases[i], *compiled, i == 0, line);
     return line;
@@ -160,6 +163,16 @@ class Bench {
   static double median(std::vector<double> v) {
     std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
     return v[v.size() / 2];
+  }
+
+  /// What it takes to find out whether new sizes fit together.
+  double fit_us(const SizeSet& sizes) const {
+    std::vector<double> times;
+    for (int i = 0; i < 5; ++i) {
+      const auto start = Clock::now();
+      if (schedule::specialise(*graph_, sizes)) times.push_back(us_since(start));
+    }
+    return median(times);
   }
 
   static double guard_ns(const SizeCompilation& c) {
