@@ -232,6 +232,10 @@ with tempfile.TemporaryDirectory() as work:
     model.close()
     refused(lambda: Model("mlp.so", IO), "there is no")
 
+    # A machine without oneDNN.
+    open("without.so", "wb").write(open("mlp.so", "rb").read().replace(b"libdnnl.so", b"libnone.so"))
+    refused(lambda: Model("without.so"), "libnone.so", "install the package libdnnl2")
+
     # What a library cannot have is named.
     for name, text, part in (("region", REGION, "cond"), ("by_values", BY_VALUES, "nonzero")):
         told = compiled(with_text(name, text), "-o", f"{name}.so", "--isa", "baseline", codes=(3,))

@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "core/base/memory.h"
+#include "codegen/cpu/extern/onednn_calls.h"
 #include "core/load/safetensors.h"
 
 namespace partita::codegen {
@@ -161,6 +161,12 @@ Status Model::make_runners(const LibraryCode& code, const LibraryImage& image) {
   if (forward_->program().plan.inputs.size() != description_.arguments.size() ||
       forward_->program().plan.outputs.size() != description_.results + description_.saved)
     return input_error("library.damaged", "the library's program and description differ; compile it again");
+  // A machine without oneDNN is told so here, not in the first run.
+  const auto calls_library = [](const GraphRunner& runner) {
+    return std::ranges::any_of(runner.program().calls,
+                               [](const ProgramCall& call) { return call.routine != LibraryRoutine::None; });
+  };
+  if (calls_library(*forward_)) onednn_function("dnnl_engine_create");
   if (!description_.trains) return {};
   TRY(backward_, GraphRunner::make(code.backward, description_.backward, weights_, {}, image.prepare));
   if (backward_->program().plan.inputs.size() != description_.saved + description_.tangent_of.size() ||
