@@ -84,15 +84,19 @@ class LibraryCompiler {
 
   Result<LibraryReport> compile() {
     const auto start = Clock::now();
+    const StopsLoops stops(options_.progress);
+    TRY_DO(step(options_.progress, 0, "making the graphs"));
     TRY_DO(make_graphs());
     TRY_DO(describe_inputs());
     TRY_DO(choose_sets());
     TRY_DO(compile_graph(*graphs_.partition.forward, true));
     if (options_.train) TRY_DO(compile_graph(*graphs_.partition.backward, false));
     TRY_DO(describe_results());
+    TRY_DO(step(options_.progress, 0.8, "writing the weights"));
     TRY_DO(write_weights());
     report_.compile_ms = ms_since(start);
     const auto linking = Clock::now();
+    TRY_DO(step(options_.progress, 0.9, "linking"));
     TRY_DO(link());
     report_.link_ms = ms_since(linking);
     for (const LibraryValue& v : description_.inputs) report_.inputs.push_back(shown(v));
@@ -256,7 +260,8 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
   trace::artifact("before_post_grad_graph", *graph);
   {
     const trace::Stage timed("post_grad_passes");
-    TRY(const PipelineRun passed, post_grad_passes(*graph, context, {.disabled = configured_disabled()}));
+    TRY(const PipelineRun passed,
+        post_grad_passes(*graph, context, {.disabled = configured_disabled(), .progress = options_.progress}));
   }
   trace::artifact("inductor_post_grad_graph", *graph);
   LibraryGraphFacts& facts = forward ? description_.forward : description_.backward;
@@ -301,6 +306,8 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
 Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t number,
                                  const std::map<std::string, std::int64_t>& hints, const std::vector<Guard>& guards) {
   const InstructionSet& set = sets_[number];
+  const double share = static_cast<double>(number) / static_cast<double>(sets_.size());
+  TRY_DO(step(options_.progress, (forward ? 0.2 : 0.5) + 0.3 * share, "compiling for " + set.name));
   const loops::Target target = target_of(set, config().threads);
   auto planned = [&] {
     const trace::Stage timed("plan");
