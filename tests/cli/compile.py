@@ -26,6 +26,17 @@ DYNAMIC = '''class GraphModule(torch.nn.Module):
         sum_1: "f32[6][1]cpu" = torch.ops.aten.sum.dim_IntList(sigmoid, [0])
         return (sigmoid, sum_1)
 '''
+EQUAL = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 6][6, 1]cpu", y: "f32[s1, 6][6, 1]cpu"):
+        add: "f32[s0, 6][6, 1]cpu" = torch.ops.aten.add.Tensor(x, y)
+        return (add,)
+'''
+DIVIDED = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 6][6, 1]cpu"):
+        view: "f32[4, (s0//4), 6][6*((s0//4)), 6, 1]cpu" = torch.ops.aten.view.default(x, [4, -1, 6])
+        relu: "f32[4, (s0//4), 6][6*((s0//4)), 6, 1]cpu" = torch.ops.aten.relu.default(view)
+        return (relu,)
+'''
 BUFFER = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[4][1]cpu"):
         add_: "f32[4][1]cpu" = torch.ops.aten.add_.Tensor(x, 1)
@@ -201,6 +212,22 @@ with tempfile.TemporaryDirectory() as work:
         near(found[1], both.sum(0), f"sums of {rows} and {more} rows", 1e-4)
     refused(lambda: model.run(x[:1], y), "s0", "is 1")
     refused(lambda: model.run(x[:, :5], y), "x", "dimension 1")
+    model.close()
+
+    # What inference decides by sizes is a guard.
+    compiled(with_text("equal", EQUAL), "-o", "equal.so", "--isa", "baseline")
+    model = Model("equal.so")
+    x, y = numpy.random.rand(5, 6).astype("f4"), numpy.random.rand(4, 6).astype("f4")
+    near(model.run(x, x)[0], x + x, "equal sizes")
+    refused(lambda: model.run(x, y), "Eq(s0, s1)", "s0 = 5", "s1 = 4")
+    model.close()
+    compiled(with_text("divided", DIVIDED), "-o", "divided.so", "--isa", "baseline")
+    model = Model("divided.so")
+    for rows in (8, 24, 100):
+        x = numpy.random.rand(rows, 6).astype("f4")
+        near(model.run(x)[0], x.reshape(4, -1, 6), f"{rows} rows in four parts")
+    refused(lambda: model.run(y), "s0 = 4")
+    refused(lambda: model.run(x[:9]), "Mod(s0, 4)", "s0 = 9")
     model.close()
 
     # An input that the model writes.

@@ -65,9 +65,17 @@ Status given(const void* pointer, const char* what) {
   return pointer ? Status() : input_error("library.null", std::string(what) + " is NULL");
 }
 
-int info_of(const std::vector<ValueFacts>& list, size_t index, partita_info* info) {
+using Facts = const std::vector<ValueFacts>& (Model::*)() const;
+
+size_t count_of(const partita_model* model, Facts facts) {
+  return model ? (*model->model.*facts)().size() : 0;
+}
+
+int info_of(const partita_model* model, Facts facts, size_t index, partita_info* info) {
   return guarded([&]() -> Status {
+    TRY_DO(given(model, "model"));
     TRY_DO(given(info, "info"));
+    const std::vector<ValueFacts>& list = (*model->model.*facts)();
     if (index >= list.size())
       return input_error("library.index",
                          "there is no number " + std::to_string(index) + " among " + std::to_string(list.size()));
@@ -146,7 +154,7 @@ PARTITA_API void partita_free(partita_model* model) {
   delete model;
 }
 PARTITA_API const char* partita_isa(const partita_model* model) {
-  return model->model->isa().c_str();
+  return model ? model->model->isa().c_str() : "";
 }
 PARTITA_API int partita_set_threads(partita_model* model, int threads) {
   return guarded([&]() -> Status {
@@ -156,42 +164,41 @@ PARTITA_API int partita_set_threads(partita_model* model, int threads) {
 }
 
 PARTITA_API size_t partita_input_count(const partita_model* model) {
-  return model->model->inputs().size();
+  return count_of(model, &Model::inputs);
 }
 PARTITA_API size_t partita_output_count(const partita_model* model) {
-  return model->model->outputs().size();
+  return count_of(model, &Model::outputs);
 }
 PARTITA_API size_t partita_weight_count(const partita_model* model) {
-  return model->model->weights().size();
+  return count_of(model, &Model::weights);
 }
 PARTITA_API size_t partita_guard_count(const partita_model* model) {
-  return model->model->guards().size();
+  return model ? model->model->guards().size() : 0;
 }
 PARTITA_API size_t partita_gradient_count(const partita_model* model) {
-  return model->model->gradients().size();
+  return count_of(model, &Model::gradients);
 }
 PARTITA_API int partita_input_info(const partita_model* model, size_t index, partita_info* info) {
-  return info_of(model->model->inputs(), index, info);
+  return info_of(model, &Model::inputs, index, info);
 }
 PARTITA_API int partita_output_info(const partita_model* model, size_t index, partita_info* info) {
-  return info_of(model->model->outputs(), index, info);
+  return info_of(model, &Model::outputs, index, info);
 }
 PARTITA_API int partita_weight_info(const partita_model* model, size_t index, partita_info* info) {
-  return info_of(model->model->weights(), index, info);
+  return info_of(model, &Model::weights, index, info);
 }
 PARTITA_API int partita_gradient_info(const partita_model* model, size_t index, partita_info* info) {
-  return info_of(model->model->gradients(), index, info);
+  return info_of(model, &Model::gradients, index, info);
 }
 PARTITA_API const char* partita_guard(const partita_model* model, size_t index) {
-  const auto& guards = model->model->guards();
-  return index < guards.size() ? guards[index].c_str() : nullptr;
+  return index < partita_guard_count(model) ? model->model->guards()[index].c_str() : nullptr;
 }
 PARTITA_API int partita_weight(partita_model* model, size_t index, partita_tensor* weight) {
   return guarded([&]() -> Status {
     TRY_DO(given(model, "model"));
     TRY_DO(given(weight, "weight"));
     partita_info info;
-    if (const int status = info_of(model->model->weights(), index, &info); status != PARTITA_OK)
+    if (const int status = info_of(model, &Model::weights, index, &info); status != PARTITA_OK)
       return input_error("library.index", last_error);
     TRY(const Tensor t, model->model->weight(index));
     *weight = {t.data(), info.dtype, info.rank, info.sizes, info.strides, nullptr};
@@ -205,7 +212,7 @@ PARTITA_API int partita_run(partita_model* model, const partita_tensor* inputs, 
 }
 
 PARTITA_API int partita_trains(const partita_model* model) {
-  return model->model->description().trains;
+  return model && model->model->description().trains;
 }
 PARTITA_API int partita_forward(partita_model* model, const partita_tensor* inputs, size_t input_count,
                                 partita_tensor* outputs, size_t output_count, partita_saved** saved) {
