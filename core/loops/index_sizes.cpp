@@ -68,10 +68,32 @@ bool is_non_negative_atom(SymExpr e) {
   }
 }
 
+/// e with a in place of c * (a // c) where that is subtracted, which is at most a.
+SymExpr without_quotients(SymExpr e) {
+  SymExpr sum = 0;
+  for (SymExpr term : summands(e)) {
+    std::int64_t number = 1;
+    SymExpr quotient = 0, others = 1;
+    for (SymExpr f : parts(SymKind::Mul, term)) {
+      if (f.is_int())
+        number = f.as_int();
+      else if (f.kind() == SymKind::FloorDiv && quotient.is(0))
+        quotient = f;
+      else
+        others = others * f;
+    }
+    const std::int64_t by = quotient.is(0) || !quotient.args()[1].is_int() ? 0 : quotient.args()[1].as_int();
+    const bool less = number < 0 && by > 0 && number % by == 0 && sizes_non_negative(others);
+    sum = sum + (less ? SymExpr(number / by) * quotient.args()[0] * others : term);
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool sizes_non_negative(SymExpr e) {
   if (e.is_int()) return e.as_int() >= 0;
+  if (const SymExpr least = without_quotients(e); least != e && sizes_non_negative(least)) return true;
   // With n + 2 for each size, all coefficients are positive where the polynomial grows from n = 0 on.
   const SymExpr shifted = e.substitute([](const std::string& name) { return SymExpr::symbol(name) + 2; });
   return std::ranges::all_of(summands(shifted), [](SymExpr term) {

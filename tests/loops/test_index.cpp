@@ -53,6 +53,9 @@ class TestIndex : public QObject {
     QVERIFY(!m.within(j + 1, n) && !m.within(k, n * 2) && !m.within(j - 1, n));
     QVERIFY(m.within(sym_min(j + 5, n - 1), n));
     QVERIFY(m.within(m.floordiv(m.variable("l", n * 4), n), 4));
+    // Windows of 3 that fit into n.
+    const SymExpr w = m.variable("w", sym_floordiv(n, 3));
+    QVERIFY(m.within(w * 3 + 2, n) && !m.within(w * 3 + 3, n) && !m.within(w * 4, n));
   }
 
   void sizes_are_symbols_data() {
