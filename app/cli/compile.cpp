@@ -67,7 +67,12 @@ const Command compile_command = {
       add_graph_options(app, o->path, o->graph)->required();
       app.add_option("-o,--output", o->library.output,
                      "the library; its interface, partita_model.h, is written beside it")
-          ->required();
+          ->required()
+          ->check(CLI::Validator(
+              [](std::string& path) {
+                return path == "-" ? "standard output is no library; give a file" : std::string();
+              },
+              ""));
       app.add_option("--inputs", o->inputs, "safetensors file with weights that the archive lacks, as param.NAME");
       app.add_flag("--train", o->library.train, "also a backward, with the gradients of the parameters");
       app.add_option("--weights", o->weights, "inside the library, or beside it as NAME.safetensors")

@@ -270,6 +270,9 @@ with tempfile.TemporaryDirectory() as work:
     told = compiled(MLP, "-o", "no/such/folder/x.so", codes=(2,))
     check("no/such/folder" in told, told)
 
+    told = compiled(MLP, "-o", "-", codes=(2,))
+    check("standard output" in told and not os.path.exists("-"), told)
+
     # A linker that is missing.
     told = compiled(MLP, "-o", "none.so", "--isa", "baseline", codes=(2,), env={"CXX": "no-such-compiler"})
     check("no-such-compiler" in told and not os.path.exists("none.so"), told)
