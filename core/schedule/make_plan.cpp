@@ -109,6 +109,8 @@ class Planner {
     for (int definition : emitted.memory) call.buffers.push_back(buffer(definition));
     emitted.kernel.name = name(emitted.kernel);
     auto broken = loops::verify(emitted.kernel);
+    if (!broken.empty() && g_.lowering.symbolic())
+      throw SymError{unsupported("schedule.proof", "a kernel that is not proved right for all sizes: " + broken[0])};
     CHECK(broken.empty(), loops::print(emitted.kernel) + fmt::format("{}", broken.empty() ? "" : broken[0]));
     plan_.kernels.push_back(std::move(emitted.kernel));
     plan_.steps.emplace_back(std::in_place_type<KernelCall>, std::move(call));
