@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/ops/catch_raised.h"
+
 namespace partita {
 
 template <class A>
@@ -32,12 +34,14 @@ Result<std::string> to_bytes(StoredGraph graph) {
 }
 
 Result<StoredGraph> read_stored_graph(std::string_view bytes) {
-  StoredGraph graph;
-  ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
-  reader(graph);
-  if (!bytes.starts_with(heading) || !reader.complete())
-    return input_error("cache.entry", "the stored entry is damaged");
-  return graph;
+  return catch_raised<StoredGraph>([&]() -> Result<StoredGraph> {
+    StoredGraph graph;
+    ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
+    reader(graph);
+    if (!bytes.starts_with(heading) || !reader.complete())
+      return input_error("cache.entry", "the stored entry is damaged");
+    return graph;
+  });
 }
 
 std::vector<StoredGraph::Placeholder> placeholders_of(const Graph& graph) {

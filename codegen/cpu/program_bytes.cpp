@@ -2,6 +2,7 @@
 
 #include "codegen/cpu/program.h"
 #include "core/ir/archive_meta.h"
+#include "core/ops/catch_raised.h"
 
 namespace partita {
 
@@ -204,10 +205,14 @@ Result<Program> read_program(std::string_view bytes) {
   auto graph = std::make_shared<Graph>("numbers");
   ArchiveReader reader(bytes.substr(heading.size()));
   reader.context = graph.get();
-  Program program;
-  reader(program);
-  if (!reader.complete() || !sound(program)) return damaged();
-  program.plan.graph = std::move(graph);
+  // Sizes of damaged text may be too large to be made.
+  auto program = catch_raised<Program>([&]() -> Result<Program> {
+    Program read;
+    reader(read);
+    return reader.complete() && sound(read) ? Result<Program>(std::move(read)) : damaged();
+  });
+  if (!program) return damaged();
+  program->plan.graph = std::move(graph);
   return program;
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/verification.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/print.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/functional_rng.h"
 
 namespace partita {
@@ -124,12 +125,14 @@ Result<std::string> to_bytes(AotEntry entry) {
 }
 
 Result<AotEntry> read_aot_entry(std::string_view bytes) {
-  AotEntry entry;
-  ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
-  reader(entry);
-  if (!bytes.starts_with(heading) || !reader.complete())
-    return input_error("cache.entry", "the stored entry is damaged");
-  return entry;
+  return catch_raised<AotEntry>([&]() -> Result<AotEntry> {
+    AotEntry entry;
+    ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
+    reader(entry);
+    if (!bytes.starts_with(heading) || !reader.complete())
+      return input_error("cache.entry", "the stored entry is damaged");
+    return entry;
+  });
 }
 
 }  // namespace partita
