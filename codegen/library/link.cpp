@@ -106,6 +106,21 @@ Result<std::optional<int>> run_program(const std::vector<std::string>& words, co
   return std::optional(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/// Moves a file, so that nobody sees half of it.
+Status put(const std::string& made, const std::string& output) {
+  std::error_code failed;
+  fs::rename(made, output, failed);
+  if (failed != std::errc::cross_device_link)
+    return failed ? Status(input_error("file.write", output + ": " + failed.message())) : Status();
+  const std::string near = output + fmt::format(".{}.tmp", ::getpid());
+  failed.clear();
+  fs::copy_file(made, near, fs::copy_options::overwrite_existing, failed);
+  if (!failed) fs::rename(near, output, failed);
+  if (!failed) return {};
+  ::unlink(near.c_str());
+  return input_error("file.write", output + ": " + failed.message());
+}
+
 }  // namespace
 
 Status link_library(const LinkRequest& request) {
@@ -115,8 +130,7 @@ Status link_library(const LinkRequest& request) {
   const std::string log = request.folder + "/linker.log";
   TRY_DO(write_file(image_file, image));
   TRY_DO(write_file(exports, "{ global: partita_*; local: *; };\n"));
-  // Beside the target, so that the last step is a rename.
-  const std::string made = request.output + fmt::format(".{}.tmp", ::getpid());
+  const std::string made = request.folder + "/library.so";
   std::vector<std::string> words = {"", "-shared", "-o", made, image_file};
   words.insert(words.end(), request.objects.begin(), request.objects.end());
   for (const char* word : {"-Wl,-u,partita_load", "-Wl,-u,partita_release", "-Wl,--gc-sections", "-Wl,--as-needed",
@@ -136,13 +150,7 @@ Status link_library(const LinkRequest& request) {
     words[0] = driver;
     TRY(const std::optional<int> code, run_program(words, log));
     if (!code) continue;
-    if (*code == 0) {
-      if (std::rename(made.c_str(), request.output.c_str()) == 0) return {};
-      const std::string why = std::strerror(errno);
-      ::unlink(made.c_str());
-      return input_error("file.write", request.output + ": " + why);
-    }
-    ::unlink(made.c_str());
+    if (*code == 0) return put(made, request.output);
     const auto told = FileBytes::open(log);
     std::string line = told ? std::string((*told)->text().substr(0, 400)) : "";
     for (char& c : line)
