@@ -12,10 +12,13 @@
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
+#include "core/ir/place.h"
 #include "core/load/trace_writer.h"
+#include "core/ops/alias.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/functional_rng.h"
 #include "core/ops/in_place.h"
+#include "core/ops/record.h"
 #include "core/partition/joint_parts.h"
 
 namespace partita {
@@ -81,6 +84,54 @@ BoxedFn with_constants(BoxedFn inner, ConstantsGraph constants) {
     inputs.resize(inputs.size() - once->size());
     return results;
   };
+}
+
+/// Does the call show its argument's elements conjugated? PyTorch sets a bit of a view of the memory for that.
+bool conjugates(const Node& node) {
+  const OpRecord* record = find_record(node.op());
+  const Schema* schema = find_schema(node.op());
+  const TensorMeta* t = node.meta.tensor();
+  if (!record || !schema || !schema->is_view || (t && !is_complex(t->dtype))) return false;
+  if (record->element_change != ElementChange::None) return true;
+  if (!record->decompose || record->fake) return false;
+  const auto trial = node.graph().clone();
+  const std::size_t before = trial->id_limit();
+  if (!decompose(*trial->find(node.name()))) return false;
+  return std::ranges::any_of(*trial, [&](const Node* n) { return n->id() >= before && conjugates(*n); });
+}
+
+/// Graphs that run as they stand have no conjugate bit: a conjugated view is a copy, which writes to the memory do not
+/// reach. Refuses such a view if it is written, or read after its memory was.
+Status refuse_written_conjugates(const Graph& graph) {
+  const auto complex = [](const Node* n) { return n->meta.tensor() && is_complex(n->meta.tensor()->dtype); };
+  if (std::ranges::none_of(graph, complex)) return {};
+  for (const Node* view : graph) {
+    if (!view->op()->is_call() || !conjugates(*view)) continue;
+    const auto shows = [&](const Node* n) {
+      while (n && n != view) n = aliased_input(*n);
+      return n != nullptr;
+    };
+    bool written = false;
+    for (const Node* n = view->next(); n; n = n->next()) {
+      const bool late = written && std::ranges::any_of(n->inputs(), shows);
+      bool writes_view = false;
+      const Schema* schema = find_schema(n->op());
+      for (std::size_t i = 0; schema && i < schema->args.size() && i < n->args().size(); ++i) {
+        if (!schema->args[i].is_write) continue;
+        for_each_node(n->args()[i], [&](const Node* target) {
+          writes_view = writes_view || shows(target);
+          written = written || memory_owner(target) == memory_owner(view);
+        });
+      }
+      if (writes_view || late)
+        return unsupported("interp.conjugate",
+                           view->name() +
+                               " shows memory conjugated that is written; interpreters cannot follow, use "
+                               "--backend cpu",
+                           place_of(*n));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -374,6 +425,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
     graph->set_output(Arg::tuple(std::move(results)));
     wrappers.emplace_back(*std::move(epilogue));
   }
+  TRY_DO(refuse_written_conjugates(*graph));
   GraphInputs after = given;
   std::vector<Value> before, taken = given.values;
   if (mutates_inputs(*graph)) {

@@ -564,6 +564,32 @@ class TestPipeline : public QObject {
     QCOMPARE(ran, print(*shown->partition.forward) + print(*shown->partition.backward));
     QCOMPARE(count(*shown->joint, "aten.mul.Tensor"), 0);
   }
+
+  /// Interpreters have no conjugate bit: such a view is a copy there.
+  void a_conjugated_view_of_what_is_written_is_refused_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<bool>("refused");
+    QTest::newRow("read afterwards") << "m = $_conj(x)\ns = $square_(x)\nreturn (m,)" << true;
+    QTest::newRow("a composite of it") << "m: <c64[2][1]> = $adjoint(y)\ns = $square_(y)\nreturn (m,)" << true;
+    QTest::newRow("written itself") << "m = $_conj(x)\ns = $square_(m)\nreturn (s,)" << true;
+    QTest::newRow("read before") << "m = $_conj(x)\nr = $neg(m)\ns = $square_(x)\nreturn (r,)" << false;
+    QTest::newRow("of other memory") << "m = $_conj(x)\ns = $square_(y)\nreturn (m,)" << false;
+  }
+  void a_conjugated_view_of_what_is_written_is_refused() {
+    QFETCH(QString, lines);
+    QFETCH(bool, refused);
+    TensorFile io;
+    io.tensors["input.0"] = *Tensor::zeros(DType::Complex64, {2});
+    io.tensors["input.1"] = *Tensor::zeros(DType::Complex64, {2, 1});
+    const auto graph = fx("x: <c64[2][1]>, y: <c64[2, 1][1, 1]>", lines.toStdString());
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    artefact.kind = ArtefactKind::Graph;
+    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
+      return CompiledFn([own = std::shared_ptr<Graph>(g.clone())](auto values) { return interpret(*own, values); });
+    };
+    const auto out = run_as_it_is(artefact, io, {}, interpreter);
+    QCOMPARE(out ? std::string() : out.error().code, std::string(refused ? "interp.conjugate" : ""));
+  }
 };
 
 QTEST_GUILESS_MAIN(TestPipeline)
