@@ -31,6 +31,7 @@
 #include "codegen/cpu/elf_link.h"
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/runtime.h"
+#include "codegen/cpu/threads.h"
 #include "core/base/check.h"
 #include "core/ops/catch_raised.h"
 
@@ -199,6 +200,7 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
     });
   };
   {
+    TRY_DO(check_threads(static_cast<int>(count)));
     std::vector<std::jthread> threads;
     for (std::size_t t = 1; t < count; ++t) threads.emplace_back(compile, t);
     compile(0);
