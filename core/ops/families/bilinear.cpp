@@ -4,6 +4,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -114,8 +115,10 @@ Value eval_trilinear(EvalCall& c) {
     const T *a = operands[0].as<T>(), *b = operands[1].as<T>(), *v = operands[2].as<T>();
     Sum* to = y.as<Sum>();
     t.each(kept, {}, [&](const Trilinear::Place& result) {
-      t.each(t.summed, result,
-             [&](const Trilinear::Place& p) { *to += Sum(a[p.at[0]]) * Sum(b[p.at[1]]) * Sum(v[p.at[2]]); });
+      t.each(t.summed, result, [&](const Trilinear::Place& p) {
+        const Sum product = wrapping_product(Sum(a[p.at[0]]), Sum(b[p.at[1]]));
+        *to = wrapping_sum(*to, wrapping_product(product, Sum(v[p.at[2]])));
+      });
       ++to;
     });
   });
