@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/cpu/host.h"
+#include "codegen/cpu/kernel_shape.h"
 #include "core/aot/pipeline.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
@@ -310,9 +311,14 @@ std::optional<std::string> CompiledGraph::fixed_by(const Guard& guard, const Siz
 }
 
 Result<schedule::Plan> CompiledGraph::symbolic_plan(const SizeSet& fixed, const SizeSet& rest) const {
-  if (fixed.empty()) return make_plan(*graph_, rest, options_, true);
-  TRY(const auto graph, schedule::fix_symbols(*graph_, fixed));
-  return make_plan(*graph, rest, options_, true);
+  std::unique_ptr<Graph> some_fixed;
+  if (!fixed.empty()) {
+    TRY(some_fixed, schedule::fix_symbols(*graph_, fixed));
+  }
+  TRY(schedule::Plan plan, make_plan(some_fixed ? *some_fixed : *graph_, rest, options_, true));
+  // Kernels may hold expressions of sizes that have no machine code.
+  for (const loops::Kernel& kernel : plan.kernels) TRY_DO(codegen::check_kernel(kernel));
+  return plan;
 }
 
 Result<const CompiledGraph::Entry*> CompiledGraph::add_entry(const schedule::Plan& given, const SizeCompilation& told) {
