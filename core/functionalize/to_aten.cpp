@@ -112,7 +112,7 @@ class Lowering {
       Node* from = node.args().empty() ? nullptr : node.args()[0].node();
       return from && !from->meta.tensor();
     }
-    if (!is_python_arithmetic(node.op())) return false;
+    if (!is_python_arithmetic(node.op()->name)) return false;
     bool tensors = false;
     for (Node* input : node.inputs()) tensors |= input->meta.sym() == nullptr;
     return !tensors;

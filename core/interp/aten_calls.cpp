@@ -25,7 +25,7 @@ bool is_torch_call(const Node& node) {
     const Node* from = node.args().empty() ? nullptr : node.args()[0].node();
     return from && from->meta.tensor();
   }
-  return !is_python_arithmetic(node.op()) || reads_tensor(node);
+  return !is_python_arithmetic(node.op()->name) || reads_tensor(node);
 }
 
 /// Does the call, of which is_autocast() holds, end a region? It takes what its beginning returned.
@@ -66,6 +66,11 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     if (find_control(node->op())) autocast.enter_sub_graphs(*node);
     if (!is_torch_call(*node)) {
       TRY_DO(autocast.cast_arguments(*node));
+      // Overloads are chosen by the kinds of numbers, which text may leave out.
+      if (!node->meta.known() && node->op()->kind == OpKind::Function && !node->is(Op::getitem()) &&
+          is_python_arithmetic(node->op()->name)) {
+        TRY(node->meta, infer(*node));
+      }
       continue;
     }
     changed = true;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
-#include "core/ops/record.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
 
@@ -36,7 +36,7 @@ void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
 
 Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
   const Op* target;
-  if (op.starts_with("_operator.") || op.starts_with("torch.sym")) {
+  if (is_python_arithmetic(op)) {
     target = Op::get(OpKind::Function, op);
   } else if (find_schema(op)) {
     target = Op::torch(op);

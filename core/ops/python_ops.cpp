@@ -143,9 +143,9 @@ Result<std::size_t> getitem_position(const Arg& index, std::size_t n) {
   return position(e->as_int(), n);
 }
 
-bool is_python_arithmetic(const Op* op) {
-  for (std::string_view module : {"_operator.", "math.", "torch.sym_", "torch._sym_"})
-    if (op->name.starts_with(module)) return true;
+bool is_python_arithmetic(std::string_view name) {
+  for (std::string_view module : {"_operator.", "math.", "math_", "torch.sym_", "torch._sym_"})
+    if (name.starts_with(module)) return true;
   return false;
 }
 

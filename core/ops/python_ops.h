@@ -12,6 +12,6 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
 Result<std::size_t> getitem_position(const Arg& index, std::size_t n);
 
 /// Python's own arithmetic, which infer() and evaluate() know on numbers.
-bool is_python_arithmetic(const Op* op);
+bool is_python_arithmetic(std::string_view name);
 
 }  // namespace partita

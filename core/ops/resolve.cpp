@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -136,9 +137,7 @@ bool is_bookkeeping(std::string_view name) {
 
 Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
   if (name.starts_with("_operator.")) return call_operator(b, name.substr(10), args, kwargs);
-  if (name.starts_with("torch.sym_") || name.starts_with("math.") || name.starts_with("math_") ||
-      name.starts_with("torch._sym_"))
-    return b.call(name, args, kwargs);
+  if (is_python_arithmetic(name)) return b.call(name, args, kwargs);
   if (is_bookkeeping(name)) return Arg();
   if (name == "torch.Size" && args.size() == 1 && args[0].get<ArgList>()) return args[0];
   if (name == "getattr" && args.size() == 2 && args[1].get<std::string>())

@@ -317,15 +317,6 @@ class TestPipeline : public QObject {
     QVERIFY(trained->frozen.empty());
   }
 
-  /// Dynamo's text without example values: what the ranges of its sizes decide needs none.
-  void symbolic_sizes_without_examples() {
-    const auto graph = fx("s0: \"Sym(s0)\", L_x_: <f32[s0, 4][4, 1]>",
-                          "r = L_x_.reshape(-1)\ny = r[slice(None, s0, None)]\nz = y.sin()\nreturn (z,)");
-    const auto graphs = made(graph, {});
-    VERIFY_DONE(graphs);
-    QCOMPARE(annotation(graphs->partition.forward->outputs()[0].node()->meta), std::string("f32[s0][1]cpu"));
-  }
-
   /// Random numbers of a region are drawn once: its backward gets them. Outputs are x * r or sums of dropped rows, so
   /// that the gradient shows which numbers the backward had.
   void backwards_of_regions_that_draw_data() {
