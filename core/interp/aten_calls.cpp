@@ -70,6 +70,7 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
       if (!node->meta.known() && node->op()->kind == OpKind::Function && !node->is(Op::getitem()) &&
           is_python_arithmetic(node->op()->name)) {
         TRY(node->meta, infer(*node));
+        changed = true;
       }
       continue;
     }
