@@ -36,6 +36,7 @@ template <class T>
 std::vector<std::pair<T, T>> outer_edges(const EvalCall& c, const Points& p) {
   std::vector<std::pair<T, T>> out(static_cast<std::size_t>(p.dims), {T(0), T(1)});
   if (c.has("range")) {
+    if (!c.arg("range").get<ValueList>()) fail("torch.histogramdd: range must be a list of floats");
     const ValueList& range = *c.arg("range").get<ValueList>();
     if (range.size() != 2 * out.size()) fail("torch.histogramdd: range should have 2 values per dimension");
     for (std::size_t d = 0; d < out.size(); ++d) {
@@ -149,7 +150,7 @@ Meta fake_histogram_count(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   std::int64_t bins = c.integer("bins");
   if (bins <= 0) fail("torch.histogram(): bins must be > 0, but got " + std::to_string(bins));
-  return MetaTuple{{new_like(self, {bins}), new_like(self, {bins + 1})}};
+  return MetaTuple{{new_like(self, {bins}), new_like(self, {SymExpr(bins) + 1})}};
 }
 Value eval_histogram_count(EvalCall& c) {
   Points p(c.tensor("self"), true);
@@ -160,7 +161,7 @@ Value eval_histogram_count(EvalCall& c) {
 Meta fake_bin_edges(FakeCall& c) {
   MetaTuple out;
   check_counts(c);
-  for (std::int64_t bins : c.integers("bins")) out.items.push_back(new_like(c.tensor("self"), {bins + 1}));
+  for (std::int64_t bins : c.integers("bins")) out.items.push_back(new_like(c.tensor("self"), {SymExpr(bins) + 1}));
   return out;
 }
 Value eval_bin_edges(EvalCall& c) {

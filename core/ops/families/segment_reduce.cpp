@@ -68,9 +68,10 @@ struct Segments {
       for (std::int64_t s = 0; s < count; ++s) {
         std::int64_t length = given.as<std::int64_t>()[o * count + s];
         if (length < 0) fail("lengths contains negative value!");
+        if (length > split.length - at)
+          fail("Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1)");
         bounds.push_back(at += length);
       }
-      if (at > split.length) fail("Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1)");
     }
     for (std::int64_t b : bounds)
       if (b < 0 || b > split.length) fail("segment_reduce: an offset is out of range");
