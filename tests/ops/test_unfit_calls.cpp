@@ -73,6 +73,7 @@ std::vector<Row> rows() {
       {"aten.cross_entropy_loss.default", {{3, 5}, {3, 5}, {4}}, {}, "either for all 5 classes"},
       {"aten.histogramdd.int_bins", {{4}}, {1}, "at least 2"},
       {"aten._histogramdd_bin_edges.default", {{3, 1}}, {ints({-1})}, "bins must be > 0"},
+      {"aten._histogramdd_bin_edges.default", {{3, 1}}, {ints({INT64_MAX})}, "beyond 64 bits"},
       {"aten.mode.default", {{0}}, {0, false}, "non-zero size"},
       {"aten._softmax.default", {{3}}, {0, true}, "Half type only"},
       {"aten.linalg_matrix_rank.atol_rtol_float", {{}}, {}, "at least 2"},
