@@ -1,18 +1,13 @@
 #include "codegen/library/link.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codegen/cpu/jit.h"
-#include "core/base/scratch.h"
+#include "codegen/run_program.h"
 #include "core/load/file.h"
 
 namespace partita::codegen {
@@ -75,37 +70,6 @@ Result<std::string> runtime_archive() {
                                             "/partita; install it there or in ../lib/partita");
 }
 
-/// Runs a program without a shell; what it prints goes to `log`. Returns its exit code, nullopt when there is no such
-/// program.
-Result<std::optional<int>> run_program(const std::vector<std::string>& words, const std::string& log) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  // In a group of its own, which a signal that ends this process kills first.
-  posix_spawnattr_t how;
-  ::posix_spawnattr_init(&how);
-  ::posix_spawnattr_setpgroup(&how, 0);
-  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, argv[0], &files, &how, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&how);
-  if (error == ENOENT) return std::optional<int>();
-  if (error != 0)
-    return input_error("compile.linker", fmt::format("{} cannot be started: {}", words[0], std::strerror(error)));
-  int status = 0;
-  add_child_group(child);
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  remove_child_group(child);
-  return std::optional(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-}
-
 /// Moves a file, so that nobody sees half of it.
 Status put(const std::string& made, const std::string& output) {
   std::error_code failed;
@@ -148,7 +112,7 @@ Status link_library(const LinkRequest& request) {
   if (chosen && *chosen) drivers = {chosen};
   for (const std::string& driver : drivers) {
     words[0] = driver;
-    TRY(const std::optional<int> code, run_program(words, log));
+    TRY(const std::optional<int> code, run_program(words, log, "compile.linker"));
     if (!code) continue;
     if (*code == 0) return put(made, request.output);
     const auto told = FileBytes::open(log);

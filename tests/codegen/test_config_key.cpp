@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "codegen/backends.h"
+#include "codegen/cuda/compile.h"
+#include "codegen/cuda/matrix/unit.h"
 #include "core/aot/aot.h"
 #include "core/base/memory.h"
 #include "core/base/verification.h"
@@ -42,6 +44,9 @@ const std::map<std::string_view, std::string> changes = {
     {"team_key", "/nowhere/key"},
     {"team_seconds", "0.25"},
     {"trace", "/nowhere"},
+    {"cuda_path", "/nowhere"},
+    {"cuda_architectures", "sm_86"},
+    {"cuda_tf32", "true"},
     {"step_seconds", "5"},
     {"memory_limit", "1GiB"},
     {"graph_limit", "9k"},
@@ -111,6 +116,13 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
        const auto made = aot(*graph, nullptr, {.train = false, .values = {f32({2}, {1, 2}), f32({2}, {3, 4})}});
        return made ? body(*made->partition.forward) : made.error().line();
      }},
+    {"cuda_path",
+     [] {
+       const auto found = codegen::find_cuda_compiler();
+       return found ? found->path : found.error().line();
+     }},
+    {"cuda_architectures", [] { return codegen::cuda_architectures()->front().name; }},
+    {"cuda_tf32", [] { return std::to_string(int(codegen::matrix_unit(DType::Float32))); }},
     {"store", [] { return StoreFile::default_file(); }},
     {"store_limit", [] { return std::to_string(StoreFile::open(StoreFile::default_file())->limit_bytes); }},
     {"memory_limit", [] { return std::string(check_fits_in_memory(std::size_t{2} << 30) ? "fits" : "too much"); }},
