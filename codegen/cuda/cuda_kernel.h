@@ -19,7 +19,8 @@ struct CudaFunction {
 
 /// A kernel of loop IR as CUDA C++. Its functions are launched in order in one stream; the end of each is a barrier for
 /// the whole grid. Each takes a pointer for each non-scratch Kernel::buffers, in order; a pointer for each of
-/// `workspace`; a `long long` for each symbol; and a pointer to a KernelFault (codegen/cpu/runtime.h).
+/// `workspace`; a `long long` for each symbol; and a pointer to a KernelFault (codegen/cpu/runtime.h). All memory
+/// begins at multiples of 16 bytes. To be compiled without contraction (--fmad=false): each operator rounds on its own.
 struct CudaKernel {
   struct Workspace {
     DType dtype = DType::Float32;
@@ -34,6 +35,9 @@ struct CudaKernel {
 /// names what has no CUDA form.
 Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
                              const std::vector<std::string>& symbols, const loops::Target& target);
+
+/// A GPU to make loops and plans for, with no library routines.
+loops::Target cuda_target();
 
 /// What the text of all kernels begins with: dtypes, the scalar operations, faults, warp and block reductions.
 std::string_view cuda_prelude();
