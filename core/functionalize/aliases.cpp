@@ -269,10 +269,31 @@ std::vector<ViewStep> steps_of_write(const EagerTensors& eager, const EagerObjec
   return steps;
 }
 
+bool lies_otherwise(const Node& a, const Node& b) {
+  const TensorMeta *from = a.meta.tensor(), *to = b.meta.tensor();
+  return from && to && from->sizes == to->sizes && from->strides_known && to->strides_known &&
+         !same_significant_strides(to->sizes, from->strides, to->strides);
+}
+
+bool restore_gaps(EagerTensors& eager, const Node& call, Builder build, HiddenWrites& hidden) {
+  bool restored = false;
+  for (Node* input : call.inputs()) {
+    const std::size_t object = eager.object_at(Arg(input));
+    if (object == npos) continue;
+    EagerMemory& memory = eager.memories[eager.objects[object].memory];
+    if (!lies_otherwise(*memory.first, *memory.content)) continue;
+    Node* const spread = build.call("aten.copy.default", {memory.first, memory.content});
+    if (const auto it = hidden.find(memory.content); it != hidden.end()) hidden[spread] = it->second;
+    memory.content = spread;
+    ++memory.version;
+    restored = true;
+  }
+  return restored;
+}
+
 bool loses_layout(const EagerMemory& memory, const Node* before) {
+  if (!lies_otherwise(*before, *memory.content)) return false;
   const auto &from = *before->meta.tensor(), &to = *memory.content->meta.tensor();
-  if (from.sizes != to.sizes || !from.strides_known || !to.strides_known) return false;
-  if (same_significant_strides(to.sizes, from.strides, to.strides)) return false;
   if (!memory.first->is_placeholder()) return true;
   const ShapeEnv& shapes = *memory.content->graph().shapes;
   return !same_significant_strides(to.sizes, like_preserving(from, shapes).strides,

@@ -54,6 +54,13 @@ void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory);
 /// between the memory's elements, which has no value.
 std::vector<ViewStep> steps_of_write(const EagerTensors& eager, const EagerObject& object, Builder& build);
 
+/// Are both tensors of the same sizes and known strides that differ? Strides of dimensions of size 1 do not count.
+bool lies_otherwise(const Node& a, const Node& b);
+
+/// Gives written inputs among the call's arguments their memory's strides back where a functional variant dropped gaps
+/// between elements. Returns whether there was one. `hidden`: see FunctionalGraph.
+bool restore_gaps(EagerTensors& eager, const Node& call, Builder build, HiddenWrites& hidden);
+
 /// Would calls that read the memory's newest content see its elements in another order than before the write? A
 /// functional variant may lay its result out as it likes, where the in-place call keeps strides. Inputs are copied back
 /// into their own memory, so there only the order of dimensions counts.

@@ -231,6 +231,18 @@ class Functionalizer {
 
   /// Copies a call to the functional graph with the newest values as arguments. Its results have memory of their own.
   Node* copy(Node& node) {
+    Node* made = copied(node);
+    if (lies_otherwise(node, *made) && restore_gaps(eager_, node, builder(), out_.hidden)) {
+      out_.graph->erase(made);
+      made = copied(node);
+    }
+    made->note = node.note;
+    plain_[node.id()] = made;
+    if (made->meta.tensor()) eager_.object_of[node.id()] = new_object(made);
+    return made;
+  }
+
+  Node* copied(Node& node) {
     Args args = mapped(node.args());
     Kwargs kwargs = mapped(node.kwargs());
     Node* made = nullptr;
@@ -248,9 +260,6 @@ class Functionalizer {
         throw Raise{std::move(meta).error()};
     }
     keep_known_sizes(*made, node.meta);
-    made->note = node.note;
-    plain_[node.id()] = made;
-    if (made->meta.tensor()) eager_.object_of[node.id()] = new_object(made);
     return made;
   }
 
@@ -258,11 +267,8 @@ class Functionalizer {
   /// annotation has the numbers: keep those.
   static void keep_known_sizes(Node& made, const Meta& annotated) {
     const TensorMeta *inferred = made.meta.tensor(), *known = annotated.tensor();
-    auto all_known = [](const TensorMeta& t) {
-      return std::ranges::all_of(t.sizes, [](SymExpr e) { return e.is_int(); });
-    };
     if (!inferred || !known || inferred->dtype != known->dtype || inferred->dim() != known->dim()) return;
-    if (all_known(*inferred) || !all_known(*known)) return;
+    if (concrete(inferred->sizes) || !concrete(known->sizes)) return;
     made.meta = annotated;
     if (!made.is(Op::getitem())) return;
     Node* tuple = made.args()[0].node();
@@ -274,13 +280,10 @@ class Functionalizer {
 
   void aten_call(Node& node) {
     const Schema* schema = find_schema(node.op());
-    if (!schema || !schema->is_mutable) refuse_unknown_write(node);
-    if (schema && schema->is_mutable)
-      mutate(node, *schema);
-    else if (schema && schema->is_view && schema->returns.size() == 1)
-      view(node, *schema);
-    else
-      copy(node);
+    if (schema && schema->is_mutable) return mutate(node, *schema);
+    refuse_unknown_write(node);
+    if (schema && schema->is_view && schema->returns.size() == 1) return view(node, *schema);
+    copy(node);
   }
 
   /// The view step of a call and the object that it views; nullopt when it views no tensor.
@@ -443,8 +446,8 @@ class Functionalizer {
     const Meta inferred = unwrap(infer(node));
     const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = inferred.tensor();
     if (!before || !after) return false;
-    const bool same_sizes = after->sizes == before->sizes;
-    if (same_sizes && same_significant_strides(after->sizes, after->strides, before->strides)) return false;
+    if (after->sizes == before->sizes && same_significant_strides(after->sizes, after->strides, before->strides))
+      return false;
     const SymExpr elements = before->numel(), kept = after->numel();
     const bool grows = !elements.is_int() || !kept.is_int() || kept.as_int() > elements.as_int();
     if (grows && o.steps.empty()) return false;

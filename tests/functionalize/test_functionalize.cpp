@@ -72,6 +72,15 @@ class TestFunctionalize : public QObject {
     }
   }
 
+  // log's result has no gaps, the written input has, and aten.copy keeps those of its argument.
+  void calls_that_keep_gaps_see_those_of_a_written_input() {
+    const auto graph =
+        fx("x: <f32[3][2]>", "v = $unflatten.int(x, 0, [3])\na = $log_(x)\nc = $copy(v, a)\nreturn (c,)");
+    const auto made = functionalize(*graph);
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    QCOMPARE(annotation(made->graph->outputs().back().node()->meta), std::string("f32[3][2]cpu"));
+  }
+
   // The numbers of a run depend on every draw before them.
   void an_unused_draw_stays() {
     const auto graph =
