@@ -100,6 +100,13 @@ bool conjugates(const Node& node) {
   return std::ranges::any_of(*trial, [&](const Node* n) { return n->id() >= before && conjugates(*n); });
 }
 
+/// Calls `f` with each tensor that the call writes by its schema.
+void for_each_written(const Node& call, const std::function<void(const Node*)>& f) {
+  const Schema* schema = find_schema(call.op());
+  for (std::size_t i = 0; schema && i < schema->args.size() && i < call.args().size(); ++i)
+    if (schema->args[i].is_write) for_each_node(call.args()[i], f);
+}
+
 /// Graphs that run as they stand have no conjugate bit: a conjugated view is a copy, which writes to the memory do not
 /// reach. Refuses such a view if it is written, or read after its memory was.
 Status refuse_written_conjugates(const Graph& graph) {
@@ -115,14 +122,10 @@ Status refuse_written_conjugates(const Graph& graph) {
     for (const Node* n = view->next(); n; n = n->next()) {
       const bool late = written && std::ranges::any_of(n->inputs(), shows);
       bool writes_view = false;
-      const Schema* schema = find_schema(n->op());
-      for (std::size_t i = 0; schema && i < schema->args.size() && i < n->args().size(); ++i) {
-        if (!schema->args[i].is_write) continue;
-        for_each_node(n->args()[i], [&](const Node* target) {
-          writes_view = writes_view || shows(target);
-          written = written || memory_owner(target) == memory_owner(view);
-        });
-      }
+      for_each_written(*n, [&](const Node* target) {
+        writes_view = writes_view || shows(target);
+        written = written || memory_owner(target) == memory_owner(view);
+      });
       if (writes_view || late)
         return unsupported("interp.conjugate",
                            view->name() +
@@ -132,6 +135,20 @@ Status refuse_written_conjugates(const Graph& graph) {
     }
   }
   return {};
+}
+
+/// The inputs whose elements the graph writes, as far as schemas tell.
+std::set<std::size_t> written_inputs(const Graph& graph) {
+  const std::vector<Node*> placeholders = graph.placeholders();
+  std::set<std::size_t> written;
+  for (const Node* n : graph) {
+    if (view_in_place(n->op())) continue;
+    for_each_written(*n, [&](const Node* target) {
+      const auto at = std::ranges::find(placeholders, memory_owner(target));
+      if (at != placeholders.end()) written.insert(static_cast<std::size_t>(at - placeholders.begin()));
+    });
+  }
+  return written;
 }
 
 }  // namespace
@@ -413,6 +430,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   const TensorFile io = subclasses ? with_inner_keys(*subclasses, file) : file;
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));
   const GraphInputs given = inputs;
+  const std::set<std::size_t> written = written_inputs(*graph);
   TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
   // A run only sees values, so inputs whose sizes or strides change are returned too.
   const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
@@ -440,6 +458,9 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (!taken[i].is_none()) after.values[i] = taken[i];
   TRY(TensorFile out, collect_outputs(artefact.program.get(), after, before, outputs));
+  // Inputs that were written and have the values they had.
+  for (const std::size_t i : written)
+    if (const Tensor* t = after.values[i].get<Tensor>()) out.tensors.emplace(after_key(after.keys[i]), *t);
   return subclasses ? with_outer_keys(*subclasses, out) : std::move(out);
 }
 

@@ -267,6 +267,26 @@ class TestWrappers : public QObject {
     QCOMPARE(elements(Value(after->view_as({6}, {1}, 0))), (std::vector<double>{2, 2, 6, 4, 10, 6}));
   }
 
+  /// Whether values change does not tell whether they were written.
+  void interpreters_return_what_compiled_code_returns_of_written_inputs() {
+    const auto graph =
+        fx("x: <f32[0][1]>, y: <f32[2][1]>, z: <f32[2][1]>",
+           "a = $add_.Tensor(x, 1)\nv = $view(y, [2])\nb = $mul_.Tensor(v, 1)\nc = $neg(z)\nreturn (c,)");
+    TensorFile io;
+    io.tensors["input.0"] = f32({0}, {});
+    io.tensors["input.1"] = io.tensors["input.2"] = f32({2}, {1, 2});
+    RunOptions options;
+    options.aot.train = false;
+    options.forward = compile_to_interpreter;
+    const auto compiled = run_program(artefact_of(*graph), io, options);
+    const auto interpreted = run_as_it_is(artefact_of(*graph), io, {}, compile_to_interpreter);
+    QVERIFY(compiled && interpreted);
+    const auto keys = std::views::keys(compiled->tensors);
+    QCOMPARE(std::vector<std::string>(keys.begin(), keys.end()),
+             (std::vector<std::string>{"input_after.0", "input_after.1", "output.0"}));
+    QVERIFY(std::ranges::equal(keys, std::views::keys(interpreted->tensors)));
+  }
+
   void an_output_may_not_show_what_a_written_input_hides() {
     const auto graph = fx("x: <f32[3][1]>",
                           "a = $mul_.Tensor(x, 2)\nv = $slice.Tensor(x, 0, 1, 3)\nr = $resize_(x, [2])\nreturn (v,)");
