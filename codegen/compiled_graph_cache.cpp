@@ -94,7 +94,7 @@ Result<std::string> CompiledGraph::stored() const {
       if (b.kind == schedule::PlanBuffer::Kind::Constant) needed.emplace(b.attribute, constants_.at(b.attribute));
   }
   TRY(out.constants, store_constants(needed, given_));
-  return to_bytes(std::move(out));
+  return payload_bytes(std::move(out));
 }
 
 }  // namespace partita

@@ -1,8 +1,6 @@
 #include "codegen/stored_graph.h"
 
-#include <algorithm>
-
-#include "core/ops/catch_raised.h"
+#include "core/store/graph_entry.h"
 
 namespace partita {
 
@@ -23,25 +21,13 @@ namespace {
 constexpr std::string_view heading = "PTF1";
 }
 
-Result<std::string> to_bytes(StoredGraph graph) {
-  ArchiveWriter writer;
-  try {
-    writer(graph);
-  } catch (Diagnostic& refusal) {
-    return std::move(refusal);
-  }
-  return std::string(heading) + writer.bytes;
+Result<std::string> payload_bytes(StoredGraph graph) {
+  return to_bytes(heading, std::move(graph));
 }
 
 Result<StoredGraph> read_stored_graph(std::string_view bytes) {
-  return catch_raised<StoredGraph>([&]() -> Result<StoredGraph> {
-    StoredGraph graph;
-    ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
-    reader(graph);
-    if (!bytes.starts_with(heading) || !reader.complete())
-      return input_error("cache.entry", "the stored entry is damaged");
-    return graph;
-  });
+  if (auto graph = from_bytes<StoredGraph>(heading, bytes)) return *std::move(graph);
+  return damaged_entry();
 }
 
 std::vector<StoredGraph::Placeholder> placeholders_of(const Graph& graph) {

@@ -33,7 +33,7 @@ struct StoredGraph {
   StoredConstants constants;
 };
 
-Result<std::string> to_bytes(StoredGraph graph);
+Result<std::string> payload_bytes(StoredGraph graph);
 /// Error cache.entry for other bytes.
 Result<StoredGraph> read_stored_graph(std::string_view bytes);
 

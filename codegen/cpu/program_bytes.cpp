@@ -191,25 +191,15 @@ Diagnostic damaged() {
 }  // namespace
 
 Result<std::string> program_bytes(Program program) {
-  ArchiveWriter writer;
-  try {
-    writer(program);
-  } catch (Diagnostic& refusal) {
-    return std::move(refusal);
-  }
-  return std::string(heading) + writer.bytes;
+  return to_bytes(heading, std::move(program));
 }
 
 Result<Program> read_program(std::string_view bytes) {
-  if (!bytes.starts_with(heading)) return damaged();
   auto graph = std::make_shared<Graph>("numbers");
-  ArchiveReader reader(bytes.substr(heading.size()));
-  reader.context = graph.get();
   // Sizes of damaged text may be too large to be made.
   auto program = catch_raised<Program>([&]() -> Result<Program> {
-    Program read;
-    reader(read);
-    return reader.complete() && sound(read) ? Result<Program>(std::move(read)) : damaged();
+    auto read = from_bytes<Program>(heading, bytes, graph.get());
+    return read && sound(*read) ? Result<Program>(*std::move(read)) : damaged();
   });
   if (!program) return damaged();
   program->plan.graph = std::move(graph);

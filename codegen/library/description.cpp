@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
-#include "core/base/archive.h"
+#include "core/ir/archive_meta.h"
 
 namespace partita::codegen {
 namespace {
 
-#define V(...) +1
-constexpr std::size_t dtypes = 0 PARTITA_DTYPES(V);
-#undef V
 constexpr std::string_view heading = "PTL1";
 
 }  // namespace
@@ -18,7 +15,7 @@ template <class A>
 void fields(A& a, LibraryValue& v) {
   a(v.name, v.sizes, v.strides, v.number);
   a.choice(v.kind, 3);
-  a.choice(v.dtype, dtypes);
+  a(v.dtype);
 }
 template <class A>
 void fields(A& a, LibraryWeight& w) {
@@ -73,18 +70,11 @@ bool sound(const LibraryDescription& d) {
 }  // namespace
 
 std::string description_bytes(LibraryDescription description) {
-  ArchiveWriter writer;
-  writer(description);
-  return std::string(heading) + writer.bytes;
+  return *to_bytes(heading, std::move(description));
 }
 
 Result<LibraryDescription> read_description(std::string_view bytes) {
-  LibraryDescription d;
-  if (bytes.starts_with(heading)) {
-    ArchiveReader reader(bytes.substr(heading.size()));
-    reader(d);
-    if (reader.complete() && sound(d)) return d;
-  }
+  if (auto d = from_bytes<LibraryDescription>(heading, bytes); d && sound(*d)) return *std::move(d);
   return input_error("library.damaged", "the library's description of its model is damaged; compile it again");
 }
 

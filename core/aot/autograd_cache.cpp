@@ -9,7 +9,6 @@
 #include "core/base/verification.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/print.h"
-#include "core/ops/catch_raised.h"
 #include "core/ops/functional_rng.h"
 
 namespace partita {
@@ -40,13 +39,13 @@ void fields(A& a, AotSummary& s) {
 }
 template <class A>
 void fields(A& a, AotEntry& e) {
-  a(e.summary, e.wrappers, e.forward, e.backward, e.forward_constants, e.backward_constants, e.constants,
+  a(e.summary, e.guards, e.wrappers, e.forward, e.backward, e.forward_constants, e.backward_constants, e.constants,
     e.constant_inputs, e.constants_constants);
 }
 
 namespace {
 
-constexpr std::string_view heading = "PTA1";
+constexpr std::string_view heading = "PTA2";
 
 std::string text_of(const AotOptions& o, bool lazy_backward) {
   std::string text = fmt::format(
@@ -114,25 +113,13 @@ KeyParts autograd_key(const Graph& graph, const Program* program, const AotOptio
   return parts;
 }
 
-Result<std::string> to_bytes(AotEntry entry) {
-  ArchiveWriter writer;
-  try {
-    writer(entry);
-  } catch (Diagnostic& refusal) {
-    return std::move(refusal);
-  }
-  return std::string(heading) + writer.bytes;
+Result<std::string> payload_bytes(AotEntry entry) {
+  return to_bytes(heading, std::move(entry));
 }
 
 Result<AotEntry> read_aot_entry(std::string_view bytes) {
-  return catch_raised<AotEntry>([&]() -> Result<AotEntry> {
-    AotEntry entry;
-    ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
-    reader(entry);
-    if (!bytes.starts_with(heading) || !reader.complete())
-      return input_error("cache.entry", "the stored entry is damaged");
-    return entry;
-  });
+  if (auto entry = from_bytes<AotEntry>(heading, bytes)) return *std::move(entry);
+  return damaged_entry();
 }
 
 }  // namespace partita

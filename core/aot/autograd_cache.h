@@ -46,8 +46,9 @@ struct AotSummary {
 
 struct AotEntry {
   AotSummary summary;
-  std::string wrappers;  ///< as JSON
-  std::string forward;   ///< keys in the compiler's cache
+  std::vector<Guard> guards;  ///< for which sizes AOTAutograd's graphs are right
+  std::string wrappers;       ///< as JSON
+  std::string forward;        ///< keys in the compiler's cache
   std::optional<std::string> backward;
   StoredConstants forward_constants, backward_constants;
   std::string constants;  ///< the text of AotGraphs::constants; empty: none
@@ -60,7 +61,7 @@ std::optional<std::string> why_not_cached(const Graph& graph, const AotOptions& 
 /// The key's parts. `graph`: as wrap_inputs() left it, so that inputs in one memory have one storage_id.
 KeyParts autograd_key(const Graph& graph, const Program* program, const AotOptions& options, bool lazy_backward,
                       const GraphCache& cache);
-Result<std::string> to_bytes(AotEntry entry);
+Result<std::string> payload_bytes(AotEntry entry);
 /// Error cache.entry for other bytes.
 Result<AotEntry> read_aot_entry(std::string_view bytes);
 

@@ -69,7 +69,6 @@ KeyParts graph_parts(const Graph& graph) {
   add_details(graph, "", details);
   add_constants(graph, "", constants);
   if (graph.shapes) {
-    for (const auto& [name, hint] : graph.shapes->hints()) symbols += fmt::format("{} is {} at first\n", name, hint);
     for (const auto& [name, range] : graph.shapes->ranges())
       symbols += fmt::format("{} is in {} .. {}\n", name, range.low, range.high);
     for (const Guard& g : graph.shapes->guards()) symbols += fmt::format("{}  # {}\n", g.condition.str(), g.reason);

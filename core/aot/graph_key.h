@@ -6,8 +6,9 @@
 namespace partita {
 
 /// The parts of a cache's key that a graph decides: its text with its sub graphs', what that text leaves out of its
-/// metas, its symbols, and the values of its constants. Names of nodes are a part, because errors name them; so are the
-/// lines of the model if the graph has symbols, because guards name these.
+/// metas, ranges and guards of its symbols, and the values of its constants. Not for which sizes it is needed first:
+/// what is compiled has guards. Names of nodes are a part, because errors name them; so are the lines of the model if
+/// the graph has symbols, because guards name these.
 KeyParts graph_parts(const Graph& graph);
 /// The parts that are the same for every graph: this program and the rows of the configuration that decide code.
 KeyParts common_parts(const Config& config);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/ir/print.h"
@@ -23,9 +24,14 @@ GraphSource again(const Graph& graph, const std::shared_ptr<const Program>& prog
   };
 }
 
-/// Nullopt when an entry, or one of its graphs, is not there or cannot be used.
+bool holds(const std::vector<Guard>& guards, const ShapeEnv& shapes) {
+  return std::ranges::all_of(guards, [&](const Guard& g) { return shapes.hint(g.condition).value_or(1) != 0; });
+}
+
+/// Nullopt when an entry, or one of its graphs, is not there or cannot be used. Where AOTAutograd's graphs are those of
+/// other sizes by their guards, the entry is another, and `key` becomes its key.
 std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
-                                       const AotOptions& how, const GraphCache& cache, const KeyParts& key) {
+                                       const AotOptions& how, const GraphCache& cache, KeyParts& key) {
   const auto payload = find_entry(*cache.store, autograd_cache, key, graph.name);
   if (!payload) return std::nullopt;
   auto entry = read_aot_entry(*payload);
@@ -33,6 +39,13 @@ std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr
   if (!entry || !wrappers) {
     warn_unreadable(autograd_cache, graph.name, entry ? wrappers.error() : entry.error());
     return std::nullopt;
+  }
+  if (!holds(entry->guards, *graph.shapes)) {
+    std::string sizes;
+    for (const auto& [name, size] : graph.shapes->hints()) sizes += fmt::format("{} = {}\n", name, size);
+    if (key.back().first == "sizes") return std::nullopt;
+    key.emplace_back("sizes", std::move(sizes));
+    return load_parts(graph, program, how, cache, key);
   }
   ProgramParts parts{.summary = std::move(entry->summary), .wrappers = *std::move(wrappers)};
   auto forward_constants = constants_of(entry->forward_constants, graph.attributes);
@@ -61,6 +74,7 @@ std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr
 Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCache& cache, const KeyParts& key) {
   const Partition& made = parts.graphs->partition;
   AotEntry entry{.summary = parts.summary,
+                 .guards = made.forward->shapes->guards(),
                  .wrappers = to_json(parts.wrappers).dump(),
                  .forward = cache.key(*made.forward),
                  .backward = {},
@@ -80,7 +94,7 @@ Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCach
     if (made.backward) {
       TRY(entry.backward_constants, store_constants(made.backward->attributes, graph.attributes));
     }
-    return to_bytes(std::move(entry));
+    return payload_bytes(std::move(entry));
   };
   auto bytes = keep();
   if (!bytes) return bypass(autograd_cache, graph.name, bytes.error().message, cache.config);
@@ -119,7 +133,7 @@ Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const 
     TRY_DO(bypass(autograd_cache, graph.name, *reason, cache->config));
     return compile_parts(graph, program, how, options);
   }
-  const KeyParts key = autograd_key(graph, program.get(), how, options.lazy_backward, *cache);
+  KeyParts key = autograd_key(graph, program.get(), how, options.lazy_backward, *cache);
   auto found = load_parts(graph, program, how, *cache, key);
   cache_log().add({autograd_cache, found ? CacheOutcome::Hit : CacheOutcome::Miss, graph.name, key_of(key), {}});
   if (found) return *std::move(found);

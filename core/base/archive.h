@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/result.h"
+
 namespace partita {
 
 class ArchiveWriter {
@@ -202,5 +204,29 @@ class ArchiveReader {
   int nested_ = 0;
   bool failed_ = false;
 };
+
+/// The value in this form, behind a heading that tells which type it is. Errors: the Diagnostic that a type's fields()
+/// throws for what has no such form.
+template <class T>
+Result<std::string> to_bytes(std::string_view heading, T value) {
+  ArchiveWriter writer;
+  try {
+    writer(value);
+  } catch (Diagnostic& refusal) {
+    return std::move(refusal);
+  }
+  return std::string(heading) + writer.bytes;
+}
+
+/// Nullopt for bytes that to_bytes() did not make with this heading. `context`: see ArchiveReader.
+template <class T>
+std::optional<T> from_bytes(std::string_view heading, std::string_view bytes, void* context = nullptr) {
+  if (!bytes.starts_with(heading)) return std::nullopt;
+  ArchiveReader reader(bytes.substr(heading.size()));
+  reader.context = context;
+  std::optional<T> value(std::in_place);
+  reader(*value);
+  return reader.complete() ? std::move(value) : std::nullopt;
+}
 
 }  // namespace partita

@@ -14,6 +14,12 @@
 #include "core/store/code_store.h"
 
 namespace partita {
+
+template <class A>
+void fields(A& a, GraphEntry& e) {
+  a(e.parts, e.payload);
+}
+
 namespace {
 
 constexpr std::string_view heading = "PTG1";
@@ -47,17 +53,15 @@ std::string key_of(const KeyParts& parts) {
 }
 
 std::string entry_bytes(KeyParts parts, std::string payload) {
-  ArchiveWriter writer;
-  writer(parts, payload);
-  return std::string(heading) + writer.bytes;
+  return *to_bytes(heading, GraphEntry{std::move(parts), std::move(payload)});
 }
 
 std::optional<GraphEntry> read_entry(std::string_view bytes) {
-  if (!bytes.starts_with(heading)) return std::nullopt;
-  GraphEntry entry;
-  ArchiveReader reader(bytes.substr(heading.size()));
-  reader(entry.parts, entry.payload);
-  return reader.complete() ? std::optional(std::move(entry)) : std::nullopt;
+  return from_bytes<GraphEntry>(heading, bytes);
+}
+
+Diagnostic damaged_entry() {
+  return input_error("cache.entry", "the stored entry is damaged");
 }
 
 std::vector<KeyDifference> key_differences(const KeyParts& a, const KeyParts& b, std::size_t most) {

@@ -29,6 +29,8 @@ struct GraphEntry {
   std::string payload;
 };
 std::optional<GraphEntry> read_entry(std::string_view bytes);
+/// Error cache.entry: a payload is not what a cache writes.
+Diagnostic damaged_entry();
 
 /// Where two keys differ: a line per part, and for texts of several lines the lines that only one of them has, marked
 /// by

@@ -210,6 +210,35 @@ class TestGraphCache : public QObject {
     }
   }
 
+  /// Each in a process of its own: an entry serves all sizes for which the guards of AOTAutograd's graphs hold.
+  void new_sizes_find_the_program() {
+    struct Row {
+      std::int64_t rows, others;
+      bool hit;
+    };
+    for (const Row& row : {Row{5, 5, false}, {9, 9, true}, {5, 1, false}, {7, 7, true}, {5, 1, true}}) {
+      Artefact artefact = Artefact::of_graph(
+          std::shared_ptr<const Graph>(fx("a: 'Sym(s0)', b: 'Sym(s1)', x: <f32[s0, 3][3, 1]>, y: <f32[s1, 3][3, 1]>",
+                                          "c = $add.Tensor(x, y)\nreturn (c,)")));
+      artefact.kind = ArtefactKind::Graph;
+      TensorFile io;
+      io.tensors["input.0"] = *Tensor::scalar(DType::Int64, static_cast<double>(row.rows));
+      io.tensors["input.1"] = *Tensor::scalar(DType::Int64, static_cast<double>(row.others));
+      io.tensors["input.2"] = f32({row.rows, 3}, std::vector<double>(static_cast<std::size_t>(row.rows * 3), 2));
+      io.tensors["input.3"] = f32({row.others, 3}, std::vector<double>(static_cast<std::size_t>(row.others * 3), 1));
+      const Since since;
+      const BackendOptions how = options();
+      RunOptions run{.aot = {.train = false}};
+      run.forward = default_compiler().make(how);
+      run.cache = default_compiler().cache(how);
+      const auto out = run_program(artefact, io, run);
+      QVERIFY2(bool(out), out ? "" : out.error().line().c_str());
+      QCOMPARE(elements(*out->find("output.0")), std::vector<double>(static_cast<std::size_t>(row.rows * 3), 3));
+      QCOMPARE(since.count("autograd_cache_hit"), std::int64_t{row.hit});
+      QCOMPARE(since.count("autograd_cache_saved"), std::int64_t{!row.hit});
+    }
+  }
+
   void keys_say_where_they_differ() {
     const KeyParts a{{"graph", "x\ny\nz\n"}, {"options", "train=true\n"}, {"program", "1"}};
     const KeyParts b{{"graph", "x\nY\nz\n"}, {"options", "train=true\n"}, {"program", "2"}};
