@@ -133,9 +133,9 @@ PhaseShape parallel_phase(const Stmt& s, const std::set<const Loop*>& vector) {
 
 }  // namespace
 
-Status check_kernel(const Kernel& kernel) {
+Status check_kernel(const Kernel& kernel, const char* code, const char* compiler) {
   auto refuse = [&](const std::string& what) {
-    return unsupported("codegen.cpu", "kernel " + kernel.name + ": the CPU compiler has no code for " + what);
+    return unsupported(code, "kernel " + kernel.name + ": " + compiler + " has no code for " + what);
   };
   auto check_index = [&](const SymExpr& e) -> Status {
     if (!plain_index(e)) return refuse("the index " + e.str());

@@ -1,0 +1,366 @@
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/cpu/kernel_shape.h"
+#include "codegen/cuda/emit_text.h"
+#include "core/base/check.h"
+
+namespace partita::codegen {
+
+using loops::Buffer;
+using loops::Loop;
+using loops::Mapping;
+using loops::Scalar;
+using loops::ScalarNode;
+using loops::ScalarOp;
+using loops::Stmt;
+using loops::Store;
+
+namespace {
+
+constexpr int warp = 32;
+constexpr int loop_threads = 256;
+constexpr int group_threads = 512;               // at most
+constexpr std::int64_t local_bytes = 1024;       // of an array that one thread has
+constexpr std::int64_t shared_limit = 48 << 10;  // that any GPU has without asking
+constexpr std::int64_t scratch_blocks = 256;     // of loops whose threads have scratch in global memory
+constexpr std::size_t line_length = 120;
+
+std::string identifier(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return out;
+}
+
+/// A buffer's name without the number that core/schedule puts before it: "b0_relu" -> "relu".
+std::string plain_name(const std::string& name) {
+  std::size_t i = 1;
+  while (i < name.size() && std::isdigit(static_cast<unsigned char>(name[i]))) ++i;
+  const bool numbered = i > 1 && i + 1 < name.size() && name[i] == '_' && (name[0] == 'b' || name[0] == 's');
+  return identifier(numbered ? std::string_view(name).substr(i + 1) : std::string_view(name));
+}
+
+int whole_warps(std::int64_t threads, int most) {
+  return static_cast<int>(std::clamp<std::int64_t>((threads + warp - 1) / warp * warp, warp, most));
+}
+
+const Loop* parallel_loop(const Stmt& s) {
+  const auto* l = std::get_if<Loop>(&s);
+  return l && l->parallel() ? l : nullptr;
+}
+
+/// `head` and the items behind it, separated by commas; further lines begin with `next`.
+std::string wrapped(const std::string& head, const std::vector<std::string>& items, const std::string& next) {
+  std::string out, current = head;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? "," : "");
+    if (i > 0 && current.size() + item.size() + 1 > line_length) {
+      out += current + "\n";
+      current = next;
+    } else if (i > 0) {
+      current += " ";
+    }
+    current += item;
+  }
+  return out + current;
+}
+
+}  // namespace
+
+CudaEmitter::CudaEmitter(const loops::Kernel& kernel, const std::string& symbol,
+                         const std::vector<std::string>& symbols, const loops::Target& target)
+    : kernel_(kernel), symbol_(symbol), symbols_(symbols), target_(target), deps_(kernel) {}
+
+Result<CudaKernel> CudaEmitter::run() {
+  TRY_DO(check_kernel(kernel_, "codegen.cuda", "CUDA C++"));
+  count_uses();
+  choose_index_type();
+  find_homes(kernel_.body, nullptr, nullptr);
+  name_arguments();
+  std::vector<const Stmt*> statements;
+  for (const Stmt& s : kernel_.body) {
+    if (!std::holds_alternative<loops::Barrier>(s)) {
+      statements.push_back(&s);
+      continue;
+    }
+    part(statements);
+    statements.clear();
+  }
+  part(statements);
+  if (refused_) return std::move(*refused_);
+  return std::move(out_);
+}
+
+void CudaEmitter::refuse(const std::string& what) {
+  if (!refused_)
+    refused_ = unsupported("codegen.cuda", "kernel " + kernel_.name + ": CUDA C++ has no code for " + what);
+}
+
+void CudaEmitter::count_uses() {
+  uses_.assign(kernel_.scalars.nodes().size(), 0);
+  count_uses(kernel_.body);
+  for (std::size_t i = uses_.size(); i-- > 0;) {
+    if (uses_[i] == 0) continue;
+    for (Scalar a : kernel_.scalars.nodes()[i].args)
+      if (a.id >= 0) ++uses_[static_cast<std::size_t>(a.id)];
+  }
+}
+
+void CudaEmitter::count_uses(const std::vector<Stmt>& body) {
+  const auto use = [&](Scalar s) {
+    if (s.id >= 0) ++uses_[static_cast<std::size_t>(s.id)];
+  };
+  for (const Stmt& s : body) {
+    if (const auto* store = std::get_if<Store>(&s)) {
+      use(store->index);
+      use(store->value);
+    } else if (const auto* reduce = std::get_if<loops::Reduce>(&s)) {
+      use(reduce->value);
+    } else if (const auto* l = std::get_if<Loop>(&s)) {
+      count_uses(l->body);
+    }
+  }
+}
+
+void CudaEmitter::find_homes(const std::vector<Stmt>& body, const Loop* group, const Loop* thread) {
+  for (const Stmt& s : body) {
+    if (const auto* l = std::get_if<Loop>(&s)) {
+      find_homes(l->body, l->mapping == Mapping::Block ? l : group, l->mapping == Mapping::Thread ? l : thread);
+      continue;
+    }
+    const auto* store = std::get_if<Store>(&s);
+    if (!store || buffer(store->buffer).role != Buffer::Role::Scratch) continue;
+    const bool shared = buffer(store->buffer).scope == Buffer::Scope::Block;
+    homes_[store->buffer] = {group, shared ? nullptr : thread};
+  }
+}
+
+void CudaEmitter::name_arguments() {
+  const auto unique = [&](const std::string& name) {
+    std::string free = name;
+    for (int i = 2; !argument_names_.insert(free).second; ++i) free = fmt::format("{}_{}", name, i);
+    return free;
+  };
+  const auto argument = [&](const std::string& type, const std::string& name) {
+    arguments_.push_back(fmt::format("{} {}", type, unique(name)));
+    return arguments_.back().substr(type.size() + 1);
+  };
+  buffer_names_.resize(kernel_.buffers.size());
+  for (std::size_t b = 0; b < kernel_.buffers.size(); ++b) {
+    const Buffer& buffer = kernel_.buffers[b];
+    if (buffer.role == Buffer::Role::Scratch) continue;
+    const bool input = buffer.role == Buffer::Role::Input;
+    const std::string type = fmt::format("{}{}* __restrict__", input ? "const " : "", cuda_memory_type(buffer.dtype));
+    buffer_names_[b] = argument(type, (input ? "in_" : "out_") + plain_name(buffer.name));
+  }
+  std::int64_t shared_bytes = 0;
+  for (auto& [b, home] : homes_) {
+    const Buffer& buffer = this->buffer(b);
+    const std::string name = plain_name(buffer.name);
+    std::string& in_text = buffer_names_[static_cast<std::size_t>(b)];
+    const bool own = home.thread || home.group;  // else memory of the whole kernel, which may have several functions
+    if (own) in_text = unique("kept_" + name);
+    if (own && buffer.elements.is_int()) {
+      const bool shared = !home.thread;
+      const std::int64_t bytes = buffer.elements.as_int() * static_cast<std::int64_t>(itemsize(buffer.dtype));
+      if (bytes + (shared ? shared_bytes : 0) <= (shared ? shared_limit : local_bytes)) {
+        if (shared) shared_bytes += bytes;
+        continue;
+      }
+    }
+    home.workspace = static_cast<int>(out_.workspace.size());
+    out_.workspace.push_back({buffer.dtype, buffer.elements});
+    home.memory = argument(fmt::format("{}* __restrict__", cuda_memory_type(buffer.dtype)), "all_" + name);
+    if (!own) in_text = home.memory;
+  }
+  for (const std::string& s : symbols_) symbol_names_[s] = argument("long long", identifier(s));
+  argument("KernelFault*", "fault");
+}
+
+void CudaEmitter::choose_index_type() {
+  narrow_ = std::ranges::all_of(kernel_.buffers, [&](const Buffer& b) { return fits_32_bits(b.elements); }) &&
+            fits_32_bits(kernel_.body);
+  if (narrow_)
+    for (const ScalarNode& n : kernel_.scalars.nodes())
+      if (n.op == ScalarOp::Index || n.op == ScalarOp::Load) narrow_ = narrow_ && fits_32_bits(n.index);
+}
+
+bool CudaEmitter::fits_32_bits(const std::vector<Stmt>& body) {
+  for (const Stmt& s : body) {
+    if (const auto* store = std::get_if<Store>(&s)) {
+      if (!fits_32_bits(store->element)) return false;
+    } else if (const auto* l = std::get_if<Loop>(&s)) {
+      if (const auto range = range_of(l->extent)) extents_[l->var] = range->high;
+      if (!fits_32_bits(l->extent) || !fits_32_bits(l->body)) return false;
+    }
+  }
+  return true;
+}
+
+/// Leaves room for a step over the end of a loop.
+bool CudaEmitter::fits_32_bits(SymExpr e) const {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - (1 << 20);
+  const auto range = range_of(e);
+  return range && range->low >= -most && range->high <= most &&
+         std::ranges::all_of(e.args(), [&](SymExpr a) { return fits_32_bits(a); });
+}
+
+/// Writes what stands between two barriers.
+void CudaEmitter::part(const std::vector<const Stmt*>& statements) {
+  if (std::ranges::all_of(statements, [](const Stmt* s) { return parallel_loop(*s) != nullptr; })) {
+    for (const Stmt* s : statements) parallel_loop(*s)->mapping == Mapping::Block ? group(*s) : threads(*s);
+    return;
+  }
+  // One thread runs loops of any mapping.
+  CudaFunction f;
+  begin(f, statements);
+  in_thread_ = true;
+  for (const Stmt* s : statements) statement(*s);
+  finish(std::move(f), "one thread");
+}
+
+/// The iterations of loops that stand one in the other, one for each thread.
+void CudaEmitter::threads(const Stmt& stmt) {
+  std::vector<const Loop*> nest;
+  for (const Stmt* s = &stmt; s; s = nest.back()->body.size() == 1 ? &nest.back()->body[0] : nullptr) {
+    const auto* l = std::get_if<Loop>(s);
+    if (!l || l->mapping != Mapping::Thread) break;
+    if (std::ranges::any_of(nest, [&](const Loop* outer) { return mentions(l->extent, outer->var); })) break;
+    nest.push_back(l);
+  }
+  SymExpr total = 1;
+  for (const Loop* l : nest) total = total * l->extent;
+  if (total.is(0)) return;
+  CudaFunction f;
+  f.threads = total.is_int() ? whole_warps(total.as_int(), loop_threads) : loop_threads;
+  f.blocks = sym_floordiv(total + (f.threads - 1), f.threads);
+  const bool strides = std::ranges::any_of(homes_, [&](const auto& home) {
+    return home.second.workspace >= 0 && std::ranges::find(nest, home.second.thread) != nest.end();
+  });
+  if (strides) f.blocks = sym_min(f.blocks, scratch_blocks);
+  begin(f, {&stmt});
+  in_thread_ = true;
+  const std::string type = narrow_ ? "int" : "long long";
+  const std::string i = nest.size() == 1 ? nest[0]->var : fresh("i");
+  const std::string first = fmt::format("blockIdx.x * {}{} + threadIdx.x", f.threads, narrow_ ? "" : "LL");
+  if (!strides) {
+    line(fmt::format("const {} {} = {};", type, i, first));
+    if (!sym_mod(total, f.threads).is(0))
+      line(fmt::format("if ({} >= {}) return;", i, index(total).as(Expression::Sum)));
+  }
+  open(nest);
+  if (nest.size() > 1) {
+    SymExpr within = 1;
+    for (std::size_t k = nest.size(); k-- > 0;) {
+      Expression digit{i};
+      if (!within.is(1)) digit = {digit.text + " / " + index(within).as(Expression::Unary), Expression::Product};
+      if (k > 0) digit = {digit.text + " % " + index(nest[k]->extent).as(Expression::Unary), Expression::Product};
+      line(fmt::format("const {} {} = {};", type, nest[k]->var, digit.text));
+      within = within * nest[k]->extent;
+    }
+  }
+  statements(nest.back()->body);
+  if (strides)
+    close(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += gridDim.x * {4}) {{", type, i, first,
+                      index(total).as(Expression::Sum), f.threads));
+  else
+    close("");
+  finish(std::move(f), "a thread for each iteration of " + nest[0]->var);
+}
+
+/// The iterations of a Block loop, each by the threads of a block.
+void CudaEmitter::group(const Stmt& stmt) {
+  const Loop& l = std::get<Loop>(stmt);
+  if (l.extent.is(0)) return;
+  std::int64_t most = 1;
+  const auto longest = [&](const auto& self, const std::vector<Stmt>& body) -> void {
+    for (const Stmt& s : body) {
+      const auto* inner = std::get_if<Loop>(&s);
+      if (!inner) continue;
+      if (inner->mapping == Mapping::Thread)
+        most = std::max(most, inner->extent.is_int() ? inner->extent.as_int() : loop_threads);
+      else
+        self(self, inner->body);
+    }
+  };
+  longest(longest, l.body);
+  CudaFunction f;
+  f.blocks = l.extent;
+  f.threads = whole_warps(most, group_threads);
+  begin(f, {&stmt});
+  group_ = &l;
+  group_threads_ = f.threads;
+  line(fmt::format("const {} {} = blockIdx.x;", narrow_ ? "int" : "long long", l.var));
+  open({&l});
+  statements(l.body);
+  close("");
+  finish(std::move(f), "a block for each iteration of " + l.var);
+}
+
+void CudaEmitter::begin(const CudaFunction& f, const std::vector<const Stmt*>& body) {
+  scopes_.clear();
+  scopes_.push_back({llvm::SmallBitVector(static_cast<unsigned>(deps_.loop_stores.size()))});
+  current_ = 0;
+  taken_ = argument_names_;
+  for (const auto& [var, loop] : deps_.loop_of_var) taken_.insert(var);
+  accumulator_names_.assign(kernel_.accumulators.size(), "");
+  group_ = nullptr;
+  in_thread_ = cooperates_ = false;
+  std::set<int> stored;
+  const auto collect = [&](const auto& self, const Stmt& s) -> void {
+    if (const auto* store = std::get_if<Store>(&s)) stored.insert(store->buffer);
+    if (const auto* l = std::get_if<Loop>(&s))
+      for (const Stmt& inner : l->body) self(self, inner);
+  };
+  for (const Stmt* s : body) collect(collect, *s);
+  for (auto& [b, home] : homes_) {
+    if (!stored.contains(b) || (!home.group && !home.thread)) continue;
+    const std::string type(cuda_memory_type(buffer(b).dtype));
+    const std::string& name = buffer_names_[static_cast<std::size_t>(b)];
+    if (home.workspace < 0) {
+      line(fmt::format("{}{} {}[{}];", home.thread ? "" : "__shared__ ", type, name, buffer(b).elements.as_int()));
+      continue;
+    }
+    SymExpr copies = f.blocks;
+    std::string copy = "blockIdx.x";
+    if (home.thread) {
+      copies = copies * f.threads;
+      copy = fmt::format("(blockIdx.x * {}LL + threadIdx.x)", f.threads);
+    }
+    auto& workspace = out_.workspace[static_cast<std::size_t>(home.workspace)];
+    workspace.elements = copies * buffer(b).elements;
+    line(fmt::format("{}* const {} = {} + {} * {};", type, name, home.memory, copy,
+                     index(buffer(b).elements).as(Expression::Unary) + (buffer(b).elements.is_int() ? "LL" : "")));
+  }
+}
+
+void CudaEmitter::finish(CudaFunction f, const std::string& launch) {
+  CHECK(scopes_.size() == 1 && current_ == 0, "an open scope");
+  f.name = symbol_ + "_" + std::to_string(out_.functions.size());
+  f.cooperates = cooperates_;
+  const std::string what = out_.functions.empty() ? fmt::format("// {}: ", kernel_.name) : "// ";
+  if (!out_.functions.empty()) out_.text += "\n";
+  out_.text += wrapped(what, kernel_.origins, "// ");
+  out_.text += fmt::format("\n// {} blocks of {}: {}\n", f.blocks.str(), f.threads, launch);
+  const std::string head = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", f.threads, f.name);
+  out_.text += wrapped(head, arguments_, "    ") + ") {\n";
+  for (const std::string& text : scopes_[0].lines) out_.text += "  " + text + "\n";
+  out_.text += "}\n";
+  out_.functions.push_back(std::move(f));
+}
+
+Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
+                             const std::vector<std::string>& symbols, const loops::Target& target) {
+  return CudaEmitter(kernel, symbol, symbols, target).run();
+}
+
+loops::Target cuda_target() {
+  loops::Target target;
+  target.device = DeviceType::Cuda;
+  return target;
+}
+
+}  // namespace partita::codegen

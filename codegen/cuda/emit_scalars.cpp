@@ -1,0 +1,262 @@
+// Writes values: operations by the CUDA column of scalar_ops.def, casts, loads, and what is checked at run time.
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "codegen/cuda/emit_text.h"
+#include "core/base/check.h"
+
+namespace partita::codegen {
+
+using loops::Scalar;
+using loops::ScalarNode;
+using loops::ScalarOp;
+
+namespace {
+
+constexpr std::size_t longest = 90;  // of an expression without a name
+
+/// A row of scalar_ops.def: its name, and what its CUDA column says.
+struct Row {
+  std::string_view name, cuda;
+  int arity;
+};
+constexpr Row rows[] = {
+#define SCALAR_OP(name, arity, result, weight, evaluation, cuda, ...) {#name, #cuda, arity},
+#include "core/loops/scalar_ops.def"
+#undef SCALAR_OP
+};
+
+/// Operators of two operands that columns consist of.
+struct Operator {
+  std::string_view text;
+  Expression::Level level;
+};
+constexpr Operator operators[] = {{"+", Expression::Sum},       {"-", Expression::Sum},
+                                  {"*", Expression::Product},   {"==", Expression::Equality},
+                                  {"!=", Expression::Equality}, {"<", Expression::Relation},
+                                  {"<=", Expression::Relation}, {"&", Expression::BitAnd},
+                                  {"|", Expression::BitOr},     {"^", Expression::BitXor}};
+
+bool is_real(DType t) {
+  return t == DType::Float32 || t == DType::Float64;
+}
+
+Expression binary(std::string_view text, Expression::Level level, const Expression& x, const Expression& y) {
+  const auto below = static_cast<Expression::Level>(level - 1);
+  return {fmt::format("{} {} {}", x.as(level), text, y.as(below)), level};
+}
+
+Expression call(std::string_view function, const std::vector<Expression>& operands) {
+  std::string out = std::string(function) + "(";
+  for (std::size_t i = 0; i < operands.size(); ++i) out += (i ? ", " : "") + operands[i].text;
+  return {out + ")"};
+}
+
+std::string real_text(double v, bool single) {
+  std::string text = single ? fmt::format("{}", static_cast<float>(v)) : fmt::format("{}", v);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + (single ? "f" : "");
+}
+
+}  // namespace
+
+std::string_view cuda_type(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "bool";
+    case DType::UInt8:
+      return "unsigned char";
+    case DType::Int8:
+      return "signed char";
+    case DType::UInt16:
+      return "unsigned short";
+    case DType::Int16:
+      return "short";
+    case DType::UInt32:
+      return "unsigned int";
+    case DType::Int32:
+      return "int";
+    case DType::UInt64:
+      return "unsigned long long";
+    case DType::Int64:
+      return "long long";
+    case DType::Float16:
+      return "Half";
+    case DType::BFloat16:
+      return "BFloat16";
+    case DType::Float32:
+      return "float";
+    case DType::Float64:
+      return "double";
+    default:
+      CHECK(false, "a dtype without a CUDA type");
+  }
+}
+
+std::string_view cuda_memory_type(DType dtype) {
+  return dtype == DType::Bool ? "unsigned char" : cuda_type(dtype);
+}
+
+Expression cuda_constant(DType dtype, double real, std::int64_t integer) {
+  if (dtype == DType::Bool) return {integer ? "true" : "false"};
+  if (is_floating(dtype)) {
+    const bool single = dtype != DType::Float64;
+    const bool negative = std::signbit(real);
+    std::string text = std::isnan(real) ? "NAN" : std::isinf(real) ? "INFINITY" : real_text(std::fabs(real), single);
+    const Expression magnitude{negative && !std::isnan(real) ? "-" + text : text,
+                               negative ? Expression::Unary : Expression::Primary};
+    if (dtype == DType::Float16) return call("to_half", {magnitude});
+    if (dtype == DType::BFloat16) return call("to_bfloat16", {magnitude});
+    return magnitude;
+  }
+  const auto bits = static_cast<std::uint64_t>(integer);
+  switch (dtype) {
+    case DType::UInt64:
+      return {fmt::format("{}ULL", bits)};
+    case DType::UInt32:
+      return {fmt::format("{}u", static_cast<std::uint32_t>(bits))};
+    case DType::Int64:
+      if (integer == INT64_MIN) return {"(-9223372036854775807LL - 1)"};
+      return {fmt::format("{}LL", integer), integer < 0 ? Expression::Unary : Expression::Primary};
+    case DType::Int32:
+      if (integer == INT32_MIN) return {"(-2147483647 - 1)"};
+      return {fmt::format("{}", integer), integer < 0 ? Expression::Unary : Expression::Primary};
+    default:
+      return {fmt::format("({}){}", cuda_type(dtype), integer), Expression::Unary};
+  }
+}
+
+Expression cuda_cast(const Expression& v, DType from, DType to) {
+  if (from == to) return v;
+  if (from == DType::Float16 || from == DType::BFloat16) return cuda_cast(call("to_float", {v}), DType::Float32, to);
+  if (to == DType::Float16 || to == DType::BFloat16)
+    return call(to == DType::Float16 ? "to_half" : "to_bfloat16", {cuda_cast(v, from, DType::Float32)});
+  if (to == DType::Bool) return {v.as(Expression::Equality) + " != 0", Expression::Equality};
+  if (is_real(from) && !is_real(to)) return call(fmt::format("to_integer<{}>", cuda_type(to)), {v});
+  return {fmt::format("({}){}", cuda_type(to), v.as(Expression::Unary)), Expression::Unary};
+}
+
+Expression cuda_operation(ScalarOp op, DType dtype, const std::vector<Expression>& operands) {
+  const Row& row = rows[static_cast<std::size_t>(op)];
+  const bool real = is_real(dtype);
+  if (row.cuda == "a") return operands[0];
+  const auto is_operand = [&](std::string_view text, std::string_view name) {
+    return text == name || (real && text.size() == name.size() + 9 && text.starts_with("wrapped(") &&
+                            text.substr(8, name.size()) == name);
+  };
+  if (row.arity == 1 && row.cuda.starts_with("-") && is_operand(row.cuda.substr(1), "a"))
+    return {"-" + operands[0].as(Expression::Primary), Expression::Unary};
+  if (row.arity == 2) {
+    if (real && row.cuda == "quotient(a, b)") return binary("/", Expression::Product, operands[0], operands[1]);
+    const std::size_t first = row.cuda.find(' '), last = row.cuda.rfind(' ');
+    for (const Operator& o : operators) {
+      if (first == last || row.cuda.substr(first + 1, last - first - 1) != o.text) continue;
+      if (!is_operand(row.cuda.substr(0, first), "a") || !is_operand(row.cuda.substr(last + 1), "b")) continue;
+      const bool compares = o.level == Expression::Relation || o.level == Expression::Equality;
+      // Integers of less than 32 bits would become int.
+      if (real || compares || itemsize(dtype) >= 4) return binary(o.text, o.level, operands[0], operands[1]);
+    }
+  }
+  // A column that is a call of its operands names the function; others are called by the name of the row.
+  const std::size_t bracket = row.cuda.find('(');
+  constexpr std::string_view lists[] = {"(a)", "(a, b)", "(a, b, c)"};
+  const bool is_call = bracket != std::string_view::npos && bracket > 0 &&
+                       row.cuda.substr(bracket) == lists[static_cast<std::size_t>(row.arity) - 1] &&
+                       row.cuda.substr(0, bracket).find_first_of(" -<>=!&|") == std::string_view::npos;
+  return call(is_call ? row.cuda.substr(0, bracket) : row.name, operands);
+}
+
+/// Does computing it report a fault? Such a value is computed even where a Where does not take it.
+bool CudaEmitter::has_fault(const ScalarNode& n) const {
+  if (n.op == ScalarOp::Within) return true;
+  if (n.op != ScalarOp::Div && n.op != ScalarOp::FloorDiv && n.op != ScalarOp::Fmod && n.op != ScalarOp::Remainder)
+    return false;
+  const ScalarNode& divisor = kernel_.scalars[n.args[1]];
+  return !is_floating(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
+}
+
+/// A name that says what the value is: "exp_3", or the buffer that it was loaded from: "relu_i".
+std::string CudaEmitter::name_for(Scalar s, const ScalarNode& n) {
+  const auto of_buffer = [&](int b) {
+    const std::string& name = buffer_names_[static_cast<std::size_t>(b)];
+    return name.substr(name.find('_') + 1);
+  };
+  if (n.op == ScalarOp::Load) return fresh(of_buffer(n.slot) + "_i");
+  if (n.op == ScalarOp::Cast && kernel_.scalars[n.args[0]].op == ScalarOp::Load)
+    return fresh(of_buffer(kernel_.scalars[n.args[0]].slot) + "_" + std::string(short_name(n.dtype)));
+  std::string word(loops::name(n.op));
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return fresh(fmt::format("{}_{}", word, s.id));
+}
+
+Expression CudaEmitter::value(Scalar s) {
+  const ScalarNode& n = kernel_.scalars[s];
+  if (n.op == ScalarOp::Const) return cuda_constant(n.dtype, n.real, n.integer);
+  if (n.op == ScalarOp::Input) return {accumulator_names_[static_cast<std::size_t>(n.slot)]};
+  const std::size_t at = depth(s);
+  if (const auto known = scopes_[at].names.find(s.id); known != scopes_[at].names.end()) return {known->second};
+  const std::size_t here = current_;
+  current_ = at;
+  Expression v = compute(n);
+  const bool is_name = v.level == Expression::Primary && v.text.find_first_of("([") == std::string::npos;
+  const bool often = uses_[static_cast<std::size_t>(s.id)] > 1;
+  if (!is_name && (at != here || often || has_fault(n) || v.text.size() > longest)) {
+    const std::string name = name_for(s, n);
+    line(fmt::format("const {} {} = {};", cuda_type(n.dtype), name, v.text));
+    scopes_[at].names[s.id] = name;
+    v = {name};
+  }
+  current_ = here;
+  return v;
+}
+
+Expression CudaEmitter::compute(const ScalarNode& n) {
+  switch (n.op) {
+    case ScalarOp::Load: {
+      const std::string at = element(n.slot, n.index, n.args[0]);
+      if (n.dtype == DType::Bool) return {at + " != 0", Expression::Equality};
+      return {at};
+    }
+    case ScalarOp::Index: {
+      const Expression e = index(n.index);
+      return narrow_ ? Expression{"(long long)" + e.as(Expression::Unary), Expression::Unary} : e;
+    }
+    case ScalarOp::Where: {
+      const Expression condition = value(n.args[0]), yes = value(n.args[1]), no = value(n.args[2]);
+      return {fmt::format("{} ? {} : {}", condition.as(Expression::Or), yes.as(Expression::Or),
+                          no.as(Expression::Conditional)),
+              Expression::Conditional};
+    }
+    case ScalarOp::Cast: {
+      // An index has its own type in the text.
+      const ScalarNode& from = kernel_.scalars[n.args[0]];
+      if (from.op == ScalarOp::Index) return cuda_cast(index(from.index), DType::Int64, n.dtype);
+      return cuda_cast(value(n.args[0]), from.dtype, n.dtype);
+    }
+    case ScalarOp::Bitcast:
+      return call(fmt::format("bitcast<{}>", cuda_type(n.dtype)), {value(n.args[0])});
+    case ScalarOp::Within:
+      return call("within", {value(n.args[0]), index(n.index), {"fault"}, {fmt::format("{}", n.slot)}});
+    default: {
+      std::vector<Expression> operands;
+      for (const Scalar a : n.args)
+        if (a.id >= 0) operands.push_back(value(a));
+      if (has_fault(n)) operands[1] = call("nonzero", {operands[1], {"fault"}});
+      return cuda_operation(n.op, kernel_.scalars.dtype(n.args[0]), operands);
+    }
+  }
+}
+
+std::string CudaEmitter::element(int buffer, SymExpr e, Scalar computed) {
+  const std::string& name = buffer_names_[static_cast<std::size_t>(buffer)];
+  Expression at = index(e);
+  if (computed.id >= 0) {
+    const Expression more = value(computed);
+    at = e.is(0) ? more : binary("+", Expression::Sum, more, at);
+  }
+  return fmt::format("{}[{}]", name, at.text);
+}
+
+}  // namespace partita::codegen

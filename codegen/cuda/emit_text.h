@@ -1,0 +1,156 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/cpu/emit_dependences.h"
+#include "codegen/cpu/index.h"
+#include "codegen/cuda/cuda_kernel.h"
+
+namespace partita::codegen {
+
+/// C++ text of a value, and the level of its outermost operator.
+struct Expression {
+  /// Levels of operators, from what binds most tightly.
+  enum Level : std::uint8_t {
+    Primary,
+    Unary,
+    Product,
+    Sum,
+    Shift,
+    Relation,
+    Equality,
+    BitAnd,
+    BitXor,
+    BitOr,
+    And,
+    Or,
+    Conditional
+  };
+  std::string text;
+  Level level = Primary;
+
+  /// The text as an operand, which may have operators up to that level.
+  std::string as(Level most) const { return level > most ? "(" + text + ")" : text; }
+};
+
+std::string_view cuda_type(DType dtype);  ///< of a value
+std::string_view cuda_memory_type(
+    DType dtype);  ///< of an element in memory: a bool is a byte, of which any but 0 is true
+Expression cuda_constant(DType dtype, double real, std::int64_t integer);
+Expression cuda_cast(const Expression& v, DType from, DType to);
+/// A row of scalar_ops.def as its CUDA column has it. `dtype`: of the operands.
+Expression cuda_operation(loops::ScalarOp op, DType dtype, const std::vector<Expression>& operands);
+
+/// Writes the functions of a kernel: one for each part between two barriers and each parallel loop in it. A value
+/// stands in the innermost loop that it depends on; it has a name if it is used more than once, or outside of its loop.
+class CudaEmitter {
+ public:
+  CudaEmitter(const loops::Kernel& kernel, const std::string& symbol, const std::vector<std::string>& symbols,
+              const loops::Target& target);
+  Result<CudaKernel> run();
+
+ private:
+  struct Scope {
+    llvm::SmallBitVector loops;  ///< those whose body this is
+    bool once = false;           ///< one thread of a group is here: it alone reads what is written
+    std::vector<std::string> lines;
+    std::unordered_map<int, std::string> names;  ///< of values
+  };
+  /// The copies of a scratch buffer.
+  struct Home {
+    const loops::Loop* group = nullptr;   ///< the Block loop around it
+    const loops::Loop* thread = nullptr;  ///< the innermost Thread loop around it; null for memory that a group shares
+    int workspace = -1;                   ///< index into CudaKernel::workspace; -1: an array
+    std::string memory;                   ///< the argument that points to all copies in the workspace
+  };
+
+  // emit_cuda.cpp: functions, their arguments and memory
+  void count_uses();
+  void count_uses(const std::vector<loops::Stmt>& body);
+  void name_arguments();
+  void find_homes(const std::vector<loops::Stmt>& body, const loops::Loop* group, const loops::Loop* thread);
+  void choose_index_type();
+  bool fits_32_bits(const std::vector<loops::Stmt>& body);
+  bool fits_32_bits(SymExpr e) const;
+  void part(const std::vector<const loops::Stmt*>& statements);
+  void begin(const CudaFunction& f, const std::vector<const loops::Stmt*>& body);
+  void finish(CudaFunction f, const std::string& launch);
+  void threads(const loops::Stmt& stmt);
+  void group(const loops::Stmt& stmt);
+  void refuse(const std::string& what);
+
+  // emit_loops.cpp
+  void statements(const std::vector<loops::Stmt>& body);
+  void statement(const loops::Stmt& stmt);
+  void loop(const loops::Loop& l);
+  void thread_loop(const loops::Loop& l);
+  void start(const loops::Loop& l);
+  void complete(const loops::Loop& l);
+  void store(const loops::Store& s);
+  void reduce(const loops::Reduce& r);
+
+  // emit_scalars.cpp
+  Expression value(loops::Scalar s);
+  Expression compute(const loops::ScalarNode& n);
+  bool has_fault(const loops::ScalarNode& n) const;
+  std::string name_for(loops::Scalar s, const loops::ScalarNode& n);
+  std::string element(int buffer, SymExpr e, loops::Scalar computed);
+
+  // emit_indices.cpp
+  Expression index(SymExpr e);
+  Expression index_sum(SymExpr e);
+  Expression quotient(SymExpr e);
+  bool non_negative(SymExpr e) const;
+  std::optional<IndexRange> range_of(SymExpr e) const;
+
+  std::string fresh(std::string base);
+  void line(std::string text) { scopes_[current_].lines.push_back(std::move(text)); }
+  void open(const std::vector<const loops::Loop*>& loops, bool once = false);
+  void close(const std::string& head);
+  std::size_t depth(loops::Scalar s) const;
+  template <class F>
+  void forget(const F& stale);
+  const loops::Buffer& buffer(int b) const { return kernel_.buffers[static_cast<std::size_t>(b)]; }
+  const loops::Accumulator& accumulator(int a) const { return kernel_.accumulators[static_cast<std::size_t>(a)]; }
+  const Dependences::Node& dependence(loops::Scalar s) const { return deps_.nodes[static_cast<std::size_t>(s.id)]; }
+
+  const loops::Kernel& kernel_;
+  const std::string& symbol_;
+  const std::vector<std::string>& symbols_;
+  const loops::Target& target_;
+  const Dependences deps_;
+  CudaKernel out_;
+  std::optional<Diagnostic> refused_;
+
+  std::vector<int> uses_;                        ///< by value: in other values and in statements
+  std::map<int, Home> homes_;                    ///< of scratch
+  bool narrow_ = false;                          ///< indices are int; else long long
+  std::map<std::string, std::int64_t> extents_;  ///< of loop variables, where known
+  std::vector<std::string> arguments_;           ///< "const float* in_x"
+  std::set<std::string> argument_names_;
+  std::map<std::string, std::string> symbol_names_;  ///< in the text
+  std::vector<std::string> buffer_names_;            ///< in the text, by buffer
+
+  // Of the function being written.
+  std::vector<Scope> scopes_;
+  std::size_t current_ = 0;  ///< the scope being written
+  std::set<std::string> taken_;
+  std::vector<std::string> accumulator_names_;
+  const loops::Loop* group_ = nullptr;
+  bool in_thread_ = false;
+  int group_threads_ = 0;
+  bool cooperates_ = false;
+};
+
+template <class F>
+void CudaEmitter::forget(const F& stale) {
+  for (Scope& scope : scopes_)
+    std::erase_if(scope.names,
+                  [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
+}
+
+}  // namespace partita::codegen
