@@ -162,11 +162,14 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
     for (std::int64_t first : steps((inner + most - 1) / most, most))
       row(d + first * most * to, s + first * most * from, std::min(most, inner - first * most), to, from);
     for (std::size_t i = rank - 1; i-- > 0;) {
-      d += dst.strides[i];
-      s += src.strides[i];
-      if (++index[i] < dst.sizes[i]) break;
-      d -= dst.strides[i] * dst.sizes[i];
-      s -= src.strides[i] * src.sizes[i];
+      if (++index[i] < dst.sizes[i]) {
+        d += dst.strides[i];
+        s += src.strides[i];
+        break;
+      }
+      // A dimension of one element may have any stride.
+      d -= dst.strides[i] * (dst.sizes[i] - 1);
+      s -= src.strides[i] * (src.sizes[i] - 1);
       index[i] = 0;
     }
   }

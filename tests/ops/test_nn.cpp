@@ -39,6 +39,14 @@ std::vector<Row> rows() {
            ->get<Tensor>();
   const Tensor labels = i64({1, 2}, {1, 1});
   return {
+      // Steps of one window may be any number.
+      {"aten.convolution.default",
+       {numbers({1, 1, 1, 1}), numbers({1, 1, 1, 1}), none(), ints({INT64_MAX, INT64_MAX}), ints({2, 2}), ints({1, 1}),
+        false, ints({0, 0}), std::int64_t{1}},
+       {0}},
+      {"aten.unfold_copy.default",
+       {numbers({2, 5}), std::int64_t{1}, std::int64_t{4}, INT64_MAX},
+       {-1.375, 0.375, -0.75, 1, -1.25, 0.5, -0.625, 1.125}},
       {"aten._upsample_lanczos2d_aa.default",
        {numbers({1, 1, 4, 4}), ints({2, 3}), false},
        {-0.511541, -0.425783, 0.203031, 0.441644, 0.018175, -0.405293}},

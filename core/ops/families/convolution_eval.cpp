@@ -63,7 +63,7 @@ void each_run(const ConvolutionGeometry& g, F f) {
               std::int64_t ih = h * g.stride[1] - g.padding[1] + kh * g.dilation[1];
               if (ih < 0 || ih >= g.in[1]) continue;
               std::int64_t first = kw * g.dilation[2] - g.padding[2];  // input column of output column 0
-              std::int64_t begin = first < 0 ? (-first + g.stride[2] - 1) / g.stride[2] : 0;
+              std::int64_t begin = first < 0 ? (-first - 1) / g.stride[2] + 1 : 0;
               std::int64_t end = first >= g.in[2] ? 0 : std::min(g.out[2], (g.in[2] - 1 - first) / g.stride[2] + 1);
               if (begin >= end) continue;
               std::int64_t element = ((channel * g.in[0] + id) * g.in[1] + ih) * g.in[2] + first + begin * g.stride[2];

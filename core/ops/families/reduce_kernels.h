@@ -68,7 +68,10 @@ constexpr DType dtype_of() {
 class Line {
  public:
   Line(const Sizes& sizes, const Sizes& strides) : sizes_(sizes), strides_(strides) {
-    for (std::int64_t s : sizes_) length_ *= s;
+    for (std::size_t d = 0; d < sizes_.size(); ++d) {
+      length_ *= sizes_[d];
+      if (sizes_[d] == 1) strides_[d] = 0;  // it may be any number
+    }
   }
   std::int64_t length() const { return length_; }
   void start_at(std::int64_t offset) { start_ = offset; }
