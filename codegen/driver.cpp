@@ -4,6 +4,7 @@
 
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/host.h"
+#include "codegen/cpu/kernel_forms.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
 #include "core/aot/graph_key.h"
@@ -113,6 +114,8 @@ StagedCompiler cpu_stages(const BackendOptions& options) {
     TRY(const auto compiled, codegen::compile_cpu(plan, constants, {}));
     return compiled->run(inputs);
   };
+  staged.forms = codegen::cpu_kernel_forms();
+  staged.measure = codegen::measure_cpu;
   return staged;
 }
 

@@ -45,6 +45,7 @@ void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {ptr, ptr, ptr, i64, i64}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module_);
   function_->setDoesNotThrow();
+  if (lines_) begin_lines();
   BasicBlock* entry = block("entry");
   BasicBlock* start = block("start");
   b_.SetInsertPoint(entry);
@@ -83,13 +84,37 @@ void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
   b_.CreateRetVoid();
 }
 
+void PhaseEmitter::begin_lines() {
+  llvm::DIFile* file = lines_->createFile("graph", "");
+  llvm::DISubroutineType* type = lines_->createSubroutineType(lines_->getOrCreateTypeArray({}));
+  marked_function_ = lines_->createFunction(file, function_->getName(), "", file, 1, type, 1, llvm::DINode::FlagZero,
+                                            llvm::DISubprogram::SPFlagDefinition);
+  function_->setSubprogram(marked_function_);
+}
+
+PhaseEmitter::Marked::Marked(PhaseEmitter& emitter, loops::Scalar s)
+    : b_(emitter.b_), around_(b_.getCurrentDebugLocation()) {
+  if (!emitter.marked_function_) return;
+  const int source = emitter.kernel_.scalars.sources()[static_cast<std::size_t>(s.id)];
+  llvm::DILocation* at = nullptr;
+  if (source >= 0)
+    at = llvm::DILocation::get(b_.getContext(), static_cast<unsigned>(source) + 1, 0, emitter.marked_function_);
+  b_.SetCurrentDebugLocation(at);
+}
+
 void PhaseEmitter::statements(const std::vector<Stmt>& body) {
   for (const Stmt& s : body) statement(s);
 }
 
 void PhaseEmitter::statement(const Stmt& stmt) {
-  if (auto* s = std::get_if<Store>(&stmt)) return store(*s);
-  if (auto* r = std::get_if<Reduce>(&stmt)) return reduce(*r);
+  if (auto* s = std::get_if<Store>(&stmt)) {
+    const Marked marked(*this, s->value);
+    return store(*s);
+  }
+  if (auto* r = std::get_if<Reduce>(&stmt)) {
+    const Marked marked(*this, r->value);
+    return reduce(*r);
+  }
   // Barriers of the kernel end phases. A group is one thread here, so barriers of a group do nothing.
   if (std::holds_alternative<loops::Barrier>(stmt)) return;
   loop(std::get<Loop>(stmt));
@@ -247,12 +272,12 @@ llvm::AllocaInst* PhaseEmitter::slot(llvm::Type* type) {
 }
 
 void emit_kernel(llvm::Module& module, const Kernel& kernel, const std::string& symbol,
-                 const std::vector<std::string>& symbols, const loops::Target& target) {
+                 const std::vector<std::string>& symbols, const loops::Target& target, llvm::DIBuilder* lines) {
   WorkingOn work("kernel " + kernel.name);
   Dependences deps(kernel);
   int number = 0;
   for (const PhaseShape& shape : phase_shapes(kernel)) {
-    PhaseEmitter emitter(module, kernel, symbols, target, deps);
+    PhaseEmitter emitter(module, kernel, symbols, target, deps, lines);
     emitter.emit(shape, symbol + "_" + std::to_string(number++));
   }
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -22,13 +23,14 @@ namespace partita::codegen {
 class PhaseEmitter {
  public:
   PhaseEmitter(llvm::Module& module, const loops::Kernel& kernel, const std::vector<std::string>& symbols,
-               const loops::Target& target, const Dependences& deps)
+               const loops::Target& target, const Dependences& deps, llvm::DIBuilder* lines)
       : kernel_(kernel),
         deps_(deps),
         b_(module.getContext()),
         ops_(b_, module, target.vector_bytes == 64),
         module_(module),
         symbols_(symbols),
+        lines_(lines),
         vector_(vector_loops(kernel)) {
     // Products and sums are not contracted: each operator rounds on its own, as in PyTorch's kernels and in its
     // generated C++, which is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
@@ -58,6 +60,18 @@ class PhaseEmitter {
     Val complete;
   };
 
+  /// While it lives, instructions are marked with the source of a scalar.
+  class Marked {
+   public:
+    Marked(PhaseEmitter& emitter, loops::Scalar s);
+    ~Marked() { b_.SetCurrentDebugLocation(around_); }
+
+   private:
+    llvm::IRBuilder<>& b_;
+    llvm::DebugLoc around_;
+  };
+
+  void begin_lines();
   int choose_lanes(const loops::Target& target) const;
   void statements(const std::vector<loops::Stmt>& body);
   void statement(const loops::Stmt& stmt);
@@ -130,6 +144,8 @@ class PhaseEmitter {
   OpEmitter ops_;
   llvm::Module& module_;
   const std::vector<std::string>& symbols_;
+  llvm::DIBuilder* lines_;                         ///< null: nothing is marked
+  llvm::DISubprogram* marked_function_ = nullptr;  ///< set with lines_
   std::set<const loops::Loop*> vector_;
   int lanes_ = 16;
 

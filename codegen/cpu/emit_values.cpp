@@ -18,10 +18,12 @@ PhaseEmitter::Val PhaseEmitter::value(Scalar s) {
   if (auto it = scopes_[at].values.find(s.id); it != scopes_[at].values.end()) return it->second;
   Val v;
   if (at + 1 == scopes_.size()) {
+    const Marked marked(*this, s);
     v = compute(n);
   } else {
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     b_.SetInsertPoint(scopes_[at + 1].before);
+    const Marked marked(*this, s);
     v = compute(n);
   }
   scopes_[at].values[s.id] = v;

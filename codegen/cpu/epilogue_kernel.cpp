@@ -53,6 +53,8 @@ std::vector<Axis> axes(const std::vector<schedule::PlanView>& views,
 Result<Scalar> copied(const schedule::ExternCall& call, const std::vector<SymExpr>& elements, Kernel& to) {
   std::vector<Scalar> made;
   for (const loops::ScalarNode& n : call.epilogue->nodes()) {
+    const int source = call.epilogue->sources()[made.size()];
+    to.scalars.source = source < 0 ? -1 : source + 1;  // after the call's node
     auto arg = [&](int i) { return n.args[i].id < 0 ? Scalar{} : made[static_cast<std::size_t>(n.args[i].id)]; };
     switch (n.op) {
       case ScalarOp::Input:
@@ -90,6 +92,7 @@ Result<Kernel> epilogue_kernel(const schedule::Plan& plan, const schedule::Exter
   Kernel k;
   k.name = "epilogue_" + call.origin;
   k.origins = {call.origin};
+  k.origins.insert(k.origins.end(), call.epilogue_origins.begin(), call.epilogue_origins.end());
   std::vector<schedule::PlanView> views;
   auto add = [&](const schedule::PlanView& view) {
     const schedule::PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(view.buffer)];

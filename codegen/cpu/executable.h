@@ -62,6 +62,8 @@ class Executable {
   CompileTimes times;
   std::vector<ExternReport> externs;
   std::string ir, assembly;  ///< set with keep_text
+  /// Gets the seconds of each of the program's steps in each run; null: they are not measured.
+  std::vector<double>* step_seconds = nullptr;
 };
 
 /// A plan's program with its machine code, which load_program() (executor.h) prepares to run. One serves all sizes of a

@@ -215,11 +215,13 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
   const bool noted = watched();
   for (const Step& step : steps) {
     if (noted) note(step);
+    const auto begun = step_seconds ? Clock::now() : Clock::time_point();
     if (step.kernel >= 0) {
       TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
     } else {
       TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
     }
+    if (step_seconds) step_seconds->push_back(std::chrono::duration<double>(Clock::now() - begun).count());
   }
   if (noted) now_at("handing over the results");
   write_back(inputs);

@@ -8,6 +8,8 @@
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
@@ -115,8 +117,17 @@ void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std
   module.setDataLayout(machine->createDataLayout());
 
   auto start = Clock::now();
+  std::optional<llvm::DIBuilder> lines;
+  if (options.mark_lines) {
+    module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+    lines.emplace(module);
+    lines->createCompileUnit(llvm::dwarf::DW_LANG_C, lines->createFile("graph", ""), "partita", true, "", 0, "",
+                             llvm::DICompileUnit::LineTablesOnly);
+  }
   for (std::size_t i : share)
-    emit_kernel(module, kernels[i], options.prefix + kernel_symbol(i), symbols, options.target);
+    emit_kernel(module, kernels[i], options.prefix + kernel_symbol(i), symbols, options.target,
+                lines ? &*lines : nullptr);
+  if (lines) lines->finalize();
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.addFnAttr("target-cpu", options.processor.name);
@@ -139,6 +150,7 @@ void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std
     auto copy = llvm::CloneModule(module);
     out.assembly = generate(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
   }
+  if (options.mark_lines) llvm::StripDebugInfo(module);
   start = Clock::now();
   out.objects.push_back(generate(module, *machine, llvm::CodeGenFileType::ObjectFile));
   out.generate_ms = ms_since(start);

@@ -13,6 +13,7 @@ namespace partita::codegen {
 struct JitOptions {
   loops::Target target = host_target();  ///< `threads` also compile, each its share of the kernels
   bool keep_text = false;                ///< LLVM IR and assembly
+  bool mark_lines = false;               ///< mark the text's instructions with their scalars' sources, as debug lines
   Processor processor = host_processor();
   std::string prefix = {};  ///< of the functions' names: code for several processors may be linked into one library
 };

@@ -48,13 +48,13 @@ class Printer {
     count(k_.body);
   }
 
-  std::string print() {
+  LinkedText print() {
     std::vector<std::string> buffers;
     for (const Buffer& b : k_.buffers)
       buffers.push_back(fmt::format("{}{}{} {}: {}[{}]", scope_name(b), role_name(b.role),
                                     b.streamed ? " streamed" : "", b.name, short_name(b.dtype), b.elements.str()));
-    out_ = fmt::format("kernel {}({})\n", k_.name, fmt::join(buffers, ", "));
-    if (!k_.origins.empty()) out_ += fmt::format("  # {}\n", fmt::join(k_.origins, ", "));
+    out_.add(fmt::format("kernel {}({})", k_.name, fmt::join(buffers, ", ")));
+    if (!k_.origins.empty()) out_.add(fmt::format("  # {}", fmt::join(k_.origins, ", ")));
     body(k_.body, 1);
     return std::move(out_);
   }
@@ -71,7 +71,8 @@ class Printer {
   const std::string& buffer(int i) const { return k_.buffers[static_cast<std::size_t>(i)].name; }
 
   void line(int depth, const std::string& text) {
-    out_ += std::string(static_cast<std::size_t>(2 * depth), ' ') + text + "\n";
+    out_.add(std::string(static_cast<std::size_t>(2 * depth), ' ') + text, {met_.begin(), met_.end()});
+    met_.clear();
   }
 
   void body(const std::vector<Stmt>& statements, int depth) {
@@ -127,6 +128,9 @@ class Printer {
 
   std::string expression(Scalar s) const {
     const ScalarNode& n = k_.scalars[s];
+    const int source = k_.scalars.sources()[static_cast<std::size_t>(s.id)];
+    if (source >= 0 && n.op != ScalarOp::Const && n.op != ScalarOp::Input && n.op != ScalarOp::Index)
+      met_.insert(source);
     switch (n.op) {
       case ScalarOp::Const:
         return is_floating(n.dtype) ? fmt::format("{}", n.real) : fmt::format("{}", n.integer);
@@ -154,7 +158,8 @@ class Printer {
   const Kernel& k_;
   std::vector<int> uses_;
   std::set<int> named_;
-  std::string out_;
+  mutable std::set<int> met_;  ///< sources of what the next line says
+  LinkedText out_;
 };
 
 class Verifier {
@@ -400,7 +405,17 @@ std::string_view name(Mapping mapping) {
   return names[static_cast<std::size_t>(mapping)];
 }
 
+void LinkedText::add(std::string_view line, std::vector<int> sources) {
+  text += line;
+  text += '\n';
+  lines.push_back(std::move(sources));
+}
+
 std::string print(const Kernel& kernel) {
+  return print_linked(kernel).text;
+}
+
+LinkedText print_linked(const Kernel& kernel) {
   return Printer(kernel).print();
 }
 

@@ -98,11 +98,22 @@ struct Kernel {
   std::vector<Accumulator> accumulators;
   ScalarBuilder scalars;
   std::vector<Stmt> body;
-  std::vector<std::string> origins;  ///< names of the graph nodes fused into it, in order
+  std::vector<std::string> origins;  ///< names of the graph nodes fused into it, in order; sources of scalars count it
+};
+
+/// Text whose lines are known to come from graph nodes. `lines` has for each line indices into Kernel::origins, sorted.
+struct LinkedText {
+  std::string text;
+  std::vector<std::vector<int>> lines;
+
+  /// Appends a line, to which the text is without its newline.
+  void add(std::string_view line, std::vector<int> sources = {});
 };
 
 /// Readable text with one statement per line.
 std::string print(const Kernel& kernel);
+/// The same, with the nodes that the values on each line are computed for.
+LinkedText print_linked(const Kernel& kernel);
 /// The broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator, a missing barrier, a sum
 /// that is not atomic, scratch beyond its scope); empty when there are none.
 std::vector<std::string> verify(const Kernel& kernel);

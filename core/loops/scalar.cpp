@@ -79,6 +79,7 @@ Scalar ScalarBuilder::intern(ScalarNode node) {
     if (nodes_[static_cast<std::size_t>(it->second)] == node) return {it->second};
   auto id = static_cast<std::int32_t>(nodes_.size());
   nodes_.push_back(std::move(node));
+  sources_.push_back(source);
   table_.emplace(h, id);
   return {id};
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,16 @@ struct ScalarNode {
 /// 0 does not, because of -0.0. Half types have no arithmetic: cast to f32 first.
 class ScalarBuilder {
  public:
+  /// What the values made from now on are computed for, for people who read the code: sources() keeps it with each
+  /// value that is new. -1: nothing that can be named.
+  int source = -1;
+  const std::vector<int>& sources() const { return sources_; }  ///< by node
+  /// Puts `name` of each source in its place.
+  void map_sources(const std::function<int(int)>& name) {
+    for (int& s : sources_)
+      if (s >= 0) s = name(s);
+  }
+
   const std::vector<ScalarNode>& nodes() const { return nodes_; }
   const ScalarNode& operator[](Scalar s) const { return nodes_[static_cast<std::size_t>(s.id)]; }
   DType dtype(Scalar s) const { return (*this)[s].dtype; }
@@ -96,6 +107,7 @@ class ScalarBuilder {
  private:
   Scalar intern(ScalarNode node);
   std::vector<ScalarNode> nodes_;
+  std::vector<int> sources_;
   std::vector<Bound> bounds_;
   std::unordered_multimap<std::uint64_t, std::int32_t> table_;
 };

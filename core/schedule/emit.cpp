@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/schedule/nest.h"
@@ -65,7 +66,7 @@ class Emitter final : public Body {
     note_origin(m.definition);
     auto index = index_at(math, group_->domain, d, m.coverage, at);
     CHECK(index, "a member without an index");
-    return m.coverage == Coverage::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
+    return m.coverage == Coverage::Reduce ? computed(m.definition, *index) : inlined(m.definition, *index);
   }
 
   /// Makes the store of a member's value at the current position.
@@ -126,7 +127,12 @@ class Emitter final : public Body {
     std::ranges::sort(order);
     for (auto [slot, holder] : order) to_.memory.push_back(holder);
     // Sort into graph order; reads may come in another order.
-    std::ranges::sort(to_.kernel.origins, {}, [&](const std::string& origin) { return origins_.at(origin); });
+    std::vector<std::string>& origins = to_.kernel.origins;
+    std::ranges::sort(origins, {}, [&](const std::string& origin) { return origins_.at(origin); });
+    to_.kernel.scalars.map_sources([&](int definition) {
+      const auto at = std::ranges::find(origins, g_.lowering[definition].origin);
+      return at == origins.end() ? -1 : static_cast<int>(at - origins.begin());
+    });
   }
 
  private:
@@ -136,11 +142,18 @@ class Emitter final : public Body {
     return load(buffer(definition, Buffer::Role::Input), e, g_.lowering[definition].dtype);
   }
 
+  Scalar computed(int id, const Index& index) {
+    const int around = std::exchange(b.source, id);
+    const Scalar v = g_.lowering[id].value(*this, index);
+    b.source = around;
+    return v;
+  }
+
   Scalar inlined(int id, const Index& index) {
     ElementKey key{id, pass, index};
     auto it = known_.find(key);
     if (it != known_.end()) return it->second;
-    Scalar v = g_.lowering[id].value(*this, index);
+    Scalar v = computed(id, index);
     known_.emplace(std::move(key), v);
     return v;
   }
@@ -433,7 +446,10 @@ class GroupEmitter {
         }
         const Definition& d = g_.lowering[m.definition];
         int place = e_.results.at(m.definition);
-        Scalar sum = e_.b.make(d.combine, e_.b.load(place, e_.column, d.dtype), e_.value(m));
+        const Scalar value = e_.value(m);
+        e_.b.source = m.definition;
+        Scalar sum = e_.b.make(d.combine, e_.b.load(place, e_.column, d.dtype), value);
+        e_.b.source = -1;
         to.push_back(Store{place, e_.column, {}, sum});
       }
     }));
@@ -488,6 +504,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   loops::IndexMath math;
   Emitter e(out, math, g, stages, nullptr);
   e.note_origin(definition);
+  e.b.source = definition;
   // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays.
   bool repeats = w.accumulate || w.repeats;
   const Mapping mapping = repeats ? Mapping::Serial : outermost(g, product(w.sizes));

@@ -1,6 +1,7 @@
 #include "core/schedule/epilogue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace partita::schedule {
 namespace {
@@ -26,14 +27,24 @@ class OverResult final : public Body {
   Index position;
   std::vector<StridedView> inputs;
 
+  std::set<int> definitions;  ///< that are computed
+
   SymExpr element() const { return element_; }
+
+  Scalar computed(int definition, const Index& index) {
+    definitions.insert(definition);
+    const int around = std::exchange(b.source, definition);
+    const Scalar v = g_.lowering[definition].value(*this, index);
+    b.source = around;
+    return v;
+  }
   using Body::element;
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
     const Definition& d = g_.lowering[tensor.id];
     bool inside = std::ranges::any_of(group_.members, [&](const Member& m) { return m.definition == tensor.id; });
     bool memory = d.kind == Definition::Kind::Memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0;
-    if (inside || !memory) return d.value(*this, index);
+    if (inside || !memory) return computed(tensor.id, index);
     SymExpr e = math.element(index, layout_of(g_, tensor.id).strides);
     if (tensor.id == result_) {
       fits = fits && e == element_;
@@ -76,12 +87,20 @@ std::optional<Epilogue> over(const LoweredGraph& g, const Stages& stages, const 
   OverResult body(*e.body, math, g, stages, group, result);
   Index index = math.delinearize(math.linear(body.position, r.sizes), d.sizes);
   if (math.element(index, layout_of(g, stored.definition).strides) != body.element()) return std::nullopt;
-  e.value = d.value(body, index);
+  e.value = body.computed(stored.definition, index);
   bool plain = std::ranges::none_of(e.body->nodes(), [](const auto& n) {
     return n.op == ScalarOp::Index || n.op == ScalarOp::Load || n.op == ScalarOp::Within;
   });
   if (!body.fits || !plain || body.inputs.size() > g.target().epilogue_inputs) return std::nullopt;
   e.inputs = std::move(body.inputs);
+  for (int id : body.definitions) {
+    const std::string& origin = g.lowering[id].origin;
+    if (!origin.empty() && std::ranges::find(e.origins, origin) == e.origins.end()) e.origins.push_back(origin);
+  }
+  e.body->map_sources([&](int id) {
+    const auto at = std::ranges::find(e.origins, g.lowering[id].origin);
+    return at == e.origins.end() ? -1 : static_cast<int>(at - e.origins.begin());
+  });
   return e;
 }
 
@@ -104,8 +123,7 @@ bool overwritten_before(const LoweredGraph& g, const Stages& stages, const std::
 
 }  // namespace
 
-std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const Stages& stages,
-                                                    const std::vector<Group>& groups) {
+Epilogues find_epilogues(const LoweredGraph& g, const Stages& stages, const std::vector<Group>& groups) {
   std::vector<int> readers(stages.units.size(), 0);
   for (const Group& group : groups) {
     std::set<int> needs;
@@ -115,24 +133,33 @@ std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const
     for (int u : needs)
       if (!group.units.contains(u)) ++readers[static_cast<std::size_t>(u)];
   }
-  std::vector<std::optional<Epilogue>> found(groups.size());
+  Epilogues found;
+  found.of.resize(groups.size());
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Group& group = groups[i];
-    if (group.domain.reduces()) continue;
     auto stored = std::ranges::find_if(group.members, &Member::stored);
-    if (stored == group.members.end() || std::ranges::count_if(group.members, &Member::stored) != 1) continue;
-    if (g.destination.contains(stored->definition)) continue;
+    const bool fits = !group.domain.reduces() && stored != group.members.end() &&
+                      std::ranges::count_if(group.members, &Member::stored) == 1 &&
+                      !g.destination.contains(stored->definition);
     // Take the latest call, because the group's other inputs are ready by then.
-    std::set<int> calls;
+    std::set<std::pair<int, int>> calls;  // with their units
     for (int u : group.units)
       for (int need : stages.units[static_cast<std::size_t>(u)].needs) {
         const SchedulerNode& unit = stages.units[static_cast<std::size_t>(need)];
-        if (unit.kind == SchedulerNode::Kind::Extern && readers[static_cast<std::size_t>(need)] == 1 &&
-            g.externs[static_cast<std::size_t>(unit.id)].fuses && !overwritten_before(g, stages, groups, need, i))
-          calls.insert(unit.id);
+        if (unit.kind != SchedulerNode::Kind::Extern) continue;
+        const bool fuses = g.externs[static_cast<std::size_t>(unit.id)].fuses;
+        const bool one_reader = readers[static_cast<std::size_t>(need)] == 1;
+        found.apart[{i, need}] = !fuses        ? Apart::Call
+                                 : !one_reader ? Apart::CallRead
+                                 : !fits       ? Apart::CallWork
+                                               : Apart::Order;
+        if (fits && one_reader && fuses && !overwritten_before(g, stages, groups, need, i))
+          calls.emplace(unit.id, need);
       }
-    for (auto call = calls.rbegin(); call != calls.rend() && !found[i]; ++call)
-      found[i] = over(g, stages, group, *stored, *call);
+    for (auto call = calls.rbegin(); call != calls.rend() && !found.of[i]; ++call) {
+      found.of[i] = over(g, stages, group, *stored, call->first);
+      found.apart[{i, call->second}] = Apart::CallWork;
+    }
   }
   return found;
 }

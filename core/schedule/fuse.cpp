@@ -27,13 +27,16 @@ class Fuser {
  public:
   Fuser(const LoweredGraph& g, const Stages& stages) : g_(g), s_(stages), group_of_(stages.units.size(), -1) {}
 
-  std::vector<Group> run(bool fuse) {
+  Fusion run(bool fuse) {
     for (std::size_t u = 0; u < s_.units.size(); ++u) {
       int unit = static_cast<int>(u);
       bool joined = false;
       if (fuse && s_.units[u].kind == SchedulerNode::Kind::Stage)
-        for (int candidate : candidates(unit))
-          if ((joined = join(unit, candidate))) break;
+        for (std::size_t tried = 0; const int candidate : candidates(unit)) {
+          const std::optional<Apart> why = tried++ < most_candidates ? join(unit, candidate) : Apart::Many;
+          if ((joined = !why)) break;
+          refused_.push_back({unit, candidate, *why});
+        }
       if (!joined) alone(unit);
     }
     return ordered();
@@ -62,7 +65,6 @@ class Fuser {
         found.insert(it->second.begin(), it->second.end());
     std::vector<int> list(found.rbegin(), found.rend());
     std::erase_if(list, [&](int c) { return groups_[static_cast<std::size_t>(c)].members.empty(); });
-    if (list.size() > most_candidates) list.resize(most_candidates);
     return list;
   }
 
@@ -117,7 +119,8 @@ class Fuser {
     group.domain.by_columns = along_kept > along_reduced && !group.domain.kept_numel().is(0);
   }
 
-  bool join(int u, int candidate) {
+  /// Nullopt when the unit is now part of the group.
+  std::optional<Apart> join(int u, int candidate) {
     Group& old = groups_[static_cast<std::size_t>(candidate)];
     const Definition& d = g_.lowering[unit(u).id];
     bool linked = false;
@@ -127,7 +130,8 @@ class Fuser {
       linked |= of == candidate;
       if (of != candidate) others.push_back(of);
     }
-    if (depends(others, candidate)) return false;
+    if (depends(others, candidate)) return Apart::Order;
+    Apart why = Apart::Space;
     std::vector<Domain> domains{old.domain};
     if (d.kind == Definition::Kind::Reduce && !old.domain.reduces()) domains = {domain_of(g_, unit(u).id)};
     for (const Domain& domain : domains) {
@@ -139,42 +143,53 @@ class Fuser {
         int id = unit(each).id;
         auto coverage = coverage_in(domain, g_.lowering[id]);
         depth += s_.depth[static_cast<std::size_t>(id)];
-        fits = fits && coverage && depth <= deepest_group;
-        if (!fits) break;
+        fits = coverage && depth <= deepest_group;
+        if (!fits) {
+          why = coverage ? Apart::Deep : Apart::Space;
+          break;
+        }
         merged.members.push_back({id, *coverage, 0, stored(id), false});
       }
       if (!fits) continue;
       if (domain.reduces() && !old.domain.reduces()) settle(merged);
       Analysis found = analyse(g_, s_, merged);
-      if (!found.legal || !worth(merged, found, linked) || !overwrites_safely(merged, found)) continue;
+      if (const auto not_worth = found.legal ? unworthy(merged, found, linked) : Apart::Incomplete) {
+        why = *not_worth;
+        continue;
+      }
+      if (!overwrites_safely(merged, found)) {
+        why = Apart::Overwrite;
+        continue;
+      }
       old = std::move(merged);
       group_of_[static_cast<std::size_t>(u)] = candidate;
       note_reads(u, candidate);
-      return true;
+      return std::nullopt;
     }
-    return false;
+    return why;
   }
 
-  bool worth(const Group& group, const Analysis& found, bool linked) const {
+  /// Why the group is not worth it, if it is not.
+  std::optional<Apart> unworthy(const Group& group, const Analysis& found, bool linked) const {
     const Domain& domain = group.domain;
-    if (!linked && found.streams.empty()) return false;
+    if (!linked && found.streams.empty()) return Apart::Unrelated;
     std::set<int> memory = found.streams;
     for (const Member& m : group.members)
       if (m.stored) memory.insert(m.definition);
-    if (memory.size() > g_.target().kernel_streams) return false;
+    if (memory.size() > g_.target().kernel_streams) return Apart::Streams;
     // Loads along the innermost dim must stay strided. An index with a division would make them gathers.
     std::size_t inner = found.position.size();
     while (inner > 0 && domain.space[inner - 1].is(1)) --inner;
     if (inner > 0 && group.members.size() > 1 &&
         std::ranges::any_of(found.elements, [&](SymExpr e) { return divides(e, found.position[inner - 1]); }))
-      return false;
+      return Apart::Gather;
     for (const Member& m : group.members) {
       if (m.coverage != Coverage::Full || m.level == 0) continue;
       const bool little = g_.lowering.hint(domain.numel()) <= g_.target().little_work;
-      if (domain.by_columns) return little;
-      if (g_.lowering.hint(domain.kept_numel()) < g_.target().few_rows && !little) return false;
+      if (domain.by_columns) return little ? std::nullopt : std::optional(Apart::Columns);
+      if (g_.lowering.hint(domain.kept_numel()) < g_.target().few_rows && !little) return Apart::Rows;
     }
-    return true;
+    return std::nullopt;
   }
 
   /// Where a member is computed: itself, and again by members that read it, unless they read its result from memory.
@@ -222,8 +237,9 @@ class Fuser {
     return true;
   }
 
-  std::vector<Group> ordered() {
-    std::vector<Group> out;
+  Fusion ordered() {
+    Fusion out;
+    std::vector<std::size_t> place(groups_.size());
     std::vector<int> state(groups_.size(), 0);
     std::function<void(int)> visit = [&](int i) {
       if (state[static_cast<std::size_t>(i)] == 2) return;
@@ -233,15 +249,28 @@ class Fuser {
         for (int before : waits_for(u))
           if (int of = group_of_[static_cast<std::size_t>(before)]; of != i) visit(of);
       state[static_cast<std::size_t>(i)] = 2;
-      out.push_back(groups_[static_cast<std::size_t>(i)]);
+      place[static_cast<std::size_t>(i)] = out.groups.size();
+      out.groups.push_back(groups_[static_cast<std::size_t>(i)]);
     };
     for (std::size_t i = 0; i < groups_.size(); ++i) visit(static_cast<int>(i));
+    for (const Refused& r : refused_) {
+      const std::size_t a = place[static_cast<std::size_t>(group_of_[static_cast<std::size_t>(r.unit)])];
+      const std::size_t b = place[static_cast<std::size_t>(r.group)];
+      if (a != b) out.apart.try_emplace(std::minmax(a, b), r.why);
+    }
     return out;
   }
+
+  /// A unit that could not join a group.
+  struct Refused {
+    int unit, group;
+    Apart why;
+  };
 
   const LoweredGraph& g_;
   const Stages& s_;
   std::vector<Group> groups_;
+  std::vector<Refused> refused_;
   std::vector<int> group_of_;
   std::map<int, std::set<int>> readers_, input_readers_;
   std::vector<int> seen_;  ///< by group: the last search that met it
@@ -279,10 +308,10 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
 
 }  // namespace
 
-std::vector<Group> fuse(const LoweredGraph& g, const Stages& stages, bool fuse) {
-  std::vector<Group> groups = Fuser(g, stages).run(fuse);
-  choose_storage(g, stages, groups);
-  return groups;
+Fusion fuse(const LoweredGraph& g, const Stages& stages, bool fuse) {
+  Fusion out = Fuser(g, stages).run(fuse);
+  choose_storage(g, stages, out.groups);
+  return out;
 }
 
 }  // namespace partita::schedule

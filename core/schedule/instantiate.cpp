@@ -12,23 +12,6 @@
 namespace partita::schedule {
 namespace {
 
-/// The buffers that a step uses, repeats included.
-template <class F>
-void for_each_buffer(const std::variant<KernelCall, ExternCall>& step, F f) {
-  if (auto* k = std::get_if<KernelCall>(&step)) {
-    for (int b : k->buffers) f(b);
-    return;
-  }
-  const auto& call = std::get<ExternCall>(step);
-  for (const auto& a : call.args) {
-    if (auto* v = std::get_if<PlanView>(&a)) f(v->buffer);
-    if (auto* list = std::get_if<std::vector<PlanView>>(&a))
-      for (const PlanView& v : *list) f(v.buffer);
-  }
-  for (const PlanView& v : call.results) f(v.buffer);
-  for (const PlanView& v : call.epilogue_inputs) f(v.buffer);
-}
-
 std::optional<double> evaluated(SymExpr e, const std::map<std::string, std::int64_t>& sizes) {
   return e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
     const auto it = sizes.find(symbol);
@@ -122,12 +105,11 @@ Status place_memory(Plan& plan) {
   }
   std::vector<Lifetime> lives(plan.buffers.size(), Lifetime{0, INT_MAX, -1});
   for (std::size_t s = 0; s < plan.steps.size(); ++s)
-    for_each_buffer(plan.steps[s], [&](int b) {
-      if (b < 0) return;
+    for (const int b : used_by(plan.steps[s])) {
       Lifetime& l = lives[static_cast<std::size_t>(b)];
       l.first = std::min(l.first, static_cast<int>(s));
       l.last = std::max(l.last, static_cast<int>(s));
-    });
+    }
   std::vector<std::size_t> temporaries;
   std::vector<Lifetime> kept;
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {

@@ -29,25 +29,39 @@ class Planner {
     for (const Node* n : g_.graph->placeholders())
       plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
     stages_ = find_stages(g_);
-    std::vector<Group> groups = fuse(g_, stages_, options.fuse);
-    std::vector<std::optional<Epilogue>> epilogues(groups.size());
-    if (options.fuse) epilogues = find_epilogues(g_, stages_, groups);
+    const Fusion fusion = fuse(g_, stages_, options.fuse);
+    const std::vector<Group>& groups = fusion.groups;
+    Epilogues found;
+    found.of.resize(groups.size());
+    if (options.fuse) found = find_epilogues(g_, stages_, groups);
+    const std::vector<std::optional<Epilogue>>& epilogues = found.of;
     std::set<int> taken;
     for (const auto& e : epilogues)
       if (e) taken.insert(e->call);
+    std::vector<StepRange> steps(groups.size());
     for (std::size_t i = 0; i < groups.size(); ++i) {
+      steps[i].begin = steps[i].end = plan_.steps.size();
       const SchedulerNode& unit = stages_.units[static_cast<std::size_t>(*groups[i].units.begin())];
       if (epilogues[i])
         call(g_.externs[static_cast<std::size_t>(epilogues[i]->call)], &*epilogues[i]);
       else if (unit.kind == SchedulerNode::Kind::Extern && taken.contains(unit.id))
-        continue;  // already made with its epilogue
+        continue;  // made with its epilogue
       else if (unit.kind == SchedulerNode::Kind::Extern)
         call(g_.externs[static_cast<std::size_t>(unit.id)], nullptr);
       else if (unit.kind == SchedulerNode::Kind::Writes)
         for (std::size_t w = 0; w < g_.lowering[unit.id].writes.size(); ++w) kernel(emit(g_, stages_, unit.id, w));
       else if (std::ranges::any_of(groups[i].members, &Member::stored))
         kernel(emit(g_, stages_, groups[i]));
+      steps[i].end = plan_.steps.size();
     }
+    std::unordered_map<int, std::size_t> calls;  // their groups
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (const SchedulerNode& unit = stages_.units[static_cast<std::size_t>(*groups[i].units.begin())];
+          unit.kind == SchedulerNode::Kind::Extern)
+        calls.emplace(unit.id, i);
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (epilogues[i]) steps[calls.at(epilogues[i]->call)] = steps[i];
+    note_apart(fusion, found, steps, options.fuse);
     TRY_DO(outputs());
     plan_.promised = std::move(g_.outputs);
     TRY_DO(check_strides());
@@ -65,6 +79,44 @@ class Planner {
   }
 
  private:
+  /// The steps of a group. A call that does another group's work, too, has its step.
+  struct StepRange {
+    std::size_t begin = 0, end = 0;
+  };
+
+  /// Says of each two steps of which one reads what the other makes why they are not one. `steps`: by group.
+  void note_apart(const Fusion& fusion, const Epilogues& epilogues, const std::vector<StepRange>& steps, bool fuses) {
+    using Kind = SchedulerNode::Kind;
+    std::vector<std::size_t> group_of(stages_.units.size());
+    for (std::size_t i = 0; i < fusion.groups.size(); ++i)
+      for (int u : fusion.groups[i].units) group_of[static_cast<std::size_t>(u)] = i;
+    const auto kind = [&](std::size_t group) {
+      return stages_.units[static_cast<std::size_t>(*fusion.groups[group].units.begin())].kind;
+    };
+    std::set<std::pair<std::size_t, std::size_t>> seen;
+    for (std::size_t i = 0; i < fusion.groups.size(); ++i)
+      for (int u : fusion.groups[i].units)
+        for (int need : stages_.units[static_cast<std::size_t>(u)].needs) {
+          const std::size_t from = group_of[static_cast<std::size_t>(need)];
+          if (steps[i].begin == steps[i].end || steps[from].begin == steps[from].end) continue;
+          // Of several steps the last has made the value.
+          const std::size_t first = steps[from].end - 1, second = steps[i].begin;
+          if (first >= second || !seen.emplace(first, second).second) continue;
+          Apart why = Apart::First;
+          if (const auto tried = fusion.apart.find(std::minmax(from, i)); tried != fusion.apart.end())
+            why = tried->second;
+          else if (const auto call = epilogues.apart.find({i, need}); call != epilogues.apart.end())
+            why = call->second;
+          else if (!fuses)
+            why = Apart::Off;
+          else if (kind(i) == Kind::Extern || kind(from) == Kind::Extern)
+            why = Apart::Call;
+          else if (kind(i) == Kind::Writes || kind(from) == Kind::Writes)
+            why = Apart::Writes;
+          plan_.apart.push_back({first, second, why});
+        }
+  }
+
   /// Release builds do not verify plans, but give no output in other strides than they say.
   Status check_strides() const {
     for (std::size_t o = 0; o < plan_.promised.size(); ++o) {
@@ -90,6 +142,7 @@ class Planner {
     b.device.type = plan_.target.device;
     b.dtype = g_.lowering[holder].dtype;
     b.elements = layout_of(g_, holder).elements;
+    b.origin = g_.lowering[definition].origin;
     if (auto source = g_.sources.find(holder); source != g_.sources.end()) {
       b.kind = source->second.kind;
       if (b.kind == PlanBuffer::Kind::Input) b.index = source->second.index;
@@ -152,6 +205,7 @@ class Planner {
     if (epilogue) {
       call.epilogue = epilogue->body;
       call.epilogue_value = epilogue->value;
+      call.epilogue_origins = epilogue->origins;
       for (const StridedView& v : epilogue->inputs) {
         call.epilogue_inputs.push_back(view(v, e.results[0]));
         call.epilogue_inputs.back().dtype = g_.lowering[v.base].dtype;

@@ -52,6 +52,15 @@ std::string text(const PlanBuffer& b) {
 
 }  // namespace
 
+std::string_view reason(Apart why) {
+  static constexpr std::string_view reasons[] = {
+#define V(name, text) text,
+      PARTITA_APART(V)
+#undef V
+  };
+  return reasons[static_cast<std::size_t>(why)];
+}
+
 std::string print(const Plan& plan) {
   std::string out = fmt::format("arena {} bytes\n", plan.arena_bytes);
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) out += fmt::format("%{} = {}\n", i, text(plan.buffers[i]));

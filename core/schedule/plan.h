@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct PlanBuffer {
   int index = 0;
   std::string attribute;  ///< Constant: name in Graph::attributes
   DType dtype = DType::Float32;
-  SymExpr elements;        ///< size of the whole storage
-  std::size_t offset = 0;  ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
-  Device device;           ///< the device that holds it
+  SymExpr elements;         ///< size of the whole storage
+  std::size_t offset = 0;   ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
+  Device device;            ///< the device that holds it
+  std::string origin = {};  ///< the graph node whose value it holds first, for people
 };
 
 /// A strided view of a buffer, for calls and outputs.
@@ -41,6 +43,38 @@ struct KernelCall {
   std::vector<int> buffers;  ///< one for each non-scratch Kernel::buffers, in order
 };
 
+/// Why two steps are not one kernel, although one reads what the other makes.
+#define PARTITA_APART(V)                                                                              \
+  V(Off, "fusion is switched off")                                                                    \
+  V(Call, "a library routine or an evaluation makes one of them, and takes no work of others")        \
+  V(CallRead, "the call's result is read by other steps, too, so it must be in memory")               \
+  V(CallWork, "only elementwise work on one result, in the order of its memory, can follow the call") \
+  V(Writes, "one of them fills its memory by several loops, one after another")                       \
+  V(First, "the reader became part of another kernel first")                                          \
+  V(Many, "too many kernels could have taken the work; the latest were tried")                        \
+  V(Order, "a step that is not part of either must run between them")                                 \
+  V(Space, "their loops run over different sizes")                                                    \
+  V(Deep, "their values would nest too deep")                                                         \
+  V(Incomplete, "a value would be needed before the pass over it is complete")                        \
+  V(Unrelated, "they share no memory that is worth reading once")                                     \
+  V(Streams, "one kernel would read and write too many memories")                                     \
+  V(Gather, "the inner loop would gather: its index would need a division")                           \
+  V(Rows, "there are too few rows, so that work which can run on all threads would not")              \
+  V(Columns, "a sum over columns would compute each element again")                                   \
+  V(Overwrite, "one overwrites memory that the other still reads")
+enum class Apart : std::uint8_t {
+#define V(name, text) name,
+  PARTITA_APART(V)
+#undef V
+};
+std::string_view reason(Apart why);  ///< as a clause: "fusion is switched off"
+
+/// Two steps of a plan that stayed apart. `second` reads what `first` makes.
+struct StepsApart {
+  std::size_t first = 0, second = 0;
+  Apart why = Apart::First;
+};
+
 /// A call of a library or of the operator record's eval: GEMM, convolution, sort, and what has no lowering.
 struct ExternCall {
   using Argument = std::variant<Arg, PlanView, std::vector<PlanView>>;  ///< Arg holds only literals
@@ -52,8 +86,9 @@ struct ExternCall {
   std::shared_ptr<const loops::ScalarBuilder> epilogue;
   loops::Scalar epilogue_value;
   std::vector<PlanView> epilogue_inputs;
-  std::string origin;  ///< node name
-  Device device;       ///< the device that runs it
+  std::vector<std::string> epilogue_origins;  ///< graph nodes of the epilogue, in order; its scalars' sources count it
+  std::string origin;                         ///< node name
+  Device device;                              ///< the device that runs it
   /// For cond, while_loop and other calls of sub graphs: a graph of this one call, which is interpreted. It takes
   /// `args` and returns `results`.
   std::shared_ptr<const Graph> graph = {};
@@ -69,7 +104,8 @@ struct Plan {
   std::vector<Meta> promised;      ///< metas of the outputs, as the graph says them
   std::vector<TensorMeta> inputs;  ///< metas of the graph's placeholders; actual sizes bind the symbols
   std::size_t arena_bytes = 0;
-  std::vector<Guard> guards = {};  ///< of a plan with symbols: the sizes for which it is right
+  std::vector<Guard> guards = {};      ///< of a plan with symbols: the sizes for which it is right
+  std::vector<StepsApart> apart = {};  ///< why steps are no larger, in the order of the readers
   /// Holds the nodes of symbolic numbers in the calls' literals, if there are any.
   std::shared_ptr<const Graph> graph = {};
   /// The symbols in kernels, and their values in this plan; empty if there are none, or before instantiate().
@@ -77,6 +113,10 @@ struct Plan {
 };
 
 std::string print(const Plan& plan);
+/// The graph nodes that a step computes, in order: those fused into a kernel, or a call's and those of its epilogue.
+std::vector<std::string> step_origins(const Plan& plan, const std::variant<KernelCall, ExternCall>& step);
+/// The plan buffers that a step uses, inputs before results, repeats included.
+std::vector<int> used_by(const std::variant<KernelCall, ExternCall>& step);
 /// The plan buffers that a step writes, each once.
 std::vector<int> written_by(const Plan& plan, const std::variant<KernelCall, ExternCall>& step);
 

@@ -9,6 +9,32 @@
 
 namespace partita::schedule {
 
+std::vector<std::string> step_origins(const Plan& plan, const std::variant<KernelCall, ExternCall>& step) {
+  if (const auto* call = std::get_if<KernelCall>(&step))
+    return plan.kernels[static_cast<std::size_t>(call->kernel)].origins;
+  const auto& call = std::get<ExternCall>(step);
+  std::vector<std::string> out{call.origin};
+  out.insert(out.end(), call.epilogue_origins.begin(), call.epilogue_origins.end());
+  return out;
+}
+
+std::vector<int> used_by(const std::variant<KernelCall, ExternCall>& step) {
+  if (const auto* call = std::get_if<KernelCall>(&step)) return call->buffers;
+  const auto& call = std::get<ExternCall>(step);
+  std::vector<int> out;
+  const auto add = [&](const PlanView& v) {
+    if (v.buffer >= 0) out.push_back(v.buffer);
+  };
+  for (const auto& a : call.args) {
+    if (auto* v = std::get_if<PlanView>(&a)) add(*v);
+    if (auto* list = std::get_if<std::vector<PlanView>>(&a))
+      for (const PlanView& v : *list) add(v);
+  }
+  for (const PlanView& v : call.epilogue_inputs) add(v);
+  for (const PlanView& v : call.results) add(v);
+  return out;
+}
+
 std::vector<int> written_by(const Plan& plan, const std::variant<KernelCall, ExternCall>& step) {
   std::vector<int> out;
   const auto add = [&](int buffer) {

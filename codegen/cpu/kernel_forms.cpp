@@ -1,0 +1,191 @@
+// Texts of kernels whose lines are linked to graph nodes, and the times of steps.
+#include "codegen/cpu/kernel_forms.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <unordered_map>
+
+#include "codegen/cpu/epilogue_kernel.h"
+#include "codegen/cpu/executable.h"
+#include "codegen/cpu/jit.h"
+#include "core/base/check.h"
+#include "core/compare/per_node.h"
+
+namespace partita::codegen {
+namespace {
+
+using loops::LinkedText;
+using schedule::ExternCall;
+using schedule::KernelCall;
+using schedule::Plan;
+
+/// Calls f with each line, without its newline.
+template <class F>
+void for_each_line(std::string_view text, F f) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    f(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// The number at the beginning of a text; -1: there is none.
+int number_at(std::string_view text) {
+  int value = -1;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// The nodes of a marked line.
+std::vector<int> source_of(int line) {
+  return line > 0 ? std::vector<int>{line - 1} : std::vector<int>();
+}
+
+/// LLVM's text with its locations as links. What describes the locations is left out.
+LinkedText linked_ir(std::string_view ir) {
+  constexpr std::string_view location = "DILocation(line: ", mark = "!dbg !";
+  std::unordered_map<int, int> line_of;
+  for_each_line(ir, [&](std::string_view line) {
+    const std::size_t at = line.find(location);
+    if (line.starts_with("!") && at != std::string_view::npos)
+      line_of[number_at(line.substr(1))] = number_at(line.substr(at + location.size()));
+  });
+  LinkedText out;
+  bool empty = true;
+  for_each_line(ir, [&](std::string_view line) {
+    if (line.starts_with("!") || line.starts_with("; ModuleID") || line.starts_with("source_filename")) return;
+    if (line.empty() && empty) return;
+    empty = line.empty();
+    const std::size_t at = line.rfind(mark);
+    if (at == std::string_view::npos) return out.add(line);
+    const std::string_view rest = line.substr(at + mark.size());
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    std::string_view before = line.substr(0, at);
+    const auto known = line_of.find(number_at(rest));
+    while (before.ends_with(' ') || before.ends_with(',')) before.remove_suffix(1);
+    out.add(std::string(before) + std::string(rest.substr(end)),
+            known == line_of.end() ? std::vector<int>() : source_of(known->second));
+  });
+  return out;
+}
+
+/// The assembler's text with its .loc lines as links; directives that only describe the code are left out.
+LinkedText linked_assembly(std::string_view assembly) {
+  LinkedText out;
+  int current = 0;
+  bool code = true;
+  for_each_line(assembly, [&](std::string_view line) {
+    const std::string_view word = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (word.starts_with(".section") || word.starts_with(".text"))
+      code = word.find(".debug") == std::string_view::npos && word.find(".note") == std::string_view::npos;
+    if (!code) return;
+    if (word.starts_with(".loc")) {
+      const std::size_t file = word.find_first_of("0123456789");
+      const std::size_t space = word.find(' ', file);
+      current = space == std::string_view::npos ? 0 : number_at(word.substr(space + 1));
+      return;
+    }
+    if (word.starts_with(".cfi_") || word.starts_with(".file") || word.starts_with(".Ltmp") ||
+        word.starts_with(".Lfunc_") || word.starts_with(".ident") || word.starts_with(".addrsig"))
+      return;
+    const bool label = !line.empty() && line[0] != '\t' && line[0] != ' ';
+    if (label && !word.starts_with(".L")) current = 0;  // a function begins
+    const bool instruction = !label && !word.empty() && word[0] != '.' && word[0] != '#';
+    out.add(line, instruction ? source_of(current) : std::vector<int>());
+  });
+  return out;
+}
+
+Result<ObjectCode> compiled(const Plan& plan, const loops::Kernel& kernel) {
+  std::vector<std::string> symbols;
+  for (const auto& [name, value] : plan.symbols) symbols.push_back(name);
+  return compile_kernels({&kernel, 1}, symbols, {.target = plan.target, .keep_text = true, .mark_lines = true});
+}
+
+/// With the kernel's name in place of its symbol.
+LinkedText named(LinkedText text, const loops::Kernel& kernel) {
+  const std::string symbol = kernel_symbol(0);
+  for (std::size_t at = 0; (at = text.text.find(symbol, at)) != std::string::npos; at += kernel.name.size())
+    text.text.replace(at, symbol.size(), kernel.name);
+  return text;
+}
+
+template <class F>
+KernelForm form(std::string name, std::string title, F text) {
+  return {std::move(name), std::move(title),
+          [text](const Plan& plan, std::size_t step) -> Result<std::optional<LinkedText>> {
+            TRY(const std::optional<loops::Kernel> kernel, kernel_of_step(plan, step));
+            if (!kernel) return std::optional<LinkedText>();
+            return text(plan, *kernel);
+          }};
+}
+
+}  // namespace
+
+Result<std::optional<loops::Kernel>> kernel_of_step(const Plan& plan, std::size_t step) {
+  if (const auto* call = std::get_if<KernelCall>(&plan.steps[step]))
+    return std::optional(plan.kernels[static_cast<std::size_t>(call->kernel)]);
+  const auto& call = std::get<ExternCall>(plan.steps[step]);
+  if (!call.epilogue) return std::optional<loops::Kernel>();
+  std::vector<int> buffers;
+  TRY(loops::Kernel kernel, epilogue_kernel(plan, call, buffers));
+  return std::optional(std::move(kernel));
+}
+
+std::vector<KernelForm> cpu_kernel_forms() {
+  using Text = Result<std::optional<LinkedText>>;
+  return {form("loops", "loop IR",
+               [](const Plan&, const loops::Kernel& kernel) -> Text { return std::optional(print_linked(kernel)); }),
+          form("llvm", "LLVM IR",
+               [](const Plan& plan, const loops::Kernel& kernel) -> Text {
+                 TRY(const ObjectCode code, compiled(plan, kernel));
+                 return std::optional(named(linked_ir(code.ir), kernel));
+               }),
+          form("asm", "assembly", [](const Plan& plan, const loops::Kernel& kernel) -> Text {
+            TRY(const ObjectCode code, compiled(plan, kernel));
+            return std::optional(named(linked_assembly(code.assembly), kernel));
+          })};
+}
+
+Result<StagedCompiler::Measured> measure_cpu(const Plan& plan, const std::map<std::string, Tensor>& constants,
+                                             const std::vector<Value>& inputs, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t most_runs = 101, least_runs = 3;
+  TRY(const auto executable, compile_cpu(plan, constants));
+  // The work after a call is a step of its own in the program.
+  std::vector<std::size_t> step_of;
+  StagedCompiler::Measured out;
+  out.steps.resize(plan.steps.size());
+  for (std::size_t i = 0, next = 0; i < plan.steps.size(); ++i) {
+    step_of.push_back(i);
+    const auto* call = std::get_if<ExternCall>(&plan.steps[i]);
+    if (!call) continue;
+    out.steps[i].library = executable->externs[next].library;
+    out.steps[i].why_not = executable->externs[next++].why_not;
+    if (call->epilogue) step_of.push_back(i);
+  }
+  std::vector<std::vector<double>> times(plan.steps.size());
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (std::size_t run = 0; run < most_runs && (run < least_runs || Clock::now() < end); ++run) {
+    TRY(const std::vector<Value> own, copy_values(inputs));
+    std::vector<double> taken;
+    executable->step_seconds = &taken;
+    TRY_DO(executable->run(own));
+    if (run == 0) continue;  // pages are mapped, weights are packed
+    CHECK(taken.size() == step_of.size());
+    std::vector<double> sums(plan.steps.size(), 0);
+    for (std::size_t i = 0; i < taken.size(); ++i) sums[step_of[i]] += taken[i];
+    for (std::size_t i = 0; i < sums.size(); ++i) times[i].push_back(sums[i]);
+  }
+  executable->step_seconds = nullptr;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto middle = times[i].begin() + static_cast<std::ptrdiff_t>(times[i].size() / 2);
+    std::ranges::nth_element(times[i], middle);
+    out.steps[i].seconds = *middle;
+  }
+  TRY(out.results, executable->run(inputs));
+  return out;
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,19 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "core/aot/staged_compiler.h"
+
+namespace partita::codegen {
+
+/// The kernel that a step of the plan runs: its own, or the work after a call; nullopt for a call alone.
+Result<std::optional<loops::Kernel>> kernel_of_step(const schedule::Plan& plan, std::size_t step);
+
+/// Loop IR, LLVM IR after optimisation, assembly. Errors are compile_kernels().
+std::vector<KernelForm> cpu_kernel_forms();
+
+/// See StagedCompiler::measure.
+Result<StagedCompiler::Measured> measure_cpu(const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
+                                             const std::vector<Value>& inputs, double seconds);
+
+}  // namespace partita::codegen
