@@ -495,9 +495,18 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   std::vector<std::size_t> order(w.sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   w.value(probe, probe.at);
-  probe.elements.push_back(probe.element(dry_math.element(w.target(probe, probe.at), strides)).affine);
+  const SymExpr target = probe.element(dry_math.element(w.target(probe, probe.at), strides)).affine;
+  probe.elements.push_back(target);
   for (const loops::ScalarNode& n : dry.kernel.scalars.nodes())
     if (n.op == ScalarOp::Index) probe.elements.push_back(n.index);
+  // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays. Where
+  // each element is written once, the loops go through memory as it lies.
+  bool repeats = w.accumulate || w.repeats;
+  const auto stride = [&](std::size_t d) {
+    const auto step = w.sizes[d].is(1) ? std::nullopt : dry_math.factor(target, probe.at[d]);
+    return step ? g.lowering.hint(*step) : 0;
+  };
+  if (!repeats) std::ranges::stable_sort(order, std::greater(), stride);
   std::vector<Merged> merged = merge_dims(dry_math, probe.elements, probe.at, w.sizes, order);
 
   Emitted out;
@@ -505,8 +514,6 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   Emitter e(out, math, g, stages, nullptr);
   e.note_origin(definition);
   e.b.source = definition;
-  // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays.
-  bool repeats = w.accumulate || w.repeats;
   const Mapping mapping = repeats ? Mapping::Serial : outermost(g, product(w.sizes));
   out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, [&] {
     Scalar v = w.value(e, e.at);
