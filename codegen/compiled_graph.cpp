@@ -46,6 +46,16 @@ bool has_symbols(const Meta& meta) {
   return t && (!concrete(t->sizes) || !concrete(t->strides));
 }
 
+std::set<int> fixed_inputs(const Graph& graph, const BackendOptions& options) {
+  std::set<int> fixed;
+  if (!options.fixed_parameters || !options.config.pack_parameters) return fixed;
+  for (int index = 0; const Node* node : graph.placeholders()) {
+    if (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")) fixed.insert(index);
+    ++index;
+  }
+  return fixed;
+}
+
 Status CompiledGraph::prepare(int stop_after, KeyParts key) {
   stop_after_ = stop_after;
   key_ = std::move(key);
@@ -105,15 +115,9 @@ Status CompiledGraph::need_graph() {
 
 void CompiledGraph::sign(const Graph& graph) {
   binder_.reset();
-  fixed_.clear();
-  int index = 0;
-  for (const Node* node : graph.placeholders()) {
+  fixed_ = fixed_inputs(graph, options_);
+  for (const Node* node : graph.placeholders())
     if (!binder_ && partita::has_symbols(node->meta)) binder_.emplace(graph);
-    if (options_.fixed_parameters && options_.config.pack_parameters &&
-        (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
-      fixed_.insert(index);
-    ++index;
-  }
 }
 
 Status CompiledGraph::prepare_passed() {

@@ -29,6 +29,8 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
 Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const BackendOptions& options,
                                  bool symbolic = false);
 bool has_symbols(const Meta& meta);
+/// The placeholders whose values the options promise not to change, and allow to pack.
+std::set<int> fixed_inputs(const Graph& graph, const BackendOptions& options);
 
 /// A graph that the CPU compiler runs: code for sets of sizes, and what runs for the sizes of each call.
 class CompiledGraph {

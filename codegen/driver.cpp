@@ -115,7 +115,9 @@ StagedCompiler cpu_stages(const BackendOptions& options) {
     return compiled->run(inputs);
   };
   staged.forms = codegen::cpu_kernel_forms();
-  staged.measure = codegen::measure_cpu;
+  staged.measure = [options](const StagedCompiler::Planned& planned, const std::vector<Value>& inputs, double seconds) {
+    return codegen::measure_cpu(planned, fixed_inputs(*planned.first, options), inputs, seconds);
+  };
   return staged;
 }
 

@@ -148,11 +148,12 @@ std::vector<KernelForm> cpu_kernel_forms() {
           })};
 }
 
-Result<StagedCompiler::Measured> measure_cpu(const Plan& plan, const std::map<std::string, Tensor>& constants,
+Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const std::set<int>& fixed_inputs,
                                              const std::vector<Value>& inputs, double seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr std::size_t most_runs = 101, least_runs = 3;
-  TRY(const auto executable, compile_cpu(plan, constants));
+  const auto& [graph, plan] = planned;
+  TRY(const auto executable, compile_cpu(plan, graph->attributes, {.fixed_inputs = fixed_inputs}));
   // The work after a call is a step of its own in the program.
   std::vector<std::size_t> step_of;
   StagedCompiler::Measured out;

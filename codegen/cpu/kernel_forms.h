@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/aot/staged_compiler.h"
@@ -12,8 +13,8 @@ Result<std::optional<loops::Kernel>> kernel_of_step(const schedule::Plan& plan, 
 /// Loop IR, LLVM IR after optimisation, assembly. Errors are compile_kernels().
 std::vector<KernelForm> cpu_kernel_forms();
 
-/// See StagedCompiler::measure.
-Result<StagedCompiler::Measured> measure_cpu(const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
+/// See StagedCompiler::measure. `fixed_inputs` as CpuOptions has them.
+Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const std::set<int>& fixed_inputs,
                                              const std::vector<Value>& inputs, double seconds);
 
 }  // namespace partita::codegen

@@ -45,9 +45,8 @@ struct StagedCompiler {
     std::vector<Value> results;      ///< of the last run, which alone writes to `inputs`
   };
   /// Compiles a plan and runs it several times, for about `seconds`.
-  std::function<Result<Measured>(const schedule::Plan&, const std::map<std::string, Tensor>& constants,
-                                 const std::vector<Value>& inputs, double seconds)>
-      measure = {};
+  std::function<Result<Measured>(const Planned&, const std::vector<Value>& inputs, double seconds)> measure = {};
+};
 };
 
 }  // namespace partita
