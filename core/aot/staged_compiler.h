@@ -47,6 +47,5 @@ struct StagedCompiler {
   /// Compiles a plan and runs it several times, for about `seconds`.
   std::function<Result<Measured>(const Planned&, const std::vector<Value>& inputs, double seconds)> measure = {};
 };
-};
 
 }  // namespace partita
