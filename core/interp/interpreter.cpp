@@ -173,7 +173,7 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
     TRY(resolved, with_aten_calls(graph));
   }
   const Graph& running = resolved ? *resolved : graph;
-  if (options.check_inputs) TRY_DO(check_inputs(running, inputs));
+  if (options.check_inputs) TRY_DO(check_inputs(running, inputs, options.float64));
   if (inputs.size() != running.placeholders().size())
     return input_error("interp.inputs", fmt::format("the graph takes {} inputs and got {}",
                                                     running.placeholders().size(), inputs.size()));

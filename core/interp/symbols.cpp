@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/sym/integer.h"
 
@@ -174,7 +175,7 @@ std::map<std::string, std::int64_t> SymbolBinder::named(std::span<const std::int
   return out;
 }
 
-Status check_inputs(const Graph& graph, const std::vector<Value>& inputs) {
+Status check_inputs(const Graph& graph, const std::vector<Value>& inputs, bool float64) {
   const auto placeholders = graph.placeholders();
   if (inputs.size() != placeholders.size())
     return input_error("interp.inputs",
@@ -197,7 +198,7 @@ Status check_inputs(const Graph& graph, const std::vector<Value>& inputs) {
     if (!meta || (inputs[i].is_none() && node.users().empty())) continue;
     const auto* t = inputs[i].get<Tensor>();
     if (!t) return refuse(fmt::format("is not a tensor; {} is expected", annotation(node.meta)));
-    if (t->dtype != meta->dtype)
+    if (t->dtype != meta->dtype && !(float64 && t->dtype == widened(meta->dtype)))
       return refuse(fmt::format("is {}; {} is expected", torch_name(t->dtype), torch_name(meta->dtype)));
     bool same = t->sizes.size() == meta->sizes.size();
     for (std::size_t d = 0; same && d < t->sizes.size(); ++d) same = map.bind(meta->sizes[d], t->sizes[d]);

@@ -68,7 +68,8 @@ class SymbolBinder {
 };
 
 /// Compares the number, dtypes and sizes of the inputs with the placeholders' metas. What the graph does not read may
-/// be None. Error interp.inputs names the input.
-Status check_inputs(const Graph& graph, const std::vector<Value>& inputs);
+/// be None. `float64`: inputs may have been widened before, as a forward in double gives them to its backward. Error
+/// interp.inputs names the input.
+Status check_inputs(const Graph& graph, const std::vector<Value>& inputs, bool float64 = false);
 
 }  // namespace partita

@@ -288,6 +288,19 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{1, 3}));
   }
 
+  /// A backward gets from its forward what that computed in double.
+  void double_precision_takes_inputs_in_double() {
+    const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $add.Tensor(x, 16777216)\nreturn (a,)");
+    const Tensor wide = *f32({2}, {1, 3}).to(DType::Float64);
+    QVERIFY(!interpret(*graph, {wide}));
+    InterpOptions options;
+    options.float64 = true;
+    const auto out = interpret(*graph, {wide}, options);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements((*out)[0]), (Row{16777217, 16777219}));
+    QVERIFY(!interpret(*graph, {*wide.to(DType::Int64)}, options));
+  }
+
   void double_precision_widens_no_half() {
     const auto graph = fx("x: <bf16[2][1]>", "s: <f32[2][1]> = $_softmax(x, 0, True)\nreturn (s,)");
     InterpOptions options;
