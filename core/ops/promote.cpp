@@ -126,10 +126,11 @@ SymList broadcast(const FakeCall& call, std::span<const SymList> sizes) {
   for (const SymList& s : sizes) {
     for (std::size_t i = 0; i < s.size(); ++i) {
       SymExpr& common = out[rank - s.size() + i];
-      if (s[i] == common || is_one(call, s[i])) continue;
+      if (s[i] == common || s[i].is(1)) continue;
+      // This first: a size that happens to be 1 stays an expression where nothing else broadcasts.
       if (is_one(call, common)) {
         common = s[i];
-      } else if (!checked_equal(call, s[i], common, "sizes and strides are compared")) {
+      } else if (!is_one(call, s[i]) && !checked_equal(call, s[i], common, "sizes and strides are compared")) {
         fail(fmt::format("The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton dimension {}",
                          common.str(), s[i].str(), rank - s.size() + i));
       }
