@@ -109,6 +109,23 @@ Value eval_assert_metadata(EvalCall& call) {
   return {};
 }
 
+/// Do the metas decide an _assert_tensor_metadata(a, size, stride, dtype, device, layout), and does it hold?
+bool metadata_holds(const Args& bound) {
+  const TensorMeta* t = bound[0].node() ? bound[0].node()->meta.tensor() : nullptr;
+  if (!t || !t->strides_known || !t->device_known) return false;
+  const auto as_said = [](const Arg& said, const SymList& known) {
+    const ArgList* items = said.get<ArgList>();
+    return said.is_none() || (items && std::ranges::equal(items->items, known, [](const Arg& item, SymExpr e) {
+                                const Meta* meta = item.node() ? &item.node()->meta : nullptr;
+                                const auto* n = item.get<std::int64_t>();
+                                return n ? e.is(*n) : meta && meta->sym() && *meta->sym() == e;
+                              }));
+  };
+  return as_said(bound[1], t->sizes) && as_said(bound[2], t->strides) &&
+         (bound[3].is_none() || bound[3] == Arg(t->dtype)) && (bound[4].is_none() || bound[4] == Arg(t->device)) &&
+         (bound[5].is_none() || bound[5] == Arg(Layout::Strided));
+}
+
 Value eval_constrain(EvalCall& call) {
   std::int64_t v = as_int(call.number("size"));
   if ((call.has("min") && v < call.integer("min")) || (call.has("max") && v > call.integer("max")))
@@ -145,7 +162,8 @@ void register_symint(OpTable& t) {
   check("aten._assert_scalar.default", eval_assert_scalar);
   check("aten._assert_async.default", eval_assert_async);
   check("aten._assert_async.msg", eval_assert_async);
-  check("aten._assert_tensor_metadata.default", eval_assert_metadata);
+  t.add("aten._assert_tensor_metadata.default", fake_nothing, eval_assert_metadata, {},
+        {.not_differentiable = true, .side_effect = true, .unchanged_if = metadata_holds});
   check("aten.sym_constrain_range.default", eval_constrain);
   check("aten.sym_constrain_range_for_size.default", eval_constrain);
 }
