@@ -123,7 +123,7 @@ void fields(A& a, ProgramKernel& k) {
 }
 template <class A>
 void fields(A& a, ProgramCall& c) {
-  a.choice(c.routine, 5);
+  a.choice(c.routine, 7);
   a(c.draws);
 }
 template <class A>

@@ -10,7 +10,15 @@
 namespace partita {
 
 /// A routine that libraries have for an operator.
-enum class LibraryRoutine : unsigned char { None, Matmul, AddMatmul, Convolution, ConvolutionBackward };
+enum class LibraryRoutine : unsigned char {
+  None,
+  Matmul,
+  AddMatmul,
+  Convolution,
+  ConvolutionBackward,
+  Attention,
+  AttentionBackward
+};
 
 }  // namespace partita
 

@@ -1,5 +1,8 @@
 #include <cmath>
+#include <limits>
 #include <random>
+
+#include <fmt/format.h>
 
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/extern/onednn.h"
@@ -243,6 +246,106 @@ class TestExecutable : public QObject {
     OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({filters}), two, pad, one, false, none,
                                                            std::int64_t{groups}, ValueList{true, true, bias}});
     check(backward, "oneDNN");
+  }
+  void attention_data() {
+    QTest::addColumn<Sizes>("sizes");  // batch, heads, queries, keys, width
+    QTest::addColumn<DType>("dtype");
+    QTest::addColumn<bool>("causal");
+    QTest::addColumn<QString>("mask");
+    const DType f32 = DType::Float32;
+    const auto row = [](const char* name, Sizes sizes, DType dtype, bool causal = false, const char* mask = "") {
+      QTest::newRow(name) << std::move(sizes) << dtype << causal << QString(mask);
+    };
+    row("whole blocks", {2, 3, 64, 128, 16}, f32);
+    row("parts of blocks", {1, 2, 77, 131, 20}, f32);
+    row("many blocks", {1, 1, 300, 200, 8}, f32);
+    row("causal", {1, 2, 130, 130, 16}, f32, true);
+    row("causal, fewer keys", {1, 2, 90, 33, 16}, f32, true);
+    row("causal, more keys", {1, 2, 5, 70, 16}, f32, true);
+    row("one query", {2, 2, 1, 100, 64}, f32);
+    row("one key", {2, 2, 9, 1, 3}, f32);
+    row("width 1", {1, 1, 4, 5, 1}, f32);
+    row("double", {1, 2, 37, 70, 12}, DType::Float64, true, "full");
+    row("bfloat16", {1, 2, 37, 70, 12}, DType::BFloat16, false, "full");
+    row("float16", {1, 2, 37, 70, 12}, DType::Float16, true);
+    row("mask", {2, 2, 40, 70, 16}, f32, false, "full");
+    row("causal and mask", {2, 2, 40, 70, 16}, f32, true, "full");
+    row("mask of keys", {2, 2, 40, 70, 16}, f32, false, "keys");
+    row("mask of a matrix", {2, 2, 40, 70, 16}, f32, false, "matrix");
+    row("boolean mask", {2, 2, 40, 70, 16}, f32, false, "boolean");
+    row("rows that attend to nothing", {1, 2, 70, 90, 16}, f32, false, "empty rows");
+    row("NaN in a mask", {1, 2, 40, 70, 16}, f32, false, "NaN");
+    row("no queries", {1, 2, 0, 7, 4}, f32);
+    row("no keys", {1, 2, 7, 0, 4}, f32);
+    row("no batch", {0, 2, 7, 3, 4}, f32);
+  }
+  /// Forward and backward beside the operators' evaluations, which compute in double. Operands lie as [batch, row,
+  /// head, column], as models have them, and key and value of the second half of heads repeat the first half's.
+  void attention() {
+    QFETCH(Sizes, sizes);
+    QFETCH(DType, dtype);
+    QFETCH(bool, causal);
+    QFETCH(QString, mask);
+    const std::int64_t batch = sizes[0], heads = sizes[1], queries = sizes[2], keys = sizes[3], width = sizes[4];
+    const auto operand = [&](std::int64_t rows, std::uint32_t seed) {
+      Tensor t = *random_tensor({batch, rows, heads, width}, seed).to(dtype);
+      return t.view_as({batch, heads, rows, width}, {rows * heads * width, width, heads * width, 1}, 0);
+    };
+    Tensor q = operand(queries, 1), k = operand(keys, 2), v = operand(keys, 3), grad = operand(queries, 4);
+    v.strides[1] = 0;  // every head has the first one's values
+    Value given;
+    if (!mask.isEmpty()) {
+      Sizes of_mask = {batch, heads, queries, keys};
+      if (mask == "keys") of_mask = {batch, 1, 1, keys};
+      if (mask == "matrix") of_mask = {queries, keys};
+      Tensor m = random_tensor(of_mask, 5);
+      for (std::int64_t i = 0; i < m.numel(); ++i) {
+        float& x = m.as<float>()[i];
+        const bool empty = mask == "empty rows" && i / keys % 3 == 0;
+        if (empty || i % 7 == 3) x = -std::numeric_limits<float>::infinity();
+        if (mask == "NaN" && i % 501 == 5) x = std::numeric_limits<float>::quiet_NaN();
+      }
+      given = *m.to(mask == "boolean" ? DType::Bool : dtype);
+    }
+    // The evaluation rounds once to the dtype, and so does the kernel what it has computed in float.
+    const double tolerance = dtype == DType::Float64    ? 1e-12
+                             : dtype == DType::Float32  ? 1e-5
+                             : dtype == DType::BFloat16 ? 0x1p-7
+                                                        : 0x1p-10;
+    const auto beside = [&](OneCall& c) {
+      auto e = compile_cpu(c.plan, {});
+      QVERIFY2(e, e ? "" : e.error().line().c_str());
+      QVERIFY2((*e)->externs[0].library.starts_with("Partita"), (*e)->externs[0].why_not.c_str());
+      const auto got = (*e)->run(c.inputs);
+      QVERIFY2(got, got ? "" : got.error().line().c_str());
+      const ValueList& want = *c.expected.get<ValueList>();
+      QCOMPARE(got->size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        const Tensor &a = *(*got)[i].get<Tensor>(), &b = *want[i].get<Tensor>();
+        QCOMPARE(a.sizes, b.sizes);
+        for (std::int64_t j = 0; j < b.numel(); ++j) {
+          const double x = a.item_as_double(j), y = b.item_as_double(j);
+          const bool same =
+              x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= tolerance * (1 + std::fabs(y));
+          QVERIFY2(same, fmt::format("result {} [{}]: {} beside {}", i, j, x, y).c_str());
+        }
+      }
+    };
+    OneCall forward("aten._scaled_dot_product_flash_attention_for_cpu.default", {q, k, v, 0.0, causal, given, 0.3});
+    beside(forward);
+    const ValueList results = *forward.expected.get<ValueList>();
+    OneCall backward("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+                     {grad, q, k, v, results[0], results[1], 0.0, causal, given, Value()});
+    beside(backward);
+  }
+  void attention_that_is_evaluated() {
+    Tensor x = random_tensor({1, 2, 4, 8}, 1);
+    OneCall c("aten._scaled_dot_product_flash_attention_for_cpu.default", {x, x, x, 0.0, false, Value(), Value()});
+    c.call().args[3] = Arg(0.5);
+    auto e = compile_cpu(c.plan, {});
+    QVERIFY(e);
+    QCOMPARE((*e)->externs[0].library, std::string("interpreter"));
+    QCOMPARE((*e)->externs[0].why_not, std::string("dropout"));
   }
   /// Two results, the second of another dtype.
   void interpreted() {

@@ -1,17 +1,22 @@
 #include "codegen/cpu/extern/extern.h"
 
+#include <algorithm>
+
 namespace partita::codegen {
 namespace {
 
 struct Row {
   LibraryRoutine routine;
   PrepareFunction prepare;
+  bool by_onednn = true;
 };
 constexpr Row rows[] = {
     {LibraryRoutine::Matmul, prepare_matmul},
     {LibraryRoutine::AddMatmul, prepare_addmm},
     {LibraryRoutine::Convolution, prepare_convolution},
     {LibraryRoutine::ConvolutionBackward, prepare_convolution_backward},
+    {LibraryRoutine::Attention, prepare_attention, false},
+    {LibraryRoutine::AttentionBackward, prepare_attention_backward, false},
 };
 
 std::optional<double> number_of(const Arg& a) {
@@ -27,6 +32,10 @@ std::vector<LibraryRoutine> library_routines() {
   std::vector<LibraryRoutine> routines;
   for (const Row& row : rows) routines.push_back(row.routine);
   return routines;
+}
+
+bool needs_onednn(LibraryRoutine routine) {
+  return std::ranges::any_of(rows, [&](const Row& row) { return row.routine == routine && row.by_onednn; });
 }
 
 std::optional<ConcreteView> concrete_view(const schedule::PlanView& view) {

@@ -67,6 +67,8 @@ Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_n
 
 /// The routines of the libraries that prepare_library() knows.
 std::vector<LibraryRoutine> library_routines();
+/// Is the routine oneDNN's?
+bool needs_onednn(LibraryRoutine routine);
 
 /// Prepares one library routine. The step is null if the routine does not cover the case; `why_not` gives the reason.
 using PrepareFunction = Prepared (*)(const ExternContext& context, std::string& why_not);
@@ -74,6 +76,10 @@ Prepared prepare_matmul(const ExternContext& context, std::string& why_not);  //
 Prepared prepare_addmm(const ExternContext& context, std::string& why_not);   ///< addmm, baddbmm
 Prepared prepare_convolution(const ExternContext& context, std::string& why_not);
 Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not);
+/// Flash attention: all scores of a block of queries are in cache, and none in memory. Dropout is left to the
+/// operator's evaluation.
+Prepared prepare_attention(const ExternContext& context, std::string& why_not);
+Prepared prepare_attention_backward(const ExternContext& context, std::string& why_not);
 /// Prepares the operator record's evaluation on tensors over the buffers, or the run of sub graphs.
 Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not);
 

@@ -164,7 +164,7 @@ Status Model::make_runners(const LibraryCode& code, const LibraryImage& image) {
   // A machine without oneDNN is told so here, not in the first run.
   const auto calls_library = [](const GraphRunner& runner) {
     return std::ranges::any_of(runner.program().calls,
-                               [](const ProgramCall& call) { return call.routine != LibraryRoutine::None; });
+                               [](const ProgramCall& call) { return needs_onednn(call.routine); });
   };
   if (calls_library(*forward_)) onednn_function("dnnl_engine_create");
   if (!description_.trains) return {};

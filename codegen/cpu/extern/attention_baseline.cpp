@@ -1,0 +1,17 @@
+#include <utility>
+
+#include "codegen/cpu/extern/attention_kernel.h"
+
+namespace partita::codegen {
+namespace {
+
+constexpr int vector_bytes = 16, row_registers = 12;
+#include "codegen/cpu/extern/vectors.inc"
+// The order counts.
+#include "codegen/cpu/extern/attention_kernel.inc"
+
+}  // namespace
+
+const AttentionKernel attention_baseline = kernel_named("baseline");
+
+}  // namespace partita::codegen
