@@ -210,7 +210,7 @@ with tempfile.TemporaryDirectory() as work:
         found = model.run(x, y)
         near(found[0], both, f"{rows} and {more} rows")
         near(found[1], both.sum(0), f"sums of {rows} and {more} rows", 1e-4)
-    refused(lambda: model.run(x[:1], y), "s0", "is 1")
+    refused(lambda: model.run(x[:1], y), "s0, size 0 of input x, is 1", "takes 2 and more", "partita run")
     refused(lambda: model.run(x[:, :5], y), "x", "dimension 1")
     model.close()
 

@@ -239,8 +239,11 @@ Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs, Si
     for (const LibraryValue& input : description_.inputs)
       for (std::size_t d = 0; d < input.sizes.size() && of.empty(); ++d)
         if (input.sizes[d] == symbol) of = fmt::format(", size {} of input {},", d, input.name);
-    return input_error("library.guard", fmt::format("{}{} is {}, but the model takes {} to {}", symbol, of,
-                                                    value->second, range.low, range.high));
+    std::string line = fmt::format("{}{} is {}, but the model takes ", symbol, of, value->second);
+    line += range.high == INT64_MAX ? fmt::format("{} and more", range.low)
+                                    : fmt::format("{} to {}", range.low, range.high);
+    if (value->second == 0 || value->second == 1) line += "; sizes 0 and 1 need other code, use `partita run` for them";
+    return input_error("library.guard", std::move(line));
   }
   return out;
 }
