@@ -140,8 +140,9 @@ std::shared_ptr<const Origin> origin_of(Json metadata) {
       origin.caller = std::move(frame);
     }
   }
-  // The text is "key,path,type;key,path,type"; the last path is that of the innermost module.
-  if (metadata["nn_module_stack"].get(stack) == simdjson::SUCCESS) {
+  // The text is "key,path,type;key,path,type"; the last path is that of the innermost module. PyTorch's passes write a
+  // name of their own where a node belongs to none.
+  if (metadata["nn_module_stack"].get(stack) == simdjson::SUCCESS && !stack.starts_with("_empty_nn_module_stack")) {
     std::string_view last = stack.substr(stack.rfind(';') + 1);
     std::size_t first = last.find(','), second = last.rfind(',');
     if (first < second) origin.modules = last.substr(first + 1, second - first - 1);

@@ -7,6 +7,7 @@
 #include <zip.h>
 
 #include "core/base/config.h"
+#include "core/load/file.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
 #include "tests/load/paths.h"
@@ -76,6 +77,7 @@ class TestBadInput : public QObject {
   void hundred_megabytes_of_zeros();
   void a_size_of_100000_terms_opens();
   void nodes_are_counted();
+  void a_stack_without_modules_is_none();
   void folder_reports_and_goes_on();
   void command_line_exit_codes();
 };
@@ -274,6 +276,20 @@ void TestBadInput::a_size_of_100000_terms_opens() {
   QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
   QCOMPARE((*graph)->first()->meta.tensor()->sizes[0].args().size(), std::size_t(100'000));
   QVERIFY2(timer.elapsed() < 60'000, "2 s with optimisation");
+}
+
+/// torch.export's passes write a name of their own for nodes that they insert.
+void TestBadInput::a_stack_without_modules_is_none() {
+  const std::string path = dir_.filePath("own.pt2").toStdString(), own = "_empty_nn_module_stack_from_metadata_hook";
+  QVERIFY(
+      write_file(path, archive_with("L__self__,,zoo.MLP;L__self__norm,norm,torch.nn.modules.normalization.LayerNorm",
+                                    own + "," + own + "," + own)));
+  const auto loaded = load(path);
+  QVERIFY(loaded);
+  const auto graph = loaded->artefacts[0].graph();
+  QVERIFY(graph);
+  QCOMPARE((*graph)->find("layer_norm")->origin->modules, std::string());
+  QCOMPARE((*graph)->find("linear")->origin->modules, std::string("fc1"));
 }
 
 void TestBadInput::nodes_are_counted() {
