@@ -71,7 +71,9 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
   TRY_DO(open_regular(path, opened));
   std::shared_ptr<FileBytes> out(new FileBytes);
   out->path_ = path;
-  char* data = static_cast<char*>(std::malloc(std::max<std::size_t>(opened.size, 1)));
+  // Aligned for tensors that lie in it.
+  constexpr std::size_t alignment = 64;
+  char* data = static_cast<char*>(std::aligned_alloc(alignment, (opened.size / alignment + 1) * alignment));
   if (!data)
     return input_error("file.read", fmt::format("{} bytes do not fit into memory", opened.size), {.file = path});
   out->data_ = data;

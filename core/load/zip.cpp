@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <zip.h>
+#include <zlib.h>
 
+#include "core/base/config.h"
 #include "core/load/file.h"
 
 namespace partita {
@@ -25,6 +27,34 @@ bool escapes(std::string_view name) {
   return false;
 }
 
+/// The number of `n` bytes at `at`, little-endian; nullopt beyond the end.
+std::optional<std::uint64_t> number_at(std::string_view bytes, std::uint64_t at, std::size_t n) {
+  if (at > bytes.size() || bytes.size() - at < n) return std::nullopt;
+  std::uint64_t value = 0;
+  for (std::size_t i = n; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+/// Where the entries' local headers are, in the order of the central directory. libzip does not tell. Empty for what
+/// torch does not write: comments behind the directory, several disks, archives of over 4 GiB.
+std::vector<std::uint64_t> find_local_headers(std::string_view bytes) {
+  constexpr std::uint64_t end_size = 22, entry_size = 46;
+  constexpr std::uint64_t is_end = 0x06054b50, is_entry = 0x02014b50, in_zip64 = 0xffffffff;
+  if (bytes.size() < end_size) return {};
+  const std::uint64_t end = bytes.size() - end_size;
+  if (number_at(bytes, end, 4) != is_end) return {};
+  std::vector<std::uint64_t> out;
+  std::uint64_t at = *number_at(bytes, end + 16, 4);
+  for (std::uint64_t left = *number_at(bytes, end + 10, 2); left > 0; --left) {
+    if (at > end || end - at < entry_size || number_at(bytes, at, 4) != is_entry) return {};
+    const std::uint64_t header = *number_at(bytes, at + 42, 4);
+    if (header == in_zip64) return {};
+    out.push_back(header);
+    at += entry_size + *number_at(bytes, at + 28, 2) + *number_at(bytes, at + 30, 2) + *number_at(bytes, at + 32, 2);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::shared_ptr<const void> owner) {
@@ -45,7 +75,8 @@ Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::shared_ptr<cons
   ZipArchive out;
   out.archive_ = std::shared_ptr<zip>(archive, [](zip* z) { zip_discard(z); });
   out.owner_ = std::move(owner);
-  out.bytes_ = bytes.size();
+  out.bytes_ = bytes;
+  out.local_headers_ = find_local_headers(bytes);
   out.budget_ = std::make_shared<std::uint64_t>(most_bytes_in_memory(bytes.size()));
   std::int64_t count = zip_get_num_entries(archive, 0);
   if (count > max_entries) return bad(fmt::format("{} entries", count));
@@ -77,7 +108,8 @@ Result<std::uint64_t> ZipArchive::checked_size(const std::string& name) const {
       !(status.valid & ZIP_STAT_COMP_SIZE))
     return bad(fmt::format("entry '{}' has no size", name.substr(0, 200)));
   bool stored = status.comp_method == ZIP_CM_STORE;
-  if (status.comp_size > bytes_ || (stored ? status.size > bytes_ : status.size / max_deflate_ratio > status.comp_size))
+  if (status.comp_size > bytes_.size() ||
+      (stored ? status.size > bytes_.size() : status.size / max_deflate_ratio > status.comp_size))
     return bad(fmt::format("entry '{}' claims {} bytes", name.substr(0, 200), status.size));
   if (status.size > *budget_)
     return bad(fmt::format("with entry '{}' its content takes over 64 times its size; store large entries uncompressed",
@@ -104,6 +136,22 @@ Status ZipArchive::fill(const std::string& name, char* to, std::uint64_t size) c
   return {};
 }
 
+std::optional<std::string_view> ZipArchive::stored(std::uint64_t index) const {
+  constexpr std::uint64_t is_local = 0x04034b50, header_size = 30;
+  zip_stat_t status;
+  if (index >= local_headers_.size() || zip_stat_index(archive_.get(), index, 0, &status) != 0 ||
+      !(status.valid & ZIP_STAT_CRC) || status.comp_method != ZIP_CM_STORE || status.encryption_method != ZIP_EM_NONE)
+    return std::nullopt;
+  const std::uint64_t header = local_headers_[index];
+  const auto name = number_at(bytes_, header + 26, 2), extra = number_at(bytes_, header + 28, 2);
+  if (number_at(bytes_, header, 4) != is_local || !name || !extra) return std::nullopt;
+  const std::uint64_t begin = header + header_size + *name + *extra;
+  if (begin > bytes_.size() || bytes_.size() - begin < status.size) return std::nullopt;
+  const std::string_view found = bytes_.substr(begin, status.size);
+  const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(found.data()), found.size());
+  return checksum == status.crc ? std::optional(found) : std::nullopt;
+}
+
 Result<std::string> ZipArchive::read(const std::string& name) const {
   TRY(std::uint64_t size, checked_size(name));
   std::string out(size, '\0');
@@ -113,6 +161,11 @@ Result<std::string> ZipArchive::read(const std::string& name) const {
 
 Result<std::shared_ptr<Storage>> ZipArchive::read_storage(const std::string& name) const {
   TRY(std::uint64_t size, checked_size(name));
+  const auto at = [](std::string_view bytes) { return reinterpret_cast<std::uintptr_t>(bytes.data()); };
+  // A tensor in the archive's memory keeps all of it: those that may be discarded get their own.
+  if (const auto bytes = config().freezing_discard_parameters ? std::nullopt : stored(index_.at(name));
+      bytes && at(*bytes) % Storage::alignment == 0)
+    return Storage::borrow(reinterpret_cast<std::byte*>(const_cast<char*>(bytes->data())), size, owner_);
   TRY(auto storage, Storage::allocate(size));
   TRY_DO(fill(name, reinterpret_cast<char*>(storage->data()), size));
   return storage;

@@ -1,6 +1,7 @@
 #pragma once
 // Reads zip archives as torch.save and torch.export write them. Internal to core/load.
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +24,7 @@ class ZipArchive {
   bool has(const std::string& name) const { return index_.contains(name); }
   /// The entry's bytes, checked against the directory's size and CRC. Error load.zip when it is absent or damaged.
   Result<std::string> read(const std::string& name) const;
+  /// The same without a copy, if the entry is stored uncompressed at a multiple of 64 bytes, as torch writes it.
   Result<std::shared_ptr<Storage>> read_storage(const std::string& name) const;
   /// The folder that holds all entries, as torch writes it ("program"); empty when there is none.
   std::string root() const;
@@ -31,11 +33,14 @@ class ZipArchive {
   /// Subtracts the size from the budget, because an archive may name the same bytes many times.
   Result<std::uint64_t> checked_size(const std::string& name) const;
   Status fill(const std::string& name, char* to, std::uint64_t size) const;
+  /// The bytes of an uncompressed entry in the archive. Nullopt if it is none, or where they are is not understood.
+  std::optional<std::string_view> stored(std::uint64_t index) const;
 
   std::shared_ptr<zip> archive_;
   std::shared_ptr<const void> owner_;
-  std::size_t bytes_ = 0;
-  std::shared_ptr<std::uint64_t> budget_;  ///< bytes that may still be read, shared by copies
+  std::string_view bytes_;
+  std::vector<std::uint64_t> local_headers_;  ///< where each entry begins; empty if the directory is not understood
+  std::shared_ptr<std::uint64_t> budget_;     ///< bytes that may still be read, shared by copies
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint64_t> index_;
 };

@@ -3,6 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/ir/print.h"
+#include "core/load/file.h"
 #include "core/load/fx_text.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
@@ -31,6 +32,7 @@ class TestSources : public QObject {
   void a_stop_within_a_file_stops_the_folder();
   void pick_prefers_one_joint_graph();
   void archive_has_graph_signature_and_weights();
+  void archive_weights_are_not_copied();
   void archive_has_sub_graphs();
   void archive_of_a_tensor_subclass();
   void trace_log_has_every_graph();
@@ -100,6 +102,29 @@ void TestSources::archive_has_graph_signature_and_weights() {
   auto other = *a.graph();
   other->set_output(Arg::tuple({}));
   QCOMPARE(graph->outputs().size(), 2u);
+}
+
+/// Uncompressed tensors stay in the file's memory, and their checksums are still compared.
+void TestSources::archive_weights_are_not_copied() {
+  std::string bytes = read_text(data + "mlp.pt2");
+  const Loaded loaded = opened("mlp.pt2");
+  std::vector<const std::byte*> places;
+  for (const auto& [name, tensor] : loaded.artefacts[0].program->tensors) places.push_back(tensor.storage->data());
+  const auto [first, last] = std::ranges::minmax_element(places);
+  QVERIFY(places.size() == 8 && static_cast<std::size_t>(*last - *first) < bytes.size());
+
+  const Storage& weight = *loaded.artefacts[0].program->tensor_of("p_fc1_weight")->storage;
+  const std::size_t at = bytes.find(std::string_view(reinterpret_cast<const char*>(weight.data()), weight.bytes()));
+  QVERIFY(at != std::string::npos);
+  bytes[at + 100] ^= 1;
+  QTemporaryDir dir;
+  const std::string path = dir.filePath("damaged.pt2").toStdString();
+  QVERIFY(write_file(path, bytes));
+  const auto damaged = load(path);
+  QVERIFY(!damaged);
+  QVERIFY2(damaged.error().message.find("checksum") != std::string::npos ||
+               damaged.error().message.find("CRC") != std::string::npos,
+           damaged.error().line().c_str());
 }
 
 /// torch.export writes a subclass's sizes, and its class in the sample inputs only.
