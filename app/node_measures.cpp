@@ -51,12 +51,10 @@ Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Grap
   const schedule::Plan& plan = planned.second;
   std::unordered_map<std::string, std::string> kernels;
   for (const auto& step : plan.steps) {
-    if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {
-      kernels[call->origin] = "library: " + std::string(call->op->brief());
-    } else {
-      const loops::Kernel& kernel = plan.kernels[static_cast<std::size_t>(std::get<schedule::KernelCall>(step).kernel)];
-      for (const std::string& node : kernel.origins) kernels[node] = kernel.name;
-    }
+    const auto* call = std::get_if<schedule::KernelCall>(&step);
+    const std::string name = call ? plan.kernels[static_cast<std::size_t>(call->kernel)].name
+                                  : "library: " + std::string(std::get<schedule::ExternCall>(step).op->brief());
+    for (const std::string& node : schedule::step_origins(plan, step)) kernels[node] = name;
   }
   return kernels;
 }

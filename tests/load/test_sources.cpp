@@ -5,6 +5,7 @@
 #include "core/ir/print.h"
 #include "core/load/file.h"
 #include "core/load/fx_text.h"
+#include "core/load/output_code.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
 #include "tests/load/paths.h"
@@ -41,6 +42,8 @@ class TestSources : public QObject {
   void dumped_folder_gives_metas_and_inputs();
   void runnable_gives_metas();
   void dumped_inputs_round_trip();
+  void output_code_is_linked_to_nodes();
+  void output_code_without_mappings_has_comments();
 };
 
 void TestSources::folder_lists_everything() {
@@ -227,6 +230,66 @@ void TestSources::dumped_inputs_round_trip() {
   auto again = read_dumped_inputs(*written);
   QVERIFY2(bool(again), again ? "" : again.error().line().c_str());
   for (std::size_t i = 0; i < inputs->size(); ++i) QVERIFY(same_annotation((*inputs)[i], (*again)[i]));
+}
+
+void TestSources::output_code_is_linked_to_nodes() {
+  const Loaded loaded = opened("trace.log");
+  const std::vector<InductorCode> all = inductor_code(loaded);
+  QVERIFY(!all.empty());
+  for (const InductorCode& code : all) {
+    QVERIFY(code.post_grad && code.pre_grad);
+    QVERIFY(!code.kernels.empty());
+    const auto graph = *code.post_grad->graph();
+    for (const InductorKernel& k : code.kernels) {
+      for (const std::string& node : k.nodes) QVERIFY2(graph->find(node), node.c_str());
+      QVERIFY2(code.code_of(k).find(k.name) != std::string::npos, k.name.c_str());
+    }
+  }
+}
+
+void TestSources::output_code_without_mappings_has_comments() {
+  const std::vector<InductorKernel> kernels = read_output_code(R"(async_compile = AsyncCompile()
+
+# Topologically Sorted Source Nodes: [out], Original ATen: [aten.gelu]
+# Source node to ATen node mapping:
+#   out => mul, erf
+# Graph fragment:
+#   %mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%arg0_1, 0.5), kwargs = {})
+#   %erf : [num_users=1] = call_function[target=torch.ops.aten.erf.default](args = (%mul,), kwargs = {})
+triton_poi_fused_gelu_0 = async_compile.triton('triton_poi_fused_gelu_0', '''
+import triton
+def triton_poi_fused_gelu_0(in_ptr0):
+    aten.fake(in_ptr0)
+''', device_str='cuda')
+
+cpp_fused_1 = async_compile.cpp_pybinding(['float*'], r'''
+void kernel(float* p) {}
+''')
+
+def call(args):
+    arg0_1, = args
+    buf0 = empty_strided_cuda((1, ), (1, ), torch.int64)
+    # Topologically Sorted Source Nodes: [out], Original ATen: [aten.gelu]
+    stream0 = get_raw_stream(0)
+    triton_poi_fused_gelu_0.run(arg0_1, buf0, 4, grid=grid(4), stream=stream0)
+    del arg0_1
+    cpp_fused_1(buf0)
+    # Topologically Sorted Source Nodes: [linear, a.b], Original ATen: [aten.t, aten.addmm]
+    # [Provenance debug handles] extern_kernels.addmm:3
+    extern_kernels.addmm(primals_2, buf0, out=buf1)
+    return (buf1, )
+)");
+  QCOMPARE(kernels.size(), 3u);
+  QCOMPARE(kernels[0].name, std::string("triton_poi_fused_gelu_0"));
+  QCOMPARE(kernels[0].language, std::string("triton"));
+  QCOMPARE(kernels[0].nodes, (std::vector<std::string>{"mul", "erf"}));
+  QCOMPARE(kernels[0].sources, std::vector<std::string>{"out"});
+  QCOMPARE(kernels[0].begin, 9);
+  QCOMPARE(kernels[0].end, 13);
+  QCOMPARE(kernels[1].language, std::string("cpp"));
+  QVERIFY(kernels[1].link == InductorKernel::Link::None);
+  QCOMPARE(kernels[2].handle, std::string("extern_kernels.addmm:3"));
+  QCOMPARE(kernels[2].sources, (std::vector<std::string>{"linear", "a.b"}));
 }
 
 QTEST_GUILESS_MAIN(TestSources)

@@ -1,4 +1,5 @@
 // What fuses into one kernel, and what the arena saves.
+#include "core/schedule/kernel_report.h"
 #include "core/schedule/verify_plan.h"
 #include "tests/schedule/plan_test.h"
 
@@ -201,6 +202,67 @@ class Fusion : public QObject {
     const auto plan = schedule::make_plan(*graph);
     QVERIFY(!plan);
     QCOMPARE(plan.error().code, std::string("schedule.mutation"));
+  }
+
+  // Whoever reads what another step made has a reason to be no part of it, and each line of code its nodes.
+  void steps_apart_have_reasons() {
+    std::set<std::string_view> reasons;
+    for (const Case& c : cases) {
+      auto graph = testing::parse(testing::module(c.arguments, c.statements));
+      QVERIFY(propagate(*graph));
+      auto plan = schedule::make_plan(*graph);
+      QVERIFY(plan);
+      const schedule::KernelReport report = schedule::kernel_report(*plan, "g");
+      std::map<int, std::size_t> maker;
+      for (std::size_t s = 0; s < report.rows.size(); ++s) {
+        const schedule::KernelRow& row = report.rows[s];
+        for (int b : row.reads) {
+          const auto from = maker.find(b);
+          if (from == maker.end() || std::ranges::find(row.writes, b) != row.writes.end()) continue;
+          const auto pair = std::ranges::find_if(plan->apart, [&](const schedule::StepsApart& a) {
+            return a.first == from->second && a.second > a.first && a.second <= s;
+          });
+          QVERIFY2(pair != plan->apart.end(), (std::string(c.name) + "\n" + print(*plan)).c_str());
+        }
+        for (int b : row.writes) maker[b] = s;
+      }
+      for (const schedule::StepsApart& pair : plan->apart) reasons.insert(reason(pair.why));
+      for (const loops::Kernel& k : plan->kernels) {
+        const loops::LinkedText text = print_linked(k);
+        QCOMPARE(text.text, print(k));
+        QCOMPARE(text.lines.size(), static_cast<std::size_t>(std::ranges::count(text.text, '\n')));
+        std::set<int> met;
+        for (const auto& line : text.lines) met.insert(line.begin(), line.end());
+        for (int i : met) QVERIFY(i >= 0 && static_cast<std::size_t>(i) < k.origins.size());
+        QVERIFY2(!met.empty() || k.body.empty(), text.text.c_str());
+      }
+    }
+    QVERIFY(reasons.size() >= 2);
+  }
+
+  void a_report_counts_bytes_and_arithmetic() {
+    auto graph = testing::parse(
+        testing::module("x: 'f32[64, 32]', y: 'f32[32, 16]', b: 'f32[16]'",
+                        {"m = torch.ops.aten.mm.default(x, y)", "s = torch.ops.aten.sum.dim_IntList(m, [0])",
+                         "a = torch.ops.aten.add.Tensor(s, b)", "r = torch.ops.aten.div.Tensor(m, a)", "return (r,)"}));
+    QVERIFY(propagate(*graph));
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY(plan);
+    const schedule::KernelReport report = schedule::kernel_report(*plan, "g");
+    QCOMPARE(report.rows.front().name, std::string("mm"));
+    QCOMPARE(report.rows.front().read, 4.0 * (64 * 32 + 32 * 16));
+    QCOMPARE(report.rows.front().written, 4.0 * 64 * 16);
+    const schedule::KernelRow& last = report.rows.back();
+    QCOMPARE(last.written, 4.0 * 64 * 16);
+    QVERIFY2(last.read >= 4.0 * (64 * 16 + 16) && last.read <= 4.0 * (64 * 16 + 64), print(*plan).c_str());
+    QVERIFY(last.operations >= 64 * 16);
+    // All that lives at the peak, and no more than the arena holds.
+    const auto peak = report.peak();
+    QVERIFY(peak);
+    double held = 0;
+    for (const schedule::BufferRow* b : report.live_at(*peak)) held += b->bytes;
+    QCOMPARE(held, report.live[*peak]);
+    QVERIFY(held > 0 && held <= report.arena_bytes);
   }
 
   void a_softmax_keeps_its_row_in_scratch() {

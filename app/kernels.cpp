@@ -1,0 +1,352 @@
+#include "app/kernels.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "codegen/compiled_graph.h"
+#include "codegen/cpu/host.h"
+#include "core/aot/aot.h"
+#include "core/base/hash.h"
+#include "core/base/scratch.h"
+#include "core/interp/random_values.h"
+#include "core/interp/symbols.h"
+#include "core/schedule/specialise.h"
+#include "core/store/code_store.h"
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using schedule::KernelReport;
+using schedule::KernelRow;
+
+constexpr double measured_seconds = 0.5;  // of each graph
+
+/// The graph for these values of its symbols, else for their hints; the graph itself when it has none.
+Result<std::unique_ptr<Graph>> concrete(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
+  for (const Node* node : graph)
+    if (has_symbols(node->meta)) return schedule::specialise(graph, sizes);
+  return graph.clone();
+}
+
+Result<PlannedGraph> planned(const Graph& graph, const StagedCompiler& compiler, const std::string& name,
+                             const std::map<std::string, std::int64_t>& sizes) {
+  TRY(const std::unique_ptr<Graph> numbers, concrete(graph, sizes));
+  PlannedGraph out;
+  TRY(out.planned, compiler.plan(*numbers));
+  out.report = schedule::kernel_report(out.planned.second, name);
+  return out;
+}
+
+/// Plans and measures each graph that it is asked to compile, when it runs.
+CompileFn measuring(const StagedCompiler& compiler, const schedule::MachineLimit& limit, const std::string& name,
+                    const Progress* progress, std::vector<PlannedGraph>& out) {
+  return [&, limit, name, progress](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn(
+        [&, limit, name, progress, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+          TRY_DO(step(progress, -1, "kernels of the " + name));
+          TRY(const SymbolMap sizes, bind_symbols(*graph, inputs));
+          TRY(PlannedGraph made, planned(*graph, compiler, name, sizes.all()));
+          TRY(StagedCompiler::Measured measured, compiler.measure(made.planned, inputs, measured_seconds));
+          for (std::size_t s = 0; s < made.report.rows.size(); ++s) {
+            KernelRow& row = made.report.rows[s];
+            row.seconds = measured.steps[s].seconds;
+            row.library = measured.steps[s].library;
+            row.why_not = measured.steps[s].why_not;
+            if (row.kind == KernelRow::Kind::Library && row.library == "interpreter")
+              row.kind = KernelRow::Kind::Evaluation;
+          }
+          made.report.limit = limit;
+          out.push_back(std::move(made));
+          return std::move(measured.results);
+        });
+  };
+}
+
+Result<double> probe(const StagedCompiler& compiler, const char* text, double amount) {
+  Artefact artefact = Artefact::of_string(text);
+  artefact.kind = ArtefactKind::Graph;
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(const StagedCompiler::Planned planned, compiler.plan(*graph));
+  TRY(const std::vector<Value> inputs, random_inputs(*graph, 0));
+  TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.1));
+  double seconds = 0;
+  for (const StepMeasure& step : measured.steps) seconds += step.seconds;
+  return amount / seconds;
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
+  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", bytes / 1024);
+  if (bytes < 1024. * 1024 * 1024) return fmt::format("{:.1f} MiB", bytes / 1024 / 1024);
+  return fmt::format("{:.2f} GiB", bytes / 1024 / 1024 / 1024);
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+}
+
+std::string count_text(double n) {
+  if (n <= 0) return "-";
+  if (n < 1e4) return fmt::format("{:.0f}", n);
+  if (n < 1e6) return fmt::format("{:.3g} k", n / 1e3);
+  return n < 1e9 ? fmt::format("{:.3g} M", n / 1e6) : fmt::format("{:.3g} G", n / 1e9);
+}
+
+/// Control characters are no part of a line.
+std::string plain(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return out;
+}
+
+/// "zoo.py:41", where the node comes from in the user's program; empty when that is not known.
+std::string source_of(const Graph& graph, const std::string& name) {
+  const Node* node = graph.find(name);
+  if (!node || !node->origin || node->origin->of_user().file.empty()) return {};
+  const StackFrame& frame = node->origin->of_user();
+  return fmt::format("{}:{}", frame.file.substr(frame.file.rfind('/') + 1), frame.line);
+}
+
+Json node_json(const Graph& graph, const std::string& name) {
+  Json out = {{"name", name}};
+  const Node* node = graph.find(name);
+  if (!node || !node->origin || node->origin->of_user().file.empty()) return out;
+  const StackFrame& frame = node->origin->of_user();
+  out["file"] = frame.file;
+  out["line"] = frame.line;
+  out["code"] = frame.code;
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
+                                               const RunRequest& request, const Backend& backend) {
+  if (!backend.stages)
+    return unsupported("backend.stages", fmt::format("{} has no kernels; choose a compiler", backend.name));
+  const StagedCompiler compiler = backend.stages({.progress = request.progress, .fixed_parameters = !request.train});
+  std::vector<PlannedGraph> out;
+  if (!io) {
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    TRY(const AotGraphs made, aot(*graph, artefact.program.get(), as_run(*graph, {.train = request.train})));
+    TRY_DO(step(request.progress, -1, "kernels"));
+    TRY(PlannedGraph forward, planned(*made.partition.forward, compiler, "forward", {}));
+    out.push_back(std::move(forward));
+    if (made.partition.backward) {
+      TRY(PlannedGraph backward, planned(*made.partition.backward, compiler, "backward", {}));
+      out.push_back(std::move(backward));
+    }
+    return out;
+  }
+  if (!compiler.measure)
+    return unsupported("backend.measure", fmt::format("{} cannot time its steps; leave out --inputs", backend.name));
+  TRY(const schedule::MachineLimit limit, machine_limit(backend));
+  RunOptions options = run_options(request, measuring(compiler, limit, "forward", request.progress, out));
+  options.backward = measuring(compiler, limit, "backward", request.progress, out);
+  TRY_DO(run_program(artefact, *io, options));
+  return out;
+}
+
+Result<schedule::MachineLimit> machine_limit(const Backend& backend) {
+  const codegen::Processor& host = codegen::host_processor();
+  const std::string key = content_hash(
+      fmt::format("machine limit\n{}\n{} threads\n{}\n{}\n", backend.name, config().threads, host.name, host.features));
+  CodeStore store;
+  schedule::MachineLimit limit;
+  if (const auto kept = store.find(key)) {
+    const std::size_t space = kept->find(' ');
+    const auto parse = [](std::string_view text, double& to) {
+      return std::from_chars(text.data(), text.data() + text.size(), to).ec == std::errc();
+    };
+    if (space != std::string::npos && parse(std::string_view(*kept).substr(0, space), limit.bytes_per_second) &&
+        parse(std::string_view(*kept).substr(space + 1), limit.operations_per_second))
+      return limit;
+  }
+  const StagedCompiler compiler = backend.stages({});
+  TRY(limit.bytes_per_second, probe(compiler, R"(class Copy(torch.nn.Module):
+    def forward(self, a: "f32[16777216]"):
+        neg: "f32[16777216]" = torch.ops.aten.neg.default(a)
+        return (neg,)
+)",
+                                    2.0 * 4 * 16777216));
+  TRY(limit.operations_per_second, probe(compiler, R"(class Product(torch.nn.Module):
+    def forward(self, a: "f32[512, 512]", b: "f32[512, 512]"):
+        mm: "f32[512, 512]" = torch.ops.aten.mm.default(a, b)
+        return (mm,)
+)",
+                                         2.0 * 512 * 512 * 512));
+  store.put(key, fmt::format("{} {}", limit.bytes_per_second, limit.operations_per_second), "machine limit", "limit");
+  return limit;
+}
+
+std::string kernels_text(const PlannedGraph& graph) {
+  const KernelReport& report = graph.report;
+  const Graph& nodes = *graph.planned.first;
+  const bool timed = report.limit.has_value();
+  std::string out =
+      fmt::format("{}: {} steps, arena {}\n", report.graph, report.rows.size(), bytes_text(report.arena_bytes));
+  if (timed) {
+    double sum = 0;
+    for (const KernelRow& row : report.rows) sum += row.seconds.value_or(0);
+    out += fmt::format("{} in all; the limit is {}/s copied and {} operations/s in products of matrices\n",
+                       seconds_text(sum), bytes_text(report.limit->bytes_per_second),
+                       count_text(report.limit->operations_per_second));
+  }
+  out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", "step", "kind", "read", "written", "arith");
+  if (timed) out += fmt::format(" {:>9} {:>7}", "time", "limit");
+  out += "  name\n";
+  for (std::size_t s = 0; s < report.rows.size(); ++s) {
+    const KernelRow& row = report.rows[s];
+    out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", s, name(row.kind), bytes_text(row.read),
+                       bytes_text(row.written), count_text(row.operations));
+    if (timed) {
+      const auto share = report.share(row);
+      out += fmt::format(" {:>9} {:>7}", seconds_text(row.seconds.value_or(0)),
+                         share ? fmt::format("{:.0f} %", 100 * *share) : "-");
+    }
+    out += "  " + plain(row.name);
+    if (!row.library.empty()) out += fmt::format(" ({})", row.library);
+    out += "\n";
+    std::vector<std::string> origins;
+    for (const std::string& origin : row.origins) {
+      const std::string source = source_of(nodes, origin);
+      origins.push_back(plain(source.empty() ? origin : fmt::format("{} ({})", origin, source)));
+    }
+    if (row.origins.size() > 1 || row.kind != KernelRow::Kind::Kernel)
+      out += fmt::format("      of {}\n", fmt::join(origins, ", "));
+    if (!row.why_not.empty()) out += fmt::format("      no library: {}\n", row.why_not);
+    for (const KernelRow::Neighbour& n : row.apart)
+      if (n.reads) out += fmt::format("      reads step {}, apart because {}\n", n.step, n.why);
+  }
+  if (const auto peak = report.peak(); peak && report.live[*peak] > 0) {
+    out += fmt::format("most memory at step {}: {} of temporaries\n", *peak, bytes_text(report.live[*peak]));
+    for (const schedule::BufferRow* b : report.live_at(*peak))
+      out += fmt::format("      {:>9}  %{} {}, steps {} to {}, arena+{:.0f}\n", bytes_text(b->bytes), b->buffer,
+                         plain(b->node), b->first, b->last, b->offset);
+  }
+  return out;
+}
+
+Json kernels_json(const PlannedGraph& graph) {
+  const KernelReport& report = graph.report;
+  Json steps = Json::array(), buffers = Json::array();
+  for (std::size_t s = 0; s < report.rows.size(); ++s) {
+    const KernelRow& row = report.rows[s];
+    Json nodes = Json::array(), apart = Json::array();
+    for (const std::string& origin : row.origins) nodes.push_back(node_json(*graph.planned.first, origin));
+    for (const KernelRow::Neighbour& n : row.apart)
+      apart.push_back({{"step", n.step}, {"reads", n.reads}, {"why", n.why}});
+    Json out = {{"step", s},
+                {"kind", name(row.kind)},
+                {"name", row.name},
+                {"nodes", nodes},
+                {"read_bytes", row.read},
+                {"written_bytes", row.written},
+                {"operations", row.operations},
+                {"reads", row.reads},
+                {"writes", row.writes},
+                {"apart", apart}};
+    if (row.seconds) out["seconds"] = *row.seconds;
+    if (const auto share = report.share(row)) out["share_of_limit"] = *share;
+    if (!row.library.empty()) out["library"] = row.library;
+    if (!row.why_not.empty()) out["why_no_library"] = row.why_not;
+    steps.push_back(std::move(out));
+  }
+  for (const schedule::BufferRow& b : report.buffers) {
+    Json out = {{"buffer", b.buffer}, {"kind", name(b.kind)}, {"node", b.node}, {"bytes", b.bytes}};
+    if (b.kind == schedule::PlanBuffer::Kind::Temporary) out["offset"] = b.offset;
+    if (b.used) {
+      out["first_step"] = b.first;
+      out["last_step"] = b.last;
+    }
+    buffers.push_back(std::move(out));
+  }
+  Json out = {{"graph", report.graph},
+              {"arena_bytes", report.arena_bytes},
+              {"live_bytes", report.live},
+              {"steps", steps},
+              {"buffers", buffers}};
+  if (const auto peak = report.peak()) out["peak"] = {{"step", *peak}, {"bytes", report.live[*peak]}};
+  if (report.limit)
+    out["limit"] = {{"bytes_per_second", report.limit->bytes_per_second},
+                    {"operations_per_second", report.limit->operations_per_second}};
+  return out;
+}
+
+std::optional<std::size_t> find_step(const KernelReport& report, std::string_view name) {
+  for (std::size_t s = 0; s < report.rows.size(); ++s)
+    if (report.rows[s].name == name || fmt::format("{}", s) == name) return s;
+  // A call goes by its node, and a kernel by any of its nodes.
+  for (std::size_t s = 0; s < report.rows.size(); ++s)
+    if (std::ranges::find(report.rows[s].origins, name) != report.rows[s].origins.end()) return s;
+  return std::nullopt;
+}
+
+std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph, std::size_t step) {
+  const std::vector<std::string>& origins = graph.report.rows[step].origins;
+  std::string out;
+  std::size_t line = 0;
+  std::string_view rest = code.text;
+  for (; !rest.empty(); ++line) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string shown;
+    for (char c : rest.substr(0, end)) shown += c == '\t' ? std::string(8 - shown.size() % 8, ' ') : std::string(1, c);
+    std::vector<std::string> nodes;
+    if (line < code.lines.size())
+      for (int i : code.lines[line])
+        if (static_cast<std::size_t>(i) < origins.size()) {
+          const std::string source = source_of(*graph.planned.first, origins[static_cast<std::size_t>(i)]);
+          nodes.push_back(plain(origins[static_cast<std::size_t>(i)] + (source.empty() ? "" : " " + source)));
+        }
+    out += nodes.empty() ? shown + "\n" : fmt::format("{:<76} ; {}\n", shown, fmt::join(nodes, ", "));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return out;
+}
+
+std::string inductor_text(const InductorCode& code) {
+  std::string out = fmt::format("{}: {} calls; {} links to nodes found, {} missed\n", plain(code.code->id),
+                                code.kernels.size(), code.found, code.missed);
+  for (const InductorKernel& k : code.kernels) {
+    out += fmt::format("{:>6}  {:<7} {:<9} {}\n", k.call, k.language, name(k.link), plain(k.name));
+    if (!k.nodes.empty()) out += fmt::format("        of {}\n", plain(fmt::format("{}", fmt::join(k.nodes, ", "))));
+    if (!k.sources.empty())
+      out += fmt::format("        of the program's {}\n", plain(fmt::format("{}", fmt::join(k.sources, ", "))));
+    for (const StackFrame& f : k.frames) out += plain(fmt::format("        {}:{}  {}", f.file, f.line, f.code)) + "\n";
+    if (!k.missed.empty())
+      out += fmt::format("        in no graph: {}\n", plain(fmt::format("{}", fmt::join(k.missed, ", "))));
+  }
+  return out;
+}
+
+Json inductor_json(const InductorCode& code) {
+  Json kernels = Json::array();
+  for (const InductorKernel& k : code.kernels) {
+    Json frames = Json::array();
+    for (const StackFrame& f : k.frames)
+      frames.push_back({{"file", f.file}, {"line", f.line}, {"function", f.function}, {"code", f.code}});
+    kernels.push_back({{"name", k.name},
+                       {"language", k.language},
+                       {"call_line", k.call},
+                       {"first_line", k.begin},
+                       {"last_line", k.end},
+                       {"link", name(k.link)},
+                       {"nodes", k.nodes},
+                       {"sources", k.sources},
+                       {"missed", k.missed},
+                       {"frames", frames}});
+  }
+  Json out = {{"code", code.code->id}, {"kernels", kernels}, {"found", code.found}, {"missed", code.missed}};
+  if (code.post_grad) out["post_grad"] = code.post_grad->id;
+  if (code.pre_grad) out["pre_grad"] = code.pre_grad->id;
+  return out;
+}
+
+}  // namespace partita

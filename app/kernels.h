@@ -1,0 +1,42 @@
+#pragma once
+// The kernels that a compiler makes of an artefact: what `partita kernels`, the kernel view and the report show.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "app/run_artefact.h"
+#include "core/load/output_code.h"
+#include "core/schedule/kernel_report.h"
+
+namespace partita {
+
+/// One graph of the flow, planned.
+struct PlannedGraph {
+  StagedCompiler::Planned planned;  ///< the graph after the compiler's passes, and the plan
+  schedule::KernelReport report;
+};
+
+/// Plans the forward and, when training, the backward as `run` makes them. With an IO file they also run, several times
+/// each, and rows have times. `request.path` and `.inputs` are not read. Errors: backend.stages for a backend without
+/// kernels, those of aot() and of the compiler.
+Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
+                                               const RunRequest& request, const Backend& backend);
+
+/// What this machine can do, as the backend's own code does it: bytes per second of a copy, operations per second of a
+/// product of matrices in single precision. Measured once, in about 0.2 s, and kept in the store.
+Result<schedule::MachineLimit> machine_limit(const Backend& backend);
+
+/// As a table with the reasons, and what holds memory when most is needed.
+std::string kernels_text(const PlannedGraph& graph);
+nlohmann::ordered_json kernels_json(const PlannedGraph& graph);
+/// The step of this name, or of this number; nullopt when there is none.
+std::optional<std::size_t> find_step(const schedule::KernelReport& report, std::string_view name);
+/// The code of a step with its nodes and their source lines at the right.
+std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph, std::size_t step);
+
+std::string inductor_text(const InductorCode& code);
+nlohmann::ordered_json inductor_json(const InductorCode& code);
+
+}  // namespace partita

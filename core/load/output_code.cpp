@@ -1,0 +1,308 @@
+#include "core/load/output_code.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::json;
+using Link = InductorKernel::Link;
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+/// The items of "a, b]..." up to the bracket.
+std::vector<std::string> items(std::string_view list) {
+  std::vector<std::string> out;
+  list = list.substr(0, list.find(']'));
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (const std::string_view item = trimmed(list.substr(0, end)); !item.empty()) out.emplace_back(item);
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return out;
+}
+
+/// The dotted name at the beginning of a text.
+std::string_view dotted_name(std::string_view text) {
+  std::size_t n = 0;
+  while (n < text.size() && (std::isalnum(static_cast<unsigned char>(text[n])) || text[n] == '_' || text[n] == '.'))
+    ++n;
+  return text.substr(0, n);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : lines_(lines_of(text)) {}
+
+  std::vector<InductorKernel> read() {
+    for (at_ = 0; at_ < lines_.size(); ++at_) {
+      const std::string_view line = trimmed(lines_[at_]);
+      if (line.starts_with("#"))
+        comment(trimmed(line.substr(1)));
+      else if (const std::size_t is = line.find(" = async_compile."); is != std::string_view::npos)
+        definition(line.substr(0, is), line.substr(is + std::string_view(" = async_compile.").size()));
+      else
+        statement(line);
+    }
+    return std::move(kernels_);
+  }
+
+ private:
+  /// What the comments before a statement say.
+  struct Said {
+    std::vector<std::string> sources, nodes;
+    std::string handle;
+    bool any = false;
+  };
+  struct Definition {
+    std::string_view name;
+    std::string language;
+    int begin = 0, end = 0;
+    Said said;
+  };
+
+  void comment(std::string_view text) {
+    constexpr std::string_view sorted = "Topologically Sorted Source Nodes: [", handle = "[Provenance debug handles] ";
+    if (text.starts_with(sorted)) {
+      said_.sources = items(text.substr(sorted.size()));
+      said_.any = true;
+    } else if (text.starts_with(handle)) {
+      said_.handle = text.substr(handle.size());
+    } else if (text.starts_with("%")) {
+      said_.nodes.emplace_back(dotted_name(text.substr(1)));
+      said_.any = true;
+    }
+  }
+
+  void definition(std::string_view name, std::string_view call) {
+    Definition d{name, std::string(dotted_name(call)), static_cast<int>(at_) + 1, static_cast<int>(at_) + 1, said_};
+    d.language = d.language.starts_with("cpp") ? "cpp" : d.language.substr(0, d.language.find('.'));
+    said_ = {};
+    // The code is a text in ''' ... '''.
+    const std::size_t open = lines_[at_].find("'''");
+    if (open != std::string_view::npos && lines_[at_].find("'''", open + 3) == std::string_view::npos) {
+      while (at_ + 1 < lines_.size() && lines_[at_ + 1].find("'''") == std::string_view::npos) ++at_;
+      if (at_ + 1 < lines_.size()) ++at_;
+      d.end = static_cast<int>(at_) + 1;
+    }
+    definitions_.push_back(std::move(d));
+  }
+
+  void statement(std::string_view line) {
+    std::string_view callee = line;
+    if (const std::size_t is = callee.find(" = "); is != std::string_view::npos && is < callee.find('('))
+      callee = trimmed(callee.substr(is + 3));
+    const std::string_view dotted = dotted_name(callee);
+    if (!callee.substr(dotted.size()).starts_with("(") || dotted.empty()) {
+      if (!line.empty() && !line.starts_with("stream")) said_ = {};
+      return;
+    }
+    std::string_view name = dotted;
+    if (name.ends_with(".run")) name.remove_suffix(4);
+    const auto own = std::ranges::find(definitions_, name, &Definition::name);
+    const bool library = name.starts_with("extern_kernels.") || name.starts_with("aten.") ||
+                         name.starts_with("torch.ops.") || name.starts_with("inductor_ops.");
+    if (own == definitions_.end() && !library) {
+      // A stream or a buffer may be asked for between the comment and the call.
+      if (!dotted.starts_with("get_raw_stream") && !dotted.starts_with("empty_strided")) said_ = {};
+      return;
+    }
+    InductorKernel k;
+    k.name = own == definitions_.end() ? dotted : name;
+    k.language = own == definitions_.end() ? "call" : own->language;
+    k.call = static_cast<int>(at_) + 1;
+    k.handle = said_.handle;
+    Said said = std::exchange(said_, {});
+    if (own != definitions_.end()) {
+      k.begin = own->begin;
+      k.end = own->end;
+      if (said.sources.empty()) said.sources = own->said.sources;
+      if (said.nodes.empty()) said.nodes = own->said.nodes;
+      said.any |= own->said.any;
+    }
+    k.sources = std::move(said.sources);
+    k.nodes = std::move(said.nodes);
+    if (said.any && !(k.sources.empty() && k.nodes.empty())) k.link = Link::Comments;
+    kernels_.push_back(std::move(k));
+  }
+
+  std::vector<std::string_view> lines_;
+  std::size_t at_ = 0;
+  Said said_;
+  std::vector<Definition> definitions_;
+  std::vector<InductorKernel> kernels_;
+};
+
+/// The frames in "  File \"zoo.py\", line 41, in forward\n    code\n".
+void add_frames(std::string_view trace, std::vector<StackFrame>& frames) {
+  const std::vector<std::string_view> lines = lines_of(trace);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view line = trimmed(lines[i]);
+    constexpr std::string_view file = "File \"", number = "\", line ";
+    const std::size_t at = line.find(number);
+    if (!line.starts_with(file) || at == std::string_view::npos) continue;
+    StackFrame frame;
+    frame.file = line.substr(file.size(), at - file.size());
+    const std::string_view rest = line.substr(at + number.size());
+    std::from_chars(rest.data(), rest.data() + rest.size(), frame.line);
+    if (const std::size_t in = rest.find(" in "); in != std::string_view::npos) frame.function = rest.substr(in + 4);
+    if (i + 1 < lines.size()) frame.code = trimmed(lines[i + 1]);
+    if (std::ranges::find(frames, frame) == frames.end()) frames.push_back(std::move(frame));
+  }
+}
+
+/// The strings of a JSON list; nothing when it is none.
+std::vector<std::string> strings(const Json& list) {
+  std::vector<std::string> out;
+  if (list.is_array())
+    for (const Json& item : list)
+      if (item.is_string()) out.push_back(item.get<std::string>());
+  return out;
+}
+
+/// Moves names that the graph does not have from `names` to `missed`, when there is a graph.
+void keep_known(std::vector<std::string>& names, const Graph* graph, std::vector<std::string>& missed) {
+  if (!graph) return;
+  std::erase_if(names, [&](const std::string& name) {
+    if (graph->find(name)) return false;
+    missed.push_back(name);
+    return true;
+  });
+}
+
+void link(InductorCode& code, const Json& mapping, const Json& traces) {
+  const auto parsed = [](const Artefact* a) -> std::unique_ptr<Graph> {
+    if (!a) return nullptr;
+    auto graph = a->graph();
+    if (!graph) return nullptr;
+    return *std::move(graph);
+  };
+  const std::unique_ptr<Graph> post = parsed(code.post_grad), pre = parsed(code.pre_grad);
+  const auto entry = [](const Json& object, const char* table, const std::string& key) {
+    const auto found = object.is_object() ? object.find(table) : object.end();
+    if (!object.is_object() || found == object.end() || !found->is_object() || !found->contains(key))
+      return std::vector<std::string>();
+    return strings((*found)[key]);
+  };
+  for (InductorKernel& k : code.kernels) {
+    if (std::vector<std::string> nodes = entry(mapping, "cppCodeToPost", k.handle); !nodes.empty()) {
+      k.nodes = std::move(nodes);
+      k.link = Link::Mapping;
+      std::set<std::string> sources;
+      for (const std::string& node : k.nodes)
+        for (std::string& source : entry(mapping, "postToPre", node)) sources.insert(std::move(source));
+      k.sources.assign(sources.begin(), sources.end());
+    }
+    if (traces.is_object() && traces.contains(k.handle))
+      for (const std::string& trace : strings(traces[k.handle])) add_frames(trace, k.frames);
+    keep_known(k.nodes, post.get(), k.missed);
+    keep_known(k.sources, pre.get(), k.missed);
+    if (post) std::ranges::stable_sort(k.nodes, {}, [&](const std::string& name) { return post->find(name)->id(); });
+    if (k.nodes.empty() && k.sources.empty()) k.link = k.frames.empty() ? Link::None : Link::Lines;
+    // Frames of the nodes, where no traces were logged.
+    if (k.frames.empty())
+      for (const auto& [names, graph] : {std::pair(&k.nodes, post.get()), std::pair(&k.sources, pre.get())})
+        for (const std::string& name : *names)
+          if (const Node* node = graph ? graph->find(name) : nullptr; node && node->origin && node->origin->line > 0)
+            if (const StackFrame& frame = node->origin->of_user(); std::ranges::find(k.frames, frame) == k.frames.end())
+              k.frames.push_back(frame);
+    code.found += k.nodes.size() + k.sources.size();
+    code.missed += k.missed.size() + (k.link == Link::None ? 1 : 0);
+  }
+}
+
+/// Does the last part of an id say so, copies included: "0_0.inductor_output_code_1"?
+bool is_called(const Artefact& a, std::string_view name) {
+  std::string_view id = a.id;
+  id.remove_prefix(std::min(id.size(), id.find_last_of("./") + 1));
+  if (!id.starts_with(name)) return false;
+  id.remove_prefix(name.size());
+  return id.empty() || (id[0] == '_' && id.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
+
+Json parsed_json(const Artefact& a) {
+  const auto text = a.text();
+  return text ? Json::parse(*text, nullptr, false) : Json();
+}
+
+}  // namespace
+
+std::string_view name(InductorKernel::Link link) {
+  switch (link) {
+    case Link::None:
+      return "none";
+    case Link::Lines:
+      return "lines";
+    case Link::Comments:
+      return "comments";
+    case Link::Mapping:
+      return "mapping";
+  }
+  return "";
+}
+
+std::string InductorCode::code_of(const InductorKernel& kernel) const {
+  const std::vector<std::string_view> lines = lines_of(text);
+  const int begin = kernel.begin > 0 ? kernel.begin : kernel.call, end = kernel.begin > 0 ? kernel.end : kernel.call;
+  std::string out;
+  for (int i = begin; i <= end && i <= static_cast<int>(lines.size()); ++i)
+    out += std::string(lines[static_cast<std::size_t>(i - 1)]) + "\n";
+  return out;
+}
+
+std::vector<InductorKernel> read_output_code(std::string_view text) {
+  return Reader(text).read();
+}
+
+std::vector<InductorCode> inductor_code(const Loaded& loaded) {
+  std::vector<InductorCode> out;
+  const std::vector<Artefact>& all = loaded.artefacts;
+  const auto is_code = [](const Artefact& a) {
+    return is_called(a, "inductor_output_code") || is_called(a, "output_code");
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!is_code(all[i])) continue;
+    auto text = all[i].text();
+    if (!text) continue;
+    InductorCode code{.code = &all[i], .text = *std::move(text)};
+    code.kernels = read_output_code(code.text);
+    // A log has the graph before its code and the mappings after it; a folder has all of one graph together.
+    Json mapping, traces;
+    const auto of_group = [&](const Artefact& a) { return a.group == all[i].group; };
+    for (std::size_t j = 0; j < all.size(); ++j) {
+      const Artefact& a = all[j];
+      if (!of_group(a)) continue;
+      if (a.kind == ArtefactKind::PostGrad && (j < i || !code.post_grad)) code.post_grad = &a;
+      if (a.kind == ArtefactKind::Dynamo || a.kind == ArtefactKind::PreGrad)
+        if (j < i || !code.pre_grad) code.pre_grad = &a;
+    }
+    for (std::size_t j = i + 1; j < all.size() && !(of_group(all[j]) && is_code(all[j])); ++j) {
+      if (!of_group(all[j])) continue;
+      if (is_called(all[j], "inductor_provenance_tracking_node_mappings")) mapping = parsed_json(all[j]);
+      if (is_called(all[j], "inductor_provenance_tracking_kernel_stack_traces")) traces = parsed_json(all[j]);
+    }
+    link(code, mapping, traces);
+    out.push_back(std::move(code));
+  }
+  return out;
+}
+
+}  // namespace partita
