@@ -73,7 +73,7 @@ with tempfile.TemporaryDirectory() as folder:
         "config": [["config"]],
         "export": [["export", PROGRAM]],
         "kernels": [["kernels", PROGRAM, "--train"], ["kernels", PROGRAM, "--inputs", IO, "--show", "asm"],
-                    ["kernels", f"{SOURCE}/tests/load/data/trace.log", "--backend", "pytorch"]],
+                    ["kernels", f"{SOURCE}/tests/load/inductor.log", "--backend", "pytorch"]],
         "list": [["list", PROGRAM], ["list", f"{folder}/aot"]],
         "minify": [["minify", joint, "--check", "accuracy:cpu", *wrong, "-o", f"{folder}/repro"]],
         "ops": [["ops"], ["ops", "aten.addmm.default"], ["ops", "aten.gelu.default"]],

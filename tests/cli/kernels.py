@@ -5,7 +5,7 @@ import json, os, subprocess, sys, tempfile
 
 partita, source = os.path.abspath(sys.argv[1]), sys.argv[2]
 MODEL, IO = f"{source}/resources/samples/mlp/program.pt2", f"{source}/resources/samples/mlp/io.safetensors"
-LOG = f"{source}/tests/load/data/trace.log"
+LOG = f"{source}/tests/load/inductor.log"
 CORPUS = os.environ.get("PARTITA_CORPUS", f"{source}/../shared/corpus")
 wrong = []
 

@@ -233,14 +233,16 @@ void TestSources::dumped_inputs_round_trip() {
 }
 
 void TestSources::output_code_is_linked_to_nodes() {
-  const Loaded loaded = opened("trace.log");
+  const Loaded loaded = opened("../inductor.log");
   const std::vector<InductorCode> all = inductor_code(loaded);
-  QVERIFY(!all.empty());
+  QCOMPARE(all.size(), 1u);
   for (const InductorCode& code : all) {
     QVERIFY(code.post_grad && code.pre_grad);
     QVERIFY(!code.kernels.empty());
     const auto graph = *code.post_grad->graph();
     for (const InductorKernel& k : code.kernels) {
+      QVERIFY2(k.link == InductorKernel::Link::Mapping, k.name.c_str());
+      QVERIFY(!k.nodes.empty() && !k.frames.empty());
       for (const std::string& node : k.nodes) QVERIFY2(graph->find(node), node.c_str());
       QVERIFY2(code.code_of(k).find(k.name) != std::string::npos, k.name.c_str());
     }
