@@ -7,6 +7,7 @@
 #include "codegen/cpu/kernel_shape.h"
 #include "codegen/cuda/emit_text.h"
 #include "core/base/check.h"
+#include "core/base/config.h"
 
 namespace partita::codegen {
 
@@ -360,6 +361,14 @@ Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& sym
 loops::Target cuda_target() {
   loops::Target target;
   target.device = DeviceType::Cuda;
+  target.threads = 1 << 16;
+  target.vector_bytes = 16;
+  target.parallel_elements = 0;
+  target.few_results = 256;
+  target.few_columns = 1 << 15;
+  target.split_rows = 256;
+  target.scratch_elements = 12 << 10;  // of four bytes, in the 48 KiB that a group of threads shares
+  target.atomic_sums = !config().deterministic;
   return target;
 }
 

@@ -207,14 +207,19 @@ LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> red
   for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) = (reduced[i] ? folded : kept) * space[i];
 
   // Few results of many elements are reduced in two steps: threads have work, and rounding errors stay small.
-  if (hint(kept) < target_.few_results && hint(folded) >= target_.split_elements) {
+  std::size_t inner = space.size();
+  while (inner > 0 && space[inner - 1].is(1)) --inner;
+  const bool columns = inner > 0 && !reduced[inner - 1];
+  if (hint(kept) < (columns ? target_.few_columns : target_.few_results) &&
+      hint(folded) >= (columns ? target_.split_rows : target_.split_elements)) {
+    constexpr int64_t least_parts = 16;
     std::size_t outer = 0;
     while (!reduced[outer] || space[outer] == 1) ++outer;
     if (space[outer] == folded && folded.is_int()) {
       // Splits a single long dimension into two of about its square root.
       int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded.as_int())));
       while (folded.as_int() % rows != 0) --rows;
-      if (rows >= target_.few_results) {
+      if (rows >= least_parts) {
         SymList split = space;
         split[outer] = rows;
         split.insert(split.begin() + static_cast<std::ptrdiff_t>(outer) + 1, folded.as_int() / rows);
@@ -232,10 +237,10 @@ LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> red
         return reshape(total, sizes);
       }
     } else if (space[outer] != folded && hint(space[outer]) >= 4) {
-      std::vector<bool> inner = reduced, only_outer(space.size(), false);
-      inner[outer] = false;
+      std::vector<bool> all_inner = reduced, only_outer(space.size(), false);
+      all_inner[outer] = false;
       only_outer[outer] = true;
-      LoweredTensor partial = add(over(std::move(space), inner));
+      LoweredTensor partial = add(over(std::move(space), all_inner));
       return reduce(dtype, partial.sizes, only_outer, combine,
                     [partial](Body& body, const Index& i) { return body.read(partial, i); });
     }

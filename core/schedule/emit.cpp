@@ -26,6 +26,11 @@ using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
+/// A GPU has a thread for each iteration, and a group of threads for each row that is reduced.
+bool is_gpu(const LoweredGraph& g) {
+  return g.target().device == DeviceType::Cuda;
+}
+
 /// The mapping of an outermost loop over independent iterations, in a nest of that many elements.
 Mapping outermost(const LoweredGraph& g, SymExpr elements) {
   // With symbols, each run decides by its sizes.
@@ -219,13 +224,16 @@ std::vector<Merged> outer_loops(const SymList& space, std::vector<Merged> merged
   return numbers ? std::vector<Merged>{all} : merged;
 }
 
-/// Makes loops over all outer dims, and one over the innermost dims. `statements` gives the body.
+/// Makes loops over all outer dims, and one over the innermost dims. `statements` gives the body. `flat`: the innermost
+/// dims are mapped as the others, and are of one loop with them if sizes are numbers.
 template <class F>
 std::vector<Stmt> pointwise_nest(Emitter& e, const SymList& space, const std::vector<Merged>& merged, Mapping mapping,
-                                 bool vector, F statements) {
+                                 bool vector, bool flat, F statements) {
   e.at.assign(space.size(), 0);
   std::vector<Merged> nest;
-  if (!merged.empty()) {
+  if (flat) {
+    nest = outer_loops(space, merged);
+  } else if (!merged.empty()) {
     nest = outer_loops(space, {merged.begin(), std::prev(merged.end())});
     nest.push_back(merged.back());
   }
@@ -236,7 +244,7 @@ std::vector<Stmt> pointwise_nest(Emitter& e, const SymList& space, const std::ve
     place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
   }
   for (std::size_t i = 0; i < loops.size(); ++i)
-    if (i == 0 || i + 1 < loops.size()) loops[i].mapping = mapping;
+    if (flat || i == 0 || i + 1 < loops.size()) loops[i].mapping = mapping;
   if (!loops.empty()) loops.back().vector = vector;
   return wrap(std::move(loops), statements());
 }
@@ -245,6 +253,9 @@ class GroupEmitter {
  public:
   GroupEmitter(const LoweredGraph& g, const Stages& stages, const Group& group)
       : g_(g), group_(group), domain_(group.domain), analysed_(group), e_(out_, math_, g, stages, &analysed_) {
+    // Neighbouring threads of a GPU take neighbouring columns, each of which is a row that one thread reduces.
+    groups_ = is_gpu(g) && !domain_.by_columns && g.lowering.hint(product(domain_.part(true))) >= g.target().group_row;
+    if (is_gpu(g)) analysed_.domain.by_columns = false;
     found_ = analyse(g, stages, analysed_);
     for (const Member& m : analysed_.members)
       passes_ = std::max(passes_, m.level + (m.coverage == Coverage::Kept ? 0 : 1));
@@ -255,7 +266,7 @@ class GroupEmitter {
       ;  // an empty kernel: the loops around no elements may be long
     else if (!domain_.reduces())
       out_.kernel.body = pointwise();
-    else if (domain_.by_columns)
+    else if (analysed_.domain.by_columns)
       out_.kernel.body = columns();
     else
       out_.kernel.body = rows();
@@ -284,7 +295,7 @@ class GroupEmitter {
       std::ranges::stable_sort(order, std::greater(), [&](std::size_t d) { return g_.lowering.hint(strides[d]); });
       break;
     }
-    return pointwise_nest(e_, domain_.space, merged(order), outermost(g_, domain_.numel()), true, [&] {
+    return pointwise_nest(e_, domain_.space, merged(order), outermost(g_, domain_.numel()), true, is_gpu(g_), [&] {
       std::vector<Stmt> body;
       for (const Member& m : members())
         if (m.stored) body.push_back(e_.store(m));
@@ -307,26 +318,56 @@ class GroupEmitter {
 
   std::vector<Stmt> rows() {
     e_.at.assign(domain_.space.size(), 0);
-    std::vector<Merged> reduced = merged(dims_where(domain_, true));
+    std::vector<Merged> reduced = merged(dims_where(domain_, true)), kept = merged(dims_where(domain_, false));
+    if (groups_) {
+      reduced = {joined(reduced)};
+      kept = {joined(kept)};
+    } else {
+      kept = outer_loops(domain_.space, kept);
+    }
     std::vector<Loop> outer;
-    for (const Merged& dims : outer_loops(domain_.space, merged(dims_where(domain_, false)))) {
+    for (const Merged& dims : kept) {
       const SymExpr n = extent(domain_.space, dims);
       outer.push_back(e_.loop(n, n));
-      outer.back().mapping = outermost(g_, domain_.numel());
+      outer.back().mapping = groups_ ? Mapping::Block : outermost(g_, domain_.numel());
       place(e_.math, domain_.space, dims, SymExpr::symbol(outer.back().var), e_.at);
     }
     const SymExpr row = product(domain_.part(true));
     for (const Member& m : members())
-      if (m.scratch)
-        scratch_[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, row);
+      if (m.scratch) {
+        const int slot = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, row);
+        if (groups_) out_.kernel.buffers[static_cast<std::size_t>(slot)].scope = Buffer::Scope::Block;
+        scratch_[m.definition] = slot;
+      }
+    const bool overwrites = std::ranges::any_of(
+        members(), [&](const Member& m) { return m.stored && g_.destination.contains(m.definition); });
     std::vector<Stmt> body;
+    const auto barrier = [&] {
+      if (groups_ && !body.empty()) body.emplace_back(loops::Barrier{});
+    };
     for (int pass = 0; pass <= passes_; ++pass) {
       e_.pass = pass;
+      if (overwrites && std::ranges::any_of(members(), [&](const Member& m) { return ready(m, pass); })) barrier();
       for (const Member& m : members())
         if (ready(m, pass)) body.push_back(e_.store(m));
-      if (has_pass(pass)) append(body, row_pass(pass, reduced));
+      if (!has_pass(pass)) continue;
+      if (overwrites || std::ranges::any_of(members(), [&](const Member& m) { return kept_for(m, pass); })) barrier();
+      append(body, row_pass(pass, reduced));
     }
     return wrap(std::move(outer), std::move(body));
+  }
+
+  static Merged joined(const std::vector<Merged>& merged) {
+    Merged all;
+    for (const Merged& dims : merged) all.insert(all.end(), dims.begin(), dims.end());
+    return all;
+  }
+
+  /// Did an earlier pass store the member's row for this pass or a later one?
+  bool kept_for(const Member& m, int pass) const {
+    const auto readers = found_.passes.find(m.definition);
+    return m.coverage == Coverage::Full && (m.stored || m.scratch) && m.level < pass &&
+           readers != found_.passes.end() && *readers->second.rbegin() >= pass;
   }
 
   std::vector<Stmt> row_pass(int pass, const std::vector<Merged>& reduced) {
@@ -336,6 +377,7 @@ class GroupEmitter {
     for (const Merged& dims : reduced) {
       const SymExpr n = extent(domain_.space, dims);
       loops.push_back(e_.loop(n, n));
+      if (groups_) loops.back().mapping = Mapping::Thread;
       SymExpr variable = SymExpr::symbol(loops.back().var);
       place(e_.math, domain_.space, dims, variable, e_.at);
       in_row = in_row * n + variable;
@@ -466,6 +508,7 @@ class GroupEmitter {
   Emitted out_;
   loops::IndexMath math_;
   Emitter e_;
+  bool groups_ = false;  ///< the threads of a group share a row
   int passes_ = 0;
   std::unordered_map<int, int> scratch_;
   Merged inner_;
@@ -501,7 +544,8 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
     if (n.op == ScalarOp::Index) probe.elements.push_back(n.index);
   // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays. Where
   // each element is written once, the loops go through memory as it lies.
-  bool repeats = w.accumulate || w.repeats;
+  const bool atomic = w.accumulate && g.target().atomic_sums;
+  bool repeats = (w.accumulate && !atomic) || w.repeats;
   const auto stride = [&](std::size_t d) {
     const auto step = w.sizes[d].is(1) ? std::nullopt : dry_math.factor(target, probe.at[d]);
     return step ? g.lowering.hint(*step) : 0;
@@ -515,11 +559,11 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   e.note_origin(definition);
   e.b.source = definition;
   const Mapping mapping = repeats ? Mapping::Serial : outermost(g, product(w.sizes));
-  out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, [&] {
+  out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, is_gpu(g), [&] {
     Scalar v = w.value(e, e.at);
     Body::Element at = e.element(math.element(w.target(e, e.at), strides));
-    return std::vector<Stmt>{Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v,
-                                   w.accumulate ? Accumulate::Plain : Accumulate::None}};
+    const Accumulate accumulate = atomic ? Accumulate::Atomic : w.accumulate ? Accumulate::Plain : Accumulate::None;
+    return std::vector<Stmt>{Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v, accumulate}};
   });
   e.finish();
   return out;

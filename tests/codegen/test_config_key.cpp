@@ -5,6 +5,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/cuda/compile.h"
+#include "codegen/cuda/cuda_kernel.h"
 #include "codegen/cuda/matrix/unit.h"
 #include "core/aot/aot.h"
 #include "core/base/memory.h"
@@ -47,6 +48,7 @@ const std::map<std::string_view, std::string> changes = {
     {"cuda_path", "/nowhere"},
     {"cuda_architectures", "sm_86"},
     {"cuda_tf32", "true"},
+    {"deterministic", "true"},
     {"step_seconds", "5"},
     {"memory_limit", "1GiB"},
     {"graph_limit", "9k"},
@@ -123,6 +125,7 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      }},
     {"cuda_architectures", [] { return codegen::cuda_architectures()->front().name; }},
     {"cuda_tf32", [] { return std::to_string(int(codegen::matrix_unit(DType::Float32))); }},
+    {"deterministic", [] { return std::string(codegen::cuda_target().atomic_sums ? "atomic" : "in order"); }},
     {"store", [] { return StoreFile::default_file(); }},
     {"store_limit", [] { return std::to_string(StoreFile::open(StoreFile::default_file())->limit_bytes); }},
     {"memory_limit", [] { return std::string(check_fits_in_memory(std::size_t{2} << 30) ? "fits" : "too much"); }},
