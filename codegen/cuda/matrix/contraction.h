@@ -1,0 +1,82 @@
+#pragma once
+// What products and convolutions have in common: result(g, m, n) = sum over k of a(g, m, k) * b(g, k, n). Where the
+// elements of a and b lie is said by text; a convolution says it with divisions, and so needs no matrix of its patches.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/matrix/matrix.h"
+#include "codegen/cuda/matrix/unit.h"
+
+namespace partita::codegen {
+
+/// C++ statements that return an element, or `nothing` outside of the tensor. They know the pointers by name, the
+/// indices g, and m and k for the left factor, k and n for the right one.
+struct Factor {
+  std::string body;
+  bool along_k = false;  ///< neighbours in memory are neighbours in k
+};
+
+struct Contraction {
+  std::string what;              ///< for the text's reader: "product of mm: [64, 32] x [32, 128]"
+  DType dtype = DType::Float32;  ///< of the factors
+  MatrixUnit unit = MatrixUnit::Scalar;
+  std::int64_t groups = 1, m = 1, n = 1, k = 1;
+  Factor a, b;
+  /// Statements that store the result at g, m, n, made of `sum`, a number of sum_type(dtype).
+  std::string finish;
+};
+
+/// "float": the type in which products of this dtype are summed. Empty: there are no kernels for it.
+std::string_view sum_type(DType dtype);
+/// "Half": the type of an element in memory.
+std::string_view cuda_type(DType dtype);
+
+/// Collects the functions of one call.
+class MatrixKernelBuilder {
+ public:
+  MatrixKernelBuilder(const ExternContext& context, std::string symbol);
+
+  /// The name of the pointer to a view's buffer.
+  std::string pointer(const ConcreteView& view, bool written = false);
+  /// An element's expression: the view's pointer at its offset and indices times strides.
+  std::string element(const ConcreteView& view, const std::vector<std::string>& indices, bool written = false);
+  /// An element converted to sum_type(): to_float(p0[...]).
+  std::string number(const ConcreteView& view, const std::vector<std::string>& indices);
+  /// The statement of a Factor that returns an element as the unit takes it.
+  std::string factor(MatrixUnit unit, const ConcreteView& view, const std::vector<std::string>& indices);
+  /// A statement that stores `value`, of sum_type(), into a view.
+  std::string store(const ConcreteView& view, const std::vector<std::string>& indices, const std::string& value);
+
+  void add(Contraction contraction) { contractions_.push_back(std::move(contraction)); }
+  /// A function in whose text `{parameters}` stands for the parameters. Its name is the symbol and `suffix`.
+  struct Function {
+    std::string suffix, text;
+    std::int64_t blocks = 1;
+    int threads = 256;
+    std::size_t shared_bytes = 0;
+    bool cooperates = true;
+  };
+  void add(Function function) { functions_.push_back(std::move(function)); }
+  /// Global memory for the functions; the pointer's name.
+  std::string workspace(DType dtype, std::int64_t elements);
+  /// "int", or "long long" where a buffer has more elements than an int counts. Call it after the last pointer().
+  std::string_view index_type() const;
+  const std::string& symbol() const { return symbol_; }
+
+  /// nullopt with a reason when one buffer is read as several dtypes.
+  std::optional<MatrixKernel> build(std::string& why_not);
+
+ private:
+  void emit(const Contraction& contraction, std::size_t number);
+
+  const ExternContext& context_;
+  std::string symbol_;
+  MatrixKernel out_;
+  std::vector<Contraction> contractions_;
+  std::vector<Function> functions_;
+  bool mixed_ = false, large_ = false;
+};
+
+}  // namespace partita::codegen

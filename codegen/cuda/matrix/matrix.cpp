@@ -1,0 +1,34 @@
+#include "codegen/cuda/matrix/matrix.h"
+
+#include "codegen/cuda/matrix/products.h"
+
+namespace partita::codegen {
+namespace {
+
+struct Row {
+  LibraryRoutine routine;
+  std::optional<MatrixKernel> (*make)(const ExternContext& context, const std::string& symbol, std::string& why_not);
+};
+constexpr Row rows[] = {
+    {LibraryRoutine::Matmul, product_kernel},
+    {LibraryRoutine::AddMatmul, added_product_kernel},
+    {LibraryRoutine::Convolution, convolution_kernel},
+    {LibraryRoutine::ConvolutionBackward, convolution_backward_kernel},
+};
+
+}  // namespace
+
+std::optional<MatrixKernel> matrix_kernel(const ExternContext& context, const std::string& symbol,
+                                          std::string& why_not) {
+  for (const Row& row : rows)
+    if (row.routine == context.routine) return row.make(context, symbol, why_not);
+  return std::nullopt;
+}
+
+std::vector<LibraryRoutine> matrix_routines() {
+  std::vector<LibraryRoutine> routines;
+  for (const Row& row : rows) routines.push_back(row.routine);
+  return routines;
+}
+
+}  // namespace partita::codegen
