@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cuda/emit_text.h"
+
 namespace partita::codegen {
 namespace {
 
@@ -347,33 +349,6 @@ std::string_view sum_type(DType dtype) {
   }
 }
 
-std::string_view cuda_type(DType dtype) {
-  switch (dtype) {
-    case DType::Float16:
-      return "Half";
-    case DType::BFloat16:
-      return "BFloat16";
-    case DType::Float32:
-      return "float";
-    case DType::Float64:
-      return "double";
-    case DType::Int8:
-      return "signed char";
-    case DType::UInt8:
-      return "unsigned char";
-    case DType::Int16:
-      return "short";
-    case DType::Int32:
-      return "int";
-    case DType::Int64:
-      return "long long";
-    case DType::Bool:
-      return "bool";
-    default:
-      return {};
-  }
-}
-
 MatrixKernelBuilder::MatrixKernelBuilder(const ExternContext& context, std::string symbol)
     : context_(context), symbol_(std::move(symbol)) {
   out_.shape.name = symbol_;
@@ -419,7 +394,7 @@ std::string MatrixKernelBuilder::factor(MatrixUnit unit, const ConcreteView& vie
 
 std::string MatrixKernelBuilder::store(const ConcreteView& view, const std::vector<std::string>& indices,
                                        const std::string& value) {
-  std::string converted = fmt::format("static_cast<{}>({})", cuda_type(view.dtype), value);
+  std::string converted = fmt::format("static_cast<{}>({})", cuda_memory_type(view.dtype), value);
   if (view.dtype == DType::Float16) converted = fmt::format("to_half({})", value);
   if (view.dtype == DType::BFloat16) converted = fmt::format("to_bfloat16({})", value);
   return fmt::format("    {} = {};\n", element(view, indices, true), converted);
@@ -453,7 +428,7 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
                  {"parameters", "{parameters}"},
                  {"index", "{index}"},
                  {"sum", sum},
-                 {"element", tensor ? std::string(cuda_type(c.dtype)) : sum},
+                 {"element", tensor ? std::string(cuda_memory_type(c.dtype)) : sum},
                  {"groups", std::to_string(c.groups)},
                  {"m", std::to_string(c.m)},
                  {"n", std::to_string(c.n)},
@@ -501,11 +476,10 @@ std::optional<MatrixKernel> MatrixKernelBuilder::build(std::string& why_not) {
   std::string parameters;
   for (const loops::Buffer& b : out_.shape.buffers)
     parameters += fmt::format("{}{}* __restrict__ {}, ", b.role == loops::Buffer::Role::Input ? "const " : "",
-                              cuda_type(b.dtype), b.name);
+                              cuda_memory_type(b.dtype), b.name);
   for (std::size_t i = 0; i < out_.kernel.workspace.size(); ++i) {
     const DType dtype = out_.kernel.workspace[i].dtype;
-    parameters += fmt::format("{}* __restrict__ w{}, ",
-                              dtype == DType::UInt64 ? std::string_view("unsigned long long") : cuda_type(dtype), i);
+    parameters += fmt::format("{}* __restrict__ w{}, ", cuda_memory_type(dtype), i);
   }
   parameters += "KernelFault*";
   for (Function& f : functions_) {

@@ -30,8 +30,6 @@ struct Contraction {
 
 /// "float": the type in which products of this dtype are summed. Empty: there are no kernels for it.
 std::string_view sum_type(DType dtype);
-/// "Half": the type of an element in memory.
-std::string_view cuda_type(DType dtype);
 
 /// Collects the functions of one call.
 class MatrixKernelBuilder {
