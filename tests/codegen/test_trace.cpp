@@ -68,6 +68,11 @@ class TestTrace : public QObject {
              qPrintable(text(loaded, "recompile_reasons")));
     QVERIFY(text(loaded, "0_1.compilation_metrics").contains("\"cache_size\": 1"));
     QVERIFY(!find(loaded, "0_2.inductor_output_code"));
+    QFile log(QString::fromStdString(trace::file()));
+    QVERIFY(log.open(QIODevice::ReadOnly));
+    const QByteArray records = log.readAll();
+    QVERIFY(records.contains("create_symbol") && records.contains("L['x'].size()[0]"));
+    QVERIFY(records.contains("describe_storage") && records.contains("describe_tensor"));
     // What was written can be compiled again.
     const auto again = find(loaded, "0_0.inductor_post_grad_graph")->graph();
     QVERIFY2(again, again ? "" : again.error().line().c_str());
