@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <fmt/format.h>
+
 #include "app/compilers.h"
 #include "app/graphviz.h"
 #include "app/minify_question.h"
@@ -82,9 +84,14 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   if (!asked.folder.isEmpty()) setup.folder = asked.folder.toStdString();
   setup.print = [&result](std::string_view printed) { result.printed += printed; };
   setup.backend.on_sizes = [&result](const SizeCompilation& c) { result.printed += partita::text(c); };
+  const auto times = setup.backend.times = std::make_shared<StageTimes>();
   const auto begun = std::chrono::steady_clock::now();
   TRY(result.results, run_with_compiler(artefact, io, request, *compiler, setup));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  const auto stages = times->all();
+  if (!stages.empty()) result.printed += "compiled, by stage\n";
+  for (const auto& [stage, milliseconds] : stages)
+    result.printed += fmt::format("  {:<20}{:>9.1f} ms\n", stage, milliseconds);
   result.against_file = compare_results(stored_results(io, asked.train), result.results, Tolerance{}, false);
   result.against_file.expected_name = "the stored results";
   result.against_file.found_name = compiler->name;

@@ -305,6 +305,10 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
     TRY(const SizeCompilation c, size_compilation(told));
     if (worker.options_.on_sizes) worker.options_.on_sizes(c);
   }
+  const auto stages = in.list<std::string>();
+  const auto milliseconds = in.list<double>();
+  for (std::size_t i = 0; worker.options_.times && i < std::min(stages.size(), milliseconds.size()); ++i)
+    worker.options_.times->add(stages[i], milliseconds[i]);
   return shared_values({in.text(), std::move(answer->fd)}, known);
 }
 
@@ -312,8 +316,13 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
 class Server {
  public:
   /// `told`: of compilations for new sizes, as json() writes them.
-  Server(CompileFn compile, std::shared_ptr<Generator> generator, std::shared_ptr<std::vector<std::string>> told)
-      : compile_(std::move(compile)), generator_(std::move(generator)), told_(std::move(told)) {}
+  /// `times`: of the stages of compilations.
+  Server(CompileFn compile, std::shared_ptr<Generator> generator, std::shared_ptr<std::vector<std::string>> told,
+         std::shared_ptr<StageTimes> times)
+      : compile_(std::move(compile)),
+        generator_(std::move(generator)),
+        told_(std::move(told)),
+        times_(std::move(times)) {}
 
   /// The text and the memory of the answer.
   Result<SharedValues> answer(const Message& message) {
@@ -359,6 +368,11 @@ class Server {
     Packer body;
     body.put(generator_ ? *generator_ : generator);
     body.put(std::exchange(*told_, {}));
+    std::vector<std::string> stages;
+    std::vector<double> milliseconds;
+    for (const auto& [stage, took] : times_->take()) stages.push_back(stage), milliseconds.push_back(took);
+    body.put(stages);
+    body.put(milliseconds);
     body.put(shared.text);
     shared.text = body.take();
     return shared;
@@ -367,6 +381,7 @@ class Server {
   CompileFn compile_;
   std::shared_ptr<Generator> generator_;
   std::shared_ptr<std::vector<std::string>> told_;
+  std::shared_ptr<StageTimes> times_;
   std::vector<std::shared_ptr<Graph>> graphs_;  ///< at stable addresses, because compiled functions refer to them
   std::vector<CompiledFn> compiled_;
 };
@@ -448,13 +463,14 @@ Status serve_as_worker(int socket,
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
   trace::append_to(in.text());
   const auto told = std::make_shared<std::vector<std::string>>();
+  options.times = std::make_shared<StageTimes>();
   options.on_sizes = [told](const SizeCompilation& c) { told->push_back(json(c)); };
   auto compile = make(backend, plant, options);
   if (!compile) {
     reply(socket, compile.error());
     return {};
   }
-  Server server(*std::move(compile), options.generator, told);
+  Server server(*std::move(compile), options.generator, told, options.times);
   write_whereabouts_to(page.get());
   if (!reply(socket, SharedValues())) return {};
   while (const auto message = receive_message(socket, blocking)) {

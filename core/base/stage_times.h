@@ -24,6 +24,11 @@ class StageTimes {
     std::lock_guard lock(mutex_);
     return all_;
   }
+  /// The same, and forgets them.
+  std::vector<std::pair<std::string, double>> take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(all_, {});
+  }
 
  private:
   mutable std::mutex mutex_;

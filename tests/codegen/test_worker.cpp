@@ -1,6 +1,7 @@
 // Compiled code in another process gives what it gives in this one, and its end is an error with a place.
 #include <QElapsedTimer>
 #include <QtTest>
+#include <set>
 #include <thread>
 
 #include "codegen/backends.h"
@@ -171,6 +172,21 @@ class TestWorker : public QObject {
     const auto refused = default_compiler().make(nowhere)(*graph);
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, std::string("worker.start"));
+  }
+
+  void times_of_its_stages_come_back() {
+    const auto graph = fx("x: <f32[3][1]>", "b: <f32[3][1]> = $sin(x)\nreturn (b,)");
+    BackendOptions options = in_worker();
+    options.config.fresh_cache = true;
+    options.times = std::make_shared<StageTimes>();
+    const auto run = default_compiler().make(options)(*graph);
+    QVERIFY(run && (*run)({f32({3}, {1, 2, 3})}));
+    std::set<std::string> stages;
+    for (const auto& [stage, milliseconds] : options.times->all()) {
+      stages.insert(stage);
+      QVERIFY(milliseconds >= 0 && milliseconds < 1e5);
+    }
+    QVERIFY(stages.contains("plan") && stages.contains("post_grad_passes"));
   }
 
   void hangs_end_by_their_limit_or_on_request() {
