@@ -393,18 +393,22 @@ void GraphView::paint_headings(QPainter& painter) {
     return;
   }
   double left = to_view({scene_->layout.cut_left, 0}).x(), right = to_view({scene_->layout.cut_right, 0}).x();
+  const QString forward = QString("forward · %1").arg(count_text(picture.nodes_on[0], "node"));
+  QString backward = QString("backward · %1").arg(count_text(picture.nodes_on[1], "node"));
+  if (picture.recomputed > 0) backward += QString(" · %1 recomputed").arg(picture.recomputed);
   // Without a cut it is not known what would be saved, only what the backward reads.
-  QString saved = QString(picture.cut_known ? "%1 saved · %2" : "%1 read by the backward · %2")
-                      .arg(picture.saved.size())
-                      .arg(size_text(picture.unknown.saved));
-  double need = painter.fontMetrics().horizontalAdvance(saved) + 24;
-  double middle = std::clamp((left + right) / 2, need / 2, width() - need / 2);
-  heading(0, middle - need / 2, QString("forward · %1").arg(count_text(picture.nodes_on[0], "node")), Qt::AlignLeft);
+  QString saved = QString(picture.cut_known ? "%1 saved" : "%1 read by the backward").arg(picture.saved.size());
+  const QString with_size = saved + " · " + size_text(picture.unknown.saved);
+  const auto wide = [&](const QString& text) { return painter.fontMetrics().horizontalAdvance(text) + 24; };
+  // Sizes of symbols are long, and stand in the status bar too.
+  if (wide(forward) + wide(with_size) + wide(backward) <= width()) saved = with_size;
+  const double need = wide(saved);
+  const double least = wide(forward) + need / 2, most = width() - wide(backward) - need / 2;
+  const double middle = least <= most ? std::clamp((left + right) / 2, least, most) : width() / 2.0;
+  heading(0, middle - need / 2, forward, Qt::AlignLeft);
   painter.setPen(theme.ink);
   heading(middle - need / 2, middle + need / 2, saved, Qt::AlignHCenter);
   painter.setPen(theme.dim);
-  QString backward = QString("backward · %1").arg(count_text(picture.nodes_on[1], "node"));
-  if (picture.recomputed > 0) backward += QString(" · %1 recomputed").arg(picture.recomputed);
   heading(middle + need / 2, width(), backward, Qt::AlignRight);
 }
 
