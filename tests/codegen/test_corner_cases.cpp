@@ -26,6 +26,12 @@ struct Case {
 const Case cases[] = {
     {"sum of a number", "x: <f32[][]>", "r: <f32[][]> = $sum(x)\nreturn (r,)"},
     {"softmax of a number", "x: <f32[][]>", "r: <f32[][]> = $_softmax(x, 0, False)\nreturn (r,)"},
+    {"safe softmax of rows of -inf", "x: <f32[6, 20][20, 1]>, y: <bf16[6, 20][20, 1]>",
+     "i: <i64[6][1]> = $arange.default(6)\nj: <i64[6, 1][1, 1]> = $unsqueeze(i, 1)\n"
+     "c: <b8[6, 1][1, 1]> = $lt.Scalar(j, 3)\nm: <f32[6, 20][20, 1]> = $masked_fill.Scalar(x, c, -inf)\n"
+     "r: <f32[6, 20][20, 1]> = $_safe_softmax(m, -1)\nn: <bf16[6, 20][20, 1]> = $masked_fill.Scalar(y, c, -inf)\n"
+     "s: <bf16[6, 20][20, 1]> = $_safe_softmax(n, 0)\nt: <f32[6, 20][20, 1]> = $_safe_softmax(n, 1, torch.float32)\n"
+     "return (r, s, t)"},
     {"sum over no dims", "x: <f32[3][1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [])\nreturn (r,)"},
     {"empty rows", "x: <f64[5, 0, 0][1, 1, 1]>", "r: <f64[5, 0, 0][1, 1, 1]> = $_softmax(x, -1, False)\nreturn (r,)"},
     {"sums of nothing", "x: <f32[0, 3][3, 1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [0])\nreturn (r,)"},

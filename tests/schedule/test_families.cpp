@@ -115,6 +115,7 @@ const std::vector<Case> cases = {
      "x: 'f32[3, 5]'",
      {"a = torch.ops.aten._softmax.default(x, 1, False)", "b = torch.ops.aten._softmax.default(x, 0, False)",
       "return (a, b)"}},
+    {"safe_softmax", "x: 'f32[3, 5]'", {"a = torch.ops.aten._safe_softmax.default(x, 1)", "return (a,)"}},
     {"log_softmax",
      "x: 'f32[3, 5]', g: 'f32[3, 5]'",
      {"a = torch.ops.aten._log_softmax.default(x, 1, False)",

@@ -31,12 +31,25 @@ LoweredTensor sum(Lowering& to, const LoweredTensor& t, const std::vector<bool>&
   return to.reduce(t, ScalarOp::Add, reduced);
 }
 
+/// `t`, but `instead` where it is `value`.
+LoweredTensor replaced(Lowering& to, const LoweredTensor& t, double value, double instead) {
+  return pointwise(to, t.dtype, t.dtype, {t}, [=](ScalarBuilder& b, auto v) {
+    const DType dtype = b.dtype(v[0]);
+    return b.where(b.Eq(v[0], b.constant(dtype, value)), b.constant(dtype, instead), v[0]);
+  });
+}
+
+/// A line of -inf gives zeros when `safe`, else NaN.
+template <bool safe>
 void lower_softmax(LowerCall& call) {
+  if (!is_floating(call.out().dtype)) fail_unsupported("softmax of integers");
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
+  if (safe) top = replaced(call.to, top, -INFINITY, 0);
   LoweredTensor e =
       pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Exp(b.Sub(v[0], v[1])); });
   LoweredTensor total = sum(call.to, e, reduced);
+  if (safe) total = replaced(call.to, total, 0, 1);
   call.give(
       pointwise(call.to, x.dtype, x.dtype, {e, total}, [](ScalarBuilder& b, auto v) { return b.Div(v[0], v[1]); }));
 }
@@ -320,7 +333,8 @@ Value eval_logsumexp(EvalCall& c) {
 
 void register_softmax(OpTable& t) {
   t.add("aten._softmax.default", fake_softmax, eval_softmax<false>,
-        {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}}, {.lower = lower_softmax});
+        {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}},
+        {.lower = lower_softmax<false>});
   t.add("aten._log_softmax.default", fake_softmax, eval_softmax<true>,
         {{"self", "aten._log_softmax_backward_data.default(grad, result, dim, dtype(self))"}},
         {.lower = lower_log_softmax});
@@ -335,7 +349,8 @@ void register_softmax(OpTable& t) {
          {"output", "-sum(grad_output, [dim], True) * exp(output) * grad"}},
         {.lower = lower_log_softmax_backward});
   t.add("aten._safe_softmax.default", fake_safe_softmax, eval_safe_softmax,
-        {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}});
+        {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}},
+        {.lower = lower_softmax<true>});
   t.add("aten.logsumexp.default", fake_logsumexp, eval_logsumexp,
         {{"self", "logsumexp_backward(grad, self, result, dim, keepdim)"}}, {.lower = lower_logsumexp});
   t.add("aten.softmax.int", {.decompose = decompose_softmax<softmax_op>});
