@@ -49,6 +49,9 @@ struct ExternReport {
   /// Why oneDNN, although it has the operator, does not do this call, or why its sub graphs are interpreted; else
   /// empty.
   std::string why_not;
+  /// How the pointwise work on the result is done: "in blocks of 8 rows", or by a kernel of its own and why; empty
+  /// without such work.
+  std::string work;
 };
 
 /// A compiled plan. Only one run at a time: calls from several threads wait for one another.

@@ -73,7 +73,7 @@ class PlanExecutable final : public Executable {
   std::vector<InputView> inputs_;
   std::vector<OutputView> outputs;
   struct Step {
-    int kernel = -1, external = -1;  ///< index into kernels or calls
+    int kernel = -1, external = -1;  ///< index into kernels or calls; neither: the call before it does its work
   };
   std::vector<Step> steps;
   std::vector<KernelStep> kernels;
@@ -197,6 +197,7 @@ void PlanExecutable::note(const Step& step) const {
     const KernelStep& kernel = kernels[static_cast<std::size_t>(step.kernel)];
     return now_at("running kernel " + kernel.name, kernel.origins);
   }
+  if (step.external < 0) return;
   const ExternReport& call = externs[static_cast<std::size_t>(step.external)];
   now_at(fmt::format("running {} ({})", call.op, call.library), {&call.node, 1});
 }
@@ -218,7 +219,7 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
     const auto begun = step_seconds ? Clock::now() : Clock::time_point();
     if (step.kernel >= 0) {
       TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
-    } else {
+    } else if (step.external >= 0) {
       TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
     }
     if (step_seconds) step_seconds->push_back(std::chrono::duration<double>(Clock::now() - begun).count());
@@ -244,6 +245,31 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
   }
   return results;
 }
+
+/// A kernel of one phase as the work of a call.
+class KernelWork final : public ResultWork {
+ public:
+  KernelWork(KernelStep step, const std::int64_t* symbols) : step_(std::move(step)), symbols_(symbols) {
+    iterations = step_.phases[0].iterations;
+    alignment = step_.phases[0].alignment;
+  }
+  void start(std::byte* const* buffers) override {
+    for (std::size_t i = 0; i < step_.buffers.size(); ++i) step_.arguments[i] = buffers[step_.buffers[i]];
+    step_.arguments[step_.buffers.size()] = &fault_.emplace();
+  }
+  void run(std::int64_t begin, std::int64_t end) override {
+    step_.phases[0].function(step_.arguments.data(), symbols_, nullptr, begin, end);
+  }
+  Status finish() override {
+    if (fault_->met) return diagnostic(*fault_, step_);
+    return {};
+  }
+
+ private:
+  KernelStep step_;
+  const std::int64_t* symbols_;
+  std::optional<KernelFault> fault_;
+};
 
 Diagnostic dynamic(const std::string& what) {
   return unsupported("codegen.dynamic",
@@ -289,8 +315,11 @@ class Loader {
     return e.is_int() ? e.as_int() : schedule::instance_value(e, sizes_);
   }
   Status memory();
-  Status add_call(const ExternCall& call, const ProgramCall& known);
-  Status add_kernel(const ProgramKernel& kernel, const std::vector<int>& buffers);
+  /// `work`: the next step, if it is the work on the call's result. Returns whether the call does it.
+  Result<bool> add_call(const ExternCall& call, const ProgramCall& known, const KernelCall* work);
+  Status add_kernel(const KernelCall& call);
+  /// `scratch`: gets the bytes of it that a thread needs.
+  Result<KernelStep> kernel_step(const KernelCall& call, std::size_t& scratch) const;
   Status steps();
   Status check(const PlanView& view) const;
   Status inputs_and_outputs();
@@ -347,7 +376,7 @@ Status Loader::check(const PlanView& view) const {
   return {};
 }
 
-Status Loader::add_call(const ExternCall& call, const ProgramCall& known) {
+Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, const KernelCall* work) {
   for (const auto& argument : call.args) {
     if (auto* v = std::get_if<PlanView>(&argument)) TRY_DO(check(*v));
     if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
@@ -370,20 +399,27 @@ Status Loader::add_call(const ExternCall& call, const ProgramCall& known) {
       options_.packed};
   if (call.graph && options_.compile_sub_graph)
     context.compile_sub_graph = [&](const Graph& graph) { return options_.compile_sub_graph(graph, out_->generator); };
+  if (work) {
+    std::size_t scratch = 0;
+    TRY(KernelStep step, kernel_step(*work, scratch));
+    if (step.phases.size() == 1 && scratch == 0)
+      context.work = std::make_shared<KernelWork>(std::move(step), out_->symbols.data());
+  }
   std::string why_not;
   TRY(Prepared prepared, options_.prepare(context, why_not));
   out_->draws_anew |= !options_.generator && known.draws;
-  out_->externs.push_back({call.origin, call.op->name, prepared.library, why_not});
+  out_->externs.push_back({call.origin, call.op->name, prepared.library, why_not, std::move(prepared.work)});
   out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
   out_->calls.push_back(std::move(prepared.step));
-  return {};
+  return prepared.does_work;
 }
 
-Status Loader::add_kernel(const ProgramKernel& kernel, const std::vector<int>& buffers) {
+Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scratch) const {
+  const ProgramKernel& kernel = program_.kernels[static_cast<std::size_t>(call.kernel)];
   KernelStep step;
   step.name = kernel.name;
-  step.buffers = buffers;
-  step.arguments.resize(buffers.size() + 1);
+  step.buffers = call.buffers;
+  step.arguments.resize(call.buffers.size() + 1);
   step.bounds = kernel.bounds;
   for (loops::Bound& b : step.bounds) b.size = value(b.size).value_or(0);
   step.origins = kernel.origins;
@@ -406,13 +442,19 @@ Status Loader::add_kernel(const ProgramKernel& kernel, const std::vector<int>& b
     step.phases.push_back(p);
   }
   bool constant = true;
-  const std::size_t bytes = kernel.entry.scratch_bytes([&](const SymExpr& e) {
+  scratch = kernel.entry.scratch_bytes([&](const SymExpr& e) {
     const auto n = value(e);
     constant = constant && n && *n >= 0;
     return constant ? *n : 0;
   });
   if (!constant) return dynamic("kernel " + kernel.name);
-  out_->scratch_bytes = std::max(out_->scratch_bytes, bytes);
+  return step;
+}
+
+Status Loader::add_kernel(const KernelCall& call) {
+  std::size_t scratch = 0;
+  TRY(KernelStep step, kernel_step(call, scratch));
+  out_->scratch_bytes = std::max(out_->scratch_bytes, scratch);
   out_->steps.push_back({static_cast<int>(out_->kernels.size()), -1});
   out_->kernels.push_back(std::move(step));
   return {};
@@ -421,12 +463,19 @@ Status Loader::add_kernel(const ProgramKernel& kernel, const std::vector<int>& b
 Status Loader::steps() {
   out_->generator = options_.generator ? options_.generator : std::make_shared<Generator>();
   std::size_t calls = 0;
-  for (const auto& step : plan_.steps) {
-    if (auto* call = std::get_if<KernelCall>(&step)) {
-      TRY_DO(add_kernel(program_.kernels[static_cast<std::size_t>(call->kernel)], call->buffers));
-    } else {
-      TRY_DO(add_call(std::get<ExternCall>(step), program_.calls[calls++]));
+  bool done = false;  // the call before does the work of this step
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (auto* call = std::get_if<KernelCall>(&plan_.steps[i])) {
+      if (done)
+        out_->steps.push_back({});
+      else
+        TRY_DO(add_kernel(*call));
+      done = false;
+      continue;
     }
+    const ProgramCall& known = program_.calls[calls++];
+    const KernelCall* work = known.has_work ? &std::get<KernelCall>(plan_.steps[i + 1]) : nullptr;
+    TRY(done, add_call(std::get<ExternCall>(plan_.steps[i]), known, work));
   }
   if (out_->scratch_bytes > 0) {
     TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));

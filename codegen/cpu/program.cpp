@@ -52,8 +52,8 @@ class Maker {
       }
       ExternCall call = std::get<ExternCall>(step);
       const OpRecord* record = find_record(call.op);
-      program.calls.push_back(
-          {record ? record->library : LibraryRoutine::None, call.graph || (record && record->random)});
+      program.calls.push_back({record ? record->library : LibraryRoutine::None,
+                               call.graph || (record && record->random), call.epilogue != nullptr});
       KernelCall after;
       if (call.epilogue) {
         TRY(const loops::Kernel kernel, epilogue_kernel(plan_, call, after.buffers));

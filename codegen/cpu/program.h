@@ -30,6 +30,7 @@ struct ProgramKernel {
 struct ProgramCall {
   LibraryRoutine routine = LibraryRoutine::None;  ///< the routine that libraries have for it
   bool draws = false;                             ///< it takes random numbers
+  bool has_work = false;                          ///< the next step is a kernel of the work on its result
 };
 
 struct Program {

@@ -124,7 +124,7 @@ void fields(A& a, ProgramKernel& k) {
 template <class A>
 void fields(A& a, ProgramCall& c) {
   a.choice(c.routine, 7);
-  a(c.draws);
+  a(c.draws, c.has_work);
 }
 template <class A>
 void fields(A& a, Program& p) {
@@ -158,6 +158,10 @@ bool sound(const Program& program) {
       continue;
     }
     const auto& call = std::get<schedule::ExternCall>(step);
+    if (calls < program.calls.size() && program.calls[calls].has_work &&
+        (call.results.size() != 1 || &step == &plan.steps.back() ||
+         !std::holds_alternative<schedule::KernelCall>(*(&step + 1))))
+      return false;
     ++calls;
     if (!views(call.results)) return false;
     for (const auto& argument : call.args) {

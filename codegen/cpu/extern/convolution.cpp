@@ -1,18 +1,12 @@
-#include <algorithm>
+#include "codegen/cpu/extern/convolution.h"
 
-#include "codegen/cpu/extern/onednn.h"
+#include <algorithm>
 
 namespace partita::codegen {
 namespace {
 
 using dnnl::memory;
 using dnnl::prop_kind;
-
-/// The arguments that convolution and convolution_backward share, as oneDNN wants them.
-struct ConvolutionArguments {
-  memory::dims strides, padding, dilation;
-  std::int64_t groups = 1;
-};
 
 /// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
 std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::size_t first, std::size_t spatial,
@@ -66,6 +60,9 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     return refused(why_not, "a dtype, size or stride that oneDNN does not take");
   OnednnThreads limit(context.threads);
   try {
+    std::string apart;
+    if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
+      return by_rows;
     auto algorithm = dnnl::algorithm::convolution_direct;
     auto kind = prop_kind::forward_inference;
     auto desc =
@@ -82,7 +79,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
                            {DNNL_ARG_DST, PrimitiveOperand(*out, *out_desc, pd.dst_desc()), true}}};
     if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
     step->calls.push_back(std::move(call));
-    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};
+    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str(), false, "a kernel of its own: " + apart};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

@@ -31,6 +31,18 @@ class ExternStep {
   virtual Status run(std::byte* const* buffers) = 0;
 };
 
+/// The pointwise work on a call's result, which a step may do itself for some rows at a time, while they are in cache.
+class ResultWork {
+ public:
+  virtual ~ResultWork() = default;
+  /// They go through the result in the order of its memory, each over as many elements as the others.
+  std::int64_t iterations = 0;
+  std::int64_t alignment = 1;                                  ///< `begin` of run() must be a multiple of it
+  virtual void start(std::byte* const* buffers) = 0;           ///< before the runs of one call
+  virtual void run(std::int64_t begin, std::int64_t end) = 0;  ///< on any thread
+  virtual Status finish() = 0;                                 ///< after them: the error that they met
+};
+
 /// Weights in a library's layout, which the calls of several executables share; packed_weights() makes it.
 class PackedWeights;
 std::shared_ptr<PackedWeights> packed_weights();
@@ -47,6 +59,7 @@ struct ExternContext {
   std::function<std::optional<std::int64_t>(int buffer)> elements;
   std::function<Result<CompiledFn>(const Graph& sub_graph)> compile_sub_graph;  ///< empty: sub graphs are interpreted
   std::shared_ptr<PackedWeights> packed = {};  ///< of fixed buffers; null: each call keeps its own
+  std::shared_ptr<ResultWork> work = {};       ///< that follows the call; null: none, or none that a step could do
 
   /// An argument in schema order.
   const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }
@@ -57,7 +70,9 @@ struct ExternContext {
 
 struct Prepared {
   std::unique_ptr<ExternStep> step;
-  std::string library;  ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
+  std::string library;     ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
+  bool does_work = false;  ///< the step runs ExternContext::work
+  std::string work = {};   ///< how it does, or why not; see ExternReport
 };
 /// Prepares a library routine for the call; the step is null if none takes it. `why_not` says why a library that has
 /// the operator does not; empty otherwise.

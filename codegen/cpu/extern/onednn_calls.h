@@ -42,6 +42,7 @@ void* onednn_function(const char* name);
 #define dnnl_post_ops_len PARTITA_ONEDNN(dnnl_post_ops_len)
 #define dnnl_primitive_attr_create PARTITA_ONEDNN(dnnl_primitive_attr_create)
 #define dnnl_primitive_attr_destroy PARTITA_ONEDNN(dnnl_primitive_attr_destroy)
+#define dnnl_primitive_attr_set_scratchpad_mode PARTITA_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode)
 #define dnnl_primitive_attr_set_post_ops PARTITA_ONEDNN(dnnl_primitive_attr_set_post_ops)
 #define dnnl_primitive_create PARTITA_ONEDNN(dnnl_primitive_create)
 #define dnnl_primitive_desc_destroy PARTITA_ONEDNN(dnnl_primitive_desc_destroy)
