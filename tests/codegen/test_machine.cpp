@@ -1,4 +1,7 @@
-// Plans made for a machine: channels innermost between convolutions, stores that bypass the caches.
+// Plans made for a machine: channels innermost between convolutions, work on rows of a result while they are in cache,
+// stores that bypass the caches.
+#include <fmt/format.h>
+
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "tests/schedule/plan_test.h"
@@ -56,6 +59,67 @@ class MachinePlans : public QObject {
         if (auto* call = std::get_if<schedule::ExternCall>(&step)) innermost += call->results[0].strides[1].is(1);
       QCOMPARE(innermost, 2);
     });
+  }
+
+  void work_after_a_convolution_is_done_by_rows_data() {
+    QTest::addColumn<QString>("sizes");
+    QTest::addColumn<QString>("weight");
+    QTest::addColumn<QString>("rest");
+    QTest::addColumn<int>("threads");
+    QTest::addColumn<QString>("how");
+    const auto row = [](const char* name, const char* sizes, const char* weight, const char* rest, int threads,
+                        const char* how) { QTest::newRow(name) << sizes << weight << rest << threads << how; };
+    row("one thread", "[1, 32, 14, 15]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
+        "in blocks of 14 rows");
+    row("a block for each thread", "[1, 32, 14, 15]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
+        "in blocks of 7 rows");
+    row("images", "[4, 32, 5, 6]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 4,
+        "in blocks of 5 rows");
+    row("depthwise, dilated", "[1, 48, 20, 11]", "[48, 1, 3, 3]", "[1, 1], [2, 2], [2, 2], False, [0, 0], 48", 2,
+        "in blocks of 10 rows");
+    row("more padding than a block has rows", "[1, 32, 4, 9]", "[32, 32, 7, 7]",
+        "[1, 1], [3, 3], [1, 1], False, [0, 0], 1", 4, "in blocks of 1 row");
+    row("large images", "[1, 16, 120, 64]", "[16, 16, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
+        "in blocks of 60 rows");
+    row("rows that threads cannot share", "[1, 32, 7, 7]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1",
+        2, "a kernel of its own: 7 rows do not make equal blocks for 2 threads");
+    row("a large weight", "[1, 256, 6, 6]", "[256, 256, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
+        "a kernel of its own: the weights, which each block would read, are larger than the result");
+  }
+  /// The same numbers as a kernel after the whole call gives, NaN too.
+  void work_after_a_convolution_is_done_by_rows() {
+    QFETCH(QString, sizes);
+    QFETCH(QString, weight);
+    QFETCH(QString, rest);
+    QFETCH(int, threads);
+    QFETCH(QString, how);
+    if (codegen::host_target(1).channels_last.empty()) QSKIP("oneDNN prefers other layouts on this machine");
+    const std::string conv = " = torch.ops.aten.convolution.default(", last = ", w, None, " + rest.toStdString() + ")";
+    auto graph = testing::parse(testing::module(
+        fmt::format("x: 'f32{}', w: 'f32{}', s: 'f32[{}, 1, 1]'", sizes.toStdString(), weight.toStdString(),
+                    weight.mid(1).section(',', 0, 0).toStdString()),
+        {"a" + conv + "x" + last, "b = torch.ops.aten.mul.Tensor(a, s)", "c = torch.ops.aten.relu.default(b)",
+         "d" + conv + "c" + last, "e = torch.ops.aten.add.Tensor(d, c)", "f = torch.ops.aten.relu.default(e)",
+         "g" + conv + "f" + last, "return (g,)"}));
+    QVERIFY(propagate(*graph));
+    auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(threads)});
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    QCOMPARE(QString::fromStdString((*compiled)->externs[0].work), how);
+    QCOMPARE(QString::fromStdString((*compiled)->externs[1].work), how);
+    QVERIFY((*compiled)->externs[2].work.empty());
+    auto inputs = testing::random_inputs(*graph);
+    for (const Value& v : inputs)  // whole numbers: sums are exact in any order
+      for (float& x : std::span(v.get<Tensor>()->as<float>(), static_cast<std::size_t>(v.get<Tensor>()->numel())))
+        x = std::round(x);
+    for (int round = 0; round < 2; ++round) {
+      auto got = (*compiled)->run(inputs), want = interpret(*graph, inputs);
+      QVERIFY(got && want);
+      const std::string wrong = testing::wrong(*(*want)[0].get<Tensor>(), *(*got)[0].get<Tensor>(), {0, 0});
+      QVERIFY2(wrong.empty(), wrong.c_str());
+      inputs[0].get<Tensor>()->as<float>()[3] = std::numeric_limits<float>::quiet_NaN();
+    }
   }
 
   void a_weight_that_the_graph_writes_is_not_packed_once() {

@@ -157,7 +157,7 @@ std::optional<std::int64_t> rows_of_block(const ConcreteView& input, const Concr
   }
   const std::int64_t images = result.sizes[0], rows = result.sizes[2];
   const std::int64_t row_bytes = (bytes(input) + bytes(result)) / (images * rows);
-  const std::int64_t least = std::max<std::int64_t>(1, rows * row_bytes / (2 * second_cache));
+  const std::int64_t least = (rows * row_bytes - 1) / (2 * second_cache) + 1;
   for (std::int64_t parts = least; parts <= rows; ++parts) {
     const std::int64_t block = (rows + parts - 1) / parts;
     if (block * per_row % work.alignment != 0 || rows * per_row % work.alignment != 0) continue;
