@@ -146,6 +146,15 @@ double call_operations(const ExternCall& call, LibraryRoutine routine) {
         wanted += call.results[i].buffer >= 0 ? 1 : 0;
       return wanted * one;
     }
+    case LibraryRoutine::Attention:
+    case LibraryRoutine::AttentionBackward: {
+      // Two products of every query with every key, masked or not; five in the backward, whose first argument is a
+      // gradient.
+      const bool backward = routine == LibraryRoutine::AttentionBackward;
+      const std::size_t query = backward ? 1 : 0;
+      if (tensors.size() < query + 2 || tensors[query + 1]->sizes.size() != 4) return 0;
+      return (backward ? 10 : 4) * elements(tensors[query]->sizes) * number(tensors[query + 1]->sizes[2]);
+    }
   }
   return 0;
 }
