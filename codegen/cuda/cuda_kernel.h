@@ -26,7 +26,8 @@ struct CudaKernel {
     DType dtype = DType::Float32;
     SymExpr elements;  ///< global memory that only this kernel uses, uninitialised
   };
-  std::string text;  ///< without the prelude, which all kernels share
+  std::string text;                     ///< without the prelude, which all kernels share
+  std::vector<std::vector<int>> lines;  ///< where the text's lines come from, as LinkedText has it
   std::vector<CudaFunction> functions;
   std::vector<Workspace> workspace;
 };

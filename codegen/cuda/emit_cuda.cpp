@@ -24,17 +24,11 @@ namespace {
 
 constexpr int warp = 32;
 constexpr int loop_threads = 256;
-constexpr int group_threads = 512;               // at most
+constexpr int warps_of_block = 4;                // where each is a group
 constexpr std::int64_t local_bytes = 1024;       // of an array that one thread has
 constexpr std::int64_t shared_limit = 48 << 10;  // that any GPU has without asking
 constexpr std::int64_t scratch_blocks = 256;     // of loops whose threads have scratch in global memory
 constexpr std::size_t line_length = 120;
-
-std::string identifier(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return out;
-}
 
 /// A buffer's name without the number that core/schedule puts before it: "b0_relu" -> "relu".
 std::string plain_name(const std::string& name) {
@@ -70,6 +64,12 @@ std::string wrapped(const std::string& head, const std::vector<std::string>& ite
 }
 
 }  // namespace
+
+std::string identifier(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return out;
+}
 
 CudaEmitter::CudaEmitter(const loops::Kernel& kernel, const std::string& symbol,
                          const std::vector<std::string>& symbols, const loops::Target& target)
@@ -235,70 +235,75 @@ void CudaEmitter::threads(const Stmt& stmt) {
   SymExpr total = 1;
   for (const Loop* l : nest) total = total * l->extent;
   if (total.is(0)) return;
-  CudaFunction f;
-  f.threads = total.is_int() ? whole_warps(total.as_int(), loop_threads) : loop_threads;
-  f.blocks = sym_floordiv(total + (f.threads - 1), f.threads);
   const bool strides = std::ranges::any_of(homes_, [&](const auto& home) {
     return home.second.workspace >= 0 && std::ranges::find(nest, home.second.thread) != nest.end();
   });
+  const int lanes = nest.size() > 1 || strides ? 1 : flat_lanes(*nest[0]);
+  CudaFunction f;
+  f.threads = total.is_int() ? whole_warps(total.as_int(), loop_threads) : loop_threads;
+  const std::int64_t step = std::int64_t{f.threads} * lanes;
+  f.blocks = sym_floordiv(total + (step - 1), step);
   if (strides) f.blocks = sym_min(f.blocks, scratch_blocks);
   begin(f, {&stmt});
   in_thread_ = true;
-  const std::string type = narrow_ ? "int" : "long long";
-  const std::string i = nest.size() == 1 ? nest[0]->var : fresh("i");
-  const std::string first = fmt::format("blockIdx.x * {}{} + threadIdx.x", f.threads, narrow_ ? "" : "LL");
+  const std::string i = nest.size() > 1 ? fresh("i") : lanes > 1 ? fresh("v" + nest[0]->var.substr(1)) : nest[0]->var;
+  const std::string end = index(total).as(Expression::Sum);
+  std::string first = fmt::format("blockIdx.x * {}{} + threadIdx.x", f.threads, narrow_ ? "" : "LL");
+  if (lanes > 1) first = fmt::format("({}) * {}", first, lanes);
   if (!strides) {
-    line(fmt::format("const {} {} = {};", type, i, first));
-    if (!sym_mod(total, f.threads).is(0))
-      line(fmt::format("if ({} >= {}) return;", i, index(total).as(Expression::Sum)));
+    line(fmt::format("const {} {} = {};", index_type(), i, first));
+    if (!sym_mod(total, step).is(0)) line(fmt::format("if ({} >= {}) return;", i, end));
   }
-  open(nest);
+  open(lanes > 1 ? std::vector<const Loop*>{} : nest);
   if (nest.size() > 1) {
     SymExpr within = 1;
     for (std::size_t k = nest.size(); k-- > 0;) {
       Expression digit{i};
       if (!within.is(1)) digit = {digit.text + " / " + index(within).as(Expression::Unary), Expression::Product};
       if (k > 0) digit = {digit.text + " % " + index(nest[k]->extent).as(Expression::Unary), Expression::Product};
-      line(fmt::format("const {} {} = {};", type, nest[k]->var, digit.text));
+      line(fmt::format("const {} {} = {};", index_type(), nest[k]->var, digit.text));
       within = within * nest[k]->extent;
     }
   }
-  statements(nest.back()->body);
-  if (strides)
-    close(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += gridDim.x * {4}) {{", type, i, first,
-                      index(total).as(Expression::Sum), f.threads));
+  if (lanes > 1)
+    lane_loop(*nest[0], lanes, sym_mod(total, lanes).is(0) ? "" : fmt::format("{} - {}", end, i), i);
   else
-    close("");
-  finish(std::move(f), "a thread for each iteration of " + nest[0]->var);
+    statements(nest.back()->body);
+  close(strides ? fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += gridDim.x * {4}) {{", index_type(), i, first, end,
+                              f.threads)
+                : "");
+  finish(std::move(f), lanes > 1 ? fmt::format("a thread for each {} iterations of {}", lanes, nest[0]->var)
+                                 : "a thread for each iteration of " + nest[0]->var);
 }
 
 /// The iterations of a Block loop, each by the threads of a block.
 void CudaEmitter::group(const Stmt& stmt) {
   const Loop& l = std::get<Loop>(stmt);
   if (l.extent.is(0)) return;
-  std::int64_t most = 1;
-  const auto longest = [&](const auto& self, const std::vector<Stmt>& body) -> void {
-    for (const Stmt& s : body) {
-      const auto* inner = std::get_if<Loop>(&s);
-      if (!inner) continue;
-      if (inner->mapping == Mapping::Thread)
-        most = std::max(most, inner->extent.is_int() ? inner->extent.as_int() : loop_threads);
-      else
-        self(self, inner->body);
-    }
-  };
-  longest(longest, l.body);
+  choose_rows(l);
   CudaFunction f;
-  f.blocks = l.extent;
-  f.threads = whole_warps(most, group_threads);
+  f.blocks = group_is_warp_ ? sym_floordiv(l.extent + (warps_of_block - 1), warps_of_block) : l.extent;
+  f.threads = group_is_warp_ ? warp * warps_of_block : group_threads_;
   begin(f, {&stmt});
   group_ = &l;
-  group_threads_ = f.threads;
-  line(fmt::format("const {} {} = blockIdx.x;", narrow_ ? "int" : "long long", l.var));
+  if (group_is_warp_) {
+    line(fmt::format("const {} {} = blockIdx.x * {} + threadIdx.x / {}, lane = threadIdx.x % {};", index_type(), l.var,
+                     warps_of_block, warp, warp));
+    if (!sym_mod(l.extent, warps_of_block).is(0))
+      line(fmt::format("if ({} >= {}) return;", l.var, index(l.extent).as(Expression::Sum)));
+  } else {
+    line(fmt::format("const {} {} = blockIdx.x;", index_type(), l.var));
+  }
+  for (Held& h : held_) {
+    h.name = fresh(graph_name(h.buffer) + "_row");
+    std::string type(cuda_memory_type(buffer(h.buffer).dtype));
+    if (row_lanes_ > 1) type = fmt::format("Pack<{}, {}>", type, row_lanes_);
+    line(fmt::format("{} {}{};", type, h.name, row_turns_ > 1 ? fmt::format("[{}]", row_turns_) : ""));
+  }
   open({&l});
   statements(l.body);
   close("");
-  finish(std::move(f), "a block for each iteration of " + l.var);
+  finish(std::move(f), fmt::format("a {} for each iteration of {}", group_is_warp_ ? "warp" : "block", l.var));
 }
 
 void CudaEmitter::begin(const CudaFunction& f, const std::vector<const Stmt*>& body) {
@@ -306,10 +311,13 @@ void CudaEmitter::begin(const CudaFunction& f, const std::vector<const Stmt*>& b
   scopes_.push_back({llvm::SmallBitVector(static_cast<unsigned>(deps_.loop_stores.size()))});
   current_ = 0;
   taken_ = argument_names_;
+  taken_.insert({"lane", "turn"});
   for (const auto& [var, loop] : deps_.loop_of_var) taken_.insert(var);
   accumulator_names_.assign(kernel_.accumulators.size(), "");
   group_ = nullptr;
   in_thread_ = cooperates_ = false;
+  lanes_.reset();
+  if (!parallel_loop(*body[0]) || parallel_loop(*body[0])->mapping != Mapping::Block) held_.clear();
   std::set<int> stored;
   const auto collect = [&](const auto& self, const Stmt& s) -> void {
     if (const auto* store = std::get_if<Store>(&s)) stored.insert(store->buffer);
@@ -319,6 +327,7 @@ void CudaEmitter::begin(const CudaFunction& f, const std::vector<const Stmt*>& b
   for (const Stmt* s : body) collect(collect, *s);
   for (auto& [b, home] : homes_) {
     if (!stored.contains(b) || (!home.group && !home.thread)) continue;
+    if (std::ranges::find(held_, b, &Held::buffer) != held_.end()) continue;
     const std::string type(cuda_memory_type(buffer(b).dtype));
     const std::string& name = buffer_names_[static_cast<std::size_t>(b)];
     if (home.workspace < 0) {
@@ -342,14 +351,20 @@ void CudaEmitter::finish(CudaFunction f, const std::string& launch) {
   CHECK(scopes_.size() == 1 && current_ == 0, "an open scope");
   f.name = symbol_ + "_" + std::to_string(out_.functions.size());
   f.cooperates = cooperates_;
+  const std::size_t before = out_.text.size();
   const std::string what = out_.functions.empty() ? fmt::format("// {}: ", kernel_.name) : "// ";
   if (!out_.functions.empty()) out_.text += "\n";
   out_.text += wrapped(what, kernel_.origins, "// ");
   out_.text += fmt::format("\n// {} blocks of {}: {}\n", f.blocks.str(), f.threads, launch);
   const std::string head = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", f.threads, f.name);
   out_.text += wrapped(head, arguments_, "    ") + ") {\n";
-  for (const std::string& text : scopes_[0].lines) out_.text += "  " + text + "\n";
+  for (const char c : out_.text.substr(before)) out_.lines.resize(out_.lines.size() + (c == '\n'));
+  for (Line& l : scopes_[0].lines) {
+    out_.text += (l.text.starts_with('#') ? "" : "  ") + l.text + "\n";
+    out_.lines.push_back(std::move(l.sources));
+  }
   out_.text += "}\n";
+  out_.lines.emplace_back();
   out_.functions.push_back(std::move(f));
 }
 

@@ -62,6 +62,7 @@ Expression CudaEmitter::index(SymExpr e) {
     case SymKind::Symbol: {
       const auto size = symbol_names_.find(e.name());
       if (size != symbol_names_.end()) return {size->second};
+      if (const auto other = variable_.find(e.name()); other != variable_.end()) return {other->second};
       CHECK(deps_.loop_of_var.contains(e.name()), "unbound index symbol " + e.name() + " in " + kernel_.name);
       return {e.name()};
     }
@@ -138,8 +139,7 @@ Expression CudaEmitter::quotient(SymExpr e) {
   if (non_negative(a) && non_negative(b))
     return {fmt::format("{} {} {}", x.as(Expression::Product), divides ? "/" : "%", y.as(Expression::Unary)),
             Expression::Product};
-  const std::string type = narrow_ ? "int" : "long long";
-  return {fmt::format("floor_{}<{}>({}, {})", divides ? "quotient" : "rest", type, x.text, y.text)};
+  return {fmt::format("floor_{}<{}>({}, {})", divides ? "quotient" : "rest", index_type(), x.text, y.text)};
 }
 
 }  // namespace partita::codegen

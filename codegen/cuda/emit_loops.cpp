@@ -31,6 +31,31 @@ bool has_thread_loop(const std::vector<Stmt>& body) {
   });
 }
 
+/// Is it a word of C++, or of the prelude?
+bool is_word(const std::string& name) {
+  static const std::set<std::string, std::less<>> words = [] {
+    std::set<std::string, std::less<>> found;
+    const std::string text =
+        std::string(cuda_prelude()) +
+        " alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue "
+        "decltype default delete do double else enum explicit export extern false float for friend goto if inline int "
+        "long mutable namespace new noexcept not nullptr operator or private protected public register requires return "
+        "short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned "
+        "using virtual void volatile while xor main";
+    std::string word;
+    for (const char c : text + " ") {
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+        word += c;
+      } else if (!word.empty()) {
+        found.insert(std::move(word));
+        word.clear();
+      }
+    }
+    return found;
+  }();
+  return words.contains(name);
+}
+
 /// How the prelude calls the combination of a warp's or a block's values.
 std::string_view word(ScalarOp combine) {
   switch (combine) {
@@ -51,10 +76,16 @@ std::string_view word(ScalarOp combine) {
 
 }  // namespace
 
+/// A name that no other has, nor the prelude or C++.
 std::string CudaEmitter::fresh(std::string base) {
   std::string name = base;
-  for (int i = 2; !taken_.insert(name).second; ++i) name = fmt::format("{}{}", base, i);
+  for (int i = 2; is_word(name) || !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
   return name;
+}
+
+void CudaEmitter::line(std::string text) {
+  scopes_[current_].lines.push_back({std::move(text), {met_.begin(), met_.end()}});
+  met_.clear();
 }
 
 void CudaEmitter::open(const std::vector<const Loop*>& loops, bool once) {
@@ -64,14 +95,20 @@ void CudaEmitter::open(const std::vector<const Loop*>& loops, bool once) {
   current_ = scopes_.size() - 1;
 }
 
-/// Appends the innermost scope's lines to the scope around it, as the body of `head`; without one, as they are.
+/// Appends the innermost scope's lines to the scope around it, as the body of `head`, which may have several lines;
+/// without one, as they are.
 void CudaEmitter::close(const std::string& head) {
-  const std::vector<std::string> lines = std::move(scopes_.back().lines);
+  std::vector<Line> lines = std::move(scopes_.back().lines);
   scopes_.pop_back();
   current_ = scopes_.size() - 1;
-  const auto inside = [](const std::string& text) { return text.starts_with('#') ? text : "  " + text; };
-  if (!head.empty()) line(head);
-  for (const std::string& text : lines) line(head.empty() ? text : inside(text));
+  for (std::size_t at = 0, end = 0; at < head.size(); at = end + 1) {
+    end = std::min(head.find('\n', at), head.size());
+    line(head.substr(at, end - at));
+  }
+  for (Line& l : lines) {
+    if (!head.empty() && !l.text.starts_with('#')) l.text = "  " + l.text;
+    scopes_[current_].lines.push_back(std::move(l));
+  }
   if (!head.empty()) line("}");
 }
 
@@ -93,7 +130,7 @@ void CudaEmitter::statements(const std::vector<Stmt>& body) {
 
 void CudaEmitter::statement(const Stmt& stmt) {
   if (std::holds_alternative<loops::Barrier>(stmt)) {
-    if (!group_) return;
+    if (!group_ || !barriers_) return;
     cooperates_ = true;
     forget([](const Dependences::Node& d) { return d.buffers.any(); });
     return line("__syncthreads();");
@@ -112,31 +149,56 @@ void CudaEmitter::statement(const Stmt& stmt) {
   if (l) loop(*l);
   if (once) {
     in_thread_ = false;
-    close("if (threadIdx.x == 0) {");
+    close(group_is_warp_ ? "if (lane == 0) {" : "if (threadIdx.x == 0) {");
   }
 }
 
 void CudaEmitter::loop(const Loop& l) {
   start(l);
-  const bool by_threads = group_ && !in_thread_ && l.mapping == Mapping::Thread;
   // What a loop without iterations reads may have no memory.
-  if (!l.extent.is(0)) {
-    const std::string end = index(l.extent).as(Expression::Sum), type = narrow_ ? "int" : "long long";
+  if (l.extent.is(0)) {
+  } else if (group_ && !in_thread_ && l.mapping == Mapping::Thread) {
+    group_loop(l);
+  } else {
+    const std::string end = index(l.extent).as(Expression::Sum);
     if (l.mapping == Mapping::Unroll) line("#pragma unroll");
     open({&l});
-    in_thread_ = in_thread_ || by_threads;
     statements(l.body);
-    if (by_threads) in_thread_ = false;
-    if (by_threads && l.extent.is_int() && l.extent.as_int() <= group_threads_)
-      close(l.extent.is(group_threads_)
-                ? fmt::format("{{\n  const {} {} = threadIdx.x;", type, l.var)
-                : fmt::format("if (const {0} {1} = threadIdx.x; {1} < {2}) {{", type, l.var, end));
-    else if (by_threads)
-      close(fmt::format("for ({0} {1} = threadIdx.x; {1} < {2}; {1} += {3}) {{", type, l.var, end, group_threads_));
-    else
-      close(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", type, l.var, end));
+    close(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", index_type(), l.var, end));
   }
   complete(l);
+}
+
+/// A loop that the threads of a group share.
+void CudaEmitter::group_loop(const Loop& l) {
+  const bool row = row_loops_.contains(&l);
+  const int lanes = row ? row_lanes_ : 1;
+  const std::string end = index(l.extent).as(Expression::Sum), thread = group_is_warp_ ? "lane" : "threadIdx.x";
+  const std::string first = lanes > 1 ? fresh("v" + l.var.substr(1)) : l.var;
+  const auto times = [](const std::string& text, int by) {
+    return by == 1 ? text : fmt::format("{} * {}", text.find(' ') == std::string::npos ? text : "(" + text + ")", by);
+  };
+  const bool whole = l.extent.is_int() && l.extent.as_int() % lanes == 0;
+  const std::string left = whole ? "" : fmt::format("{} - {}", end, first);
+  in_thread_ = true;
+  open(lanes > 1 ? std::vector<const Loop*>{} : std::vector<const Loop*>{&l});
+  if (row && row_turns_ > 0) {
+    const bool exact = l.extent.is(std::int64_t{group_threads_} * lanes * row_turns_);
+    const std::string at = row_turns_ == 1 ? thread : fmt::format("turn * {} + {}", group_threads_, thread);
+    const std::string begin = fmt::format("const {} {} = {}", index_type(), first, times(at, lanes));
+    const bool in_head = row_turns_ == 1 && !exact;
+    if (!in_head) line(begin + ";");
+    if (!in_head && !exact) line(fmt::format("if ({} >= {}) break;", first, end));
+    lane_loop(l, lanes, left, first);
+    close(row_turns_ > 1 ? fmt::format("#pragma unroll\nfor (int turn = 0; turn < {}; ++turn) {{", row_turns_)
+          : exact        ? "{"
+                         : fmt::format("if ({}; {} < {}) {{", begin, first, end));
+  } else {
+    lane_loop(l, lanes, left, first);
+    close(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4}) {{", index_type(), first, times(thread, lanes), end,
+                      std::int64_t{group_threads_} * lanes));
+  }
+  in_thread_ = false;
 }
 
 void CudaEmitter::start(const Loop& l) {
@@ -177,7 +239,7 @@ void CudaEmitter::complete(const Loop& l) {
     if (by_threads && by_all) refuse("a reduction within and outside of a group's threads");
     if (!by_threads) continue;
     const std::string& name = accumulator_names_[static_cast<std::size_t>(a)];
-    line(fmt::format("{} = block_{}({});", name, word(accumulator(a).combine), name));
+    line(fmt::format("{} = {}_{}({});", name, group_is_warp_ ? "warp" : "block", word(accumulator(a).combine), name));
     cooperates_ = true;
   }
 }
@@ -185,6 +247,9 @@ void CudaEmitter::complete(const Loop& l) {
 void CudaEmitter::store(const Store& s) {
   const loops::Buffer& b = buffer(s.buffer);
   const Expression stored = cuda_cast(value(s.value), kernel_.scalars.dtype(s.value), b.dtype);
+  if (lanes_ && s.accumulate == Accumulate::None && lane_store(s, stored.text)) {
+    return forget([&](const Dependences::Node& d) { return d.buffers.test(static_cast<unsigned>(s.buffer)); });
+  }
   const std::string at = element(s.buffer, s.element, s.index);
   switch (s.accumulate) {
     case Accumulate::None:

@@ -177,18 +177,23 @@ bool CudaEmitter::has_fault(const ScalarNode& n) const {
   return !is_floating(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
 }
 
-/// A name that says what the value is: "exp_3", or the buffer that it was loaded from: "relu_i".
+/// The graph node whose value a buffer holds.
+std::string CudaEmitter::graph_name(int buffer) const {
+  const std::string& name = buffer_names_[static_cast<std::size_t>(buffer)];
+  return name.substr(name.find('_') + 1);
+}
+
+/// A name that says what the value is: the graph node for which it was computed, and how; or from where it was loaded.
 std::string CudaEmitter::name_for(Scalar s, const ScalarNode& n) {
-  const auto of_buffer = [&](int b) {
-    const std::string& name = buffer_names_[static_cast<std::size_t>(b)];
-    return name.substr(name.find('_') + 1);
-  };
-  if (n.op == ScalarOp::Load) return fresh(of_buffer(n.slot) + "_i");
+  if (n.op == ScalarOp::Load) return fresh(graph_name(n.slot));
   if (n.op == ScalarOp::Cast && kernel_.scalars[n.args[0]].op == ScalarOp::Load)
-    return fresh(of_buffer(kernel_.scalars[n.args[0]].slot) + "_" + std::string(short_name(n.dtype)));
+    return fresh(fmt::format("{}_{}", graph_name(kernel_.scalars[n.args[0]].slot), short_name(n.dtype)));
   std::string word(loops::name(n.op));
   for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return fresh(fmt::format("{}_{}", word, s.id));
+  const int source = kernel_.scalars.sources()[static_cast<std::size_t>(s.id)];
+  if (source < 0) return fresh(word);
+  const std::string node = identifier(kernel_.origins[static_cast<std::size_t>(source)]);
+  return fresh(node.starts_with(word) ? node : fmt::format("{}_{}", node, word));
 }
 
 Expression CudaEmitter::value(Scalar s) {
@@ -199,8 +204,13 @@ Expression CudaEmitter::value(Scalar s) {
   if (const auto known = scopes_[at].names.find(s.id); known != scopes_[at].names.end()) return {known->second};
   const std::size_t here = current_;
   current_ = at;
+  from_pack_ = false;
   Expression v = compute(n);
-  const bool is_name = v.level == Expression::Primary && v.text.find_first_of("([") == std::string::npos;
+  const int source = kernel_.scalars.sources()[static_cast<std::size_t>(s.id)];
+  if (source >= 0 && n.op != ScalarOp::Index) met_.insert(source);
+  const bool is_name = n.op == ScalarOp::Load
+                           ? from_pack_ && n.dtype != DType::Bool
+                           : v.level == Expression::Primary && v.text.find_first_of("([") == std::string::npos;
   const bool often = uses_[static_cast<std::size_t>(s.id)] > 1;
   if (!is_name && (at != here || often || has_fault(n) || v.text.size() > longest)) {
     const std::string name = name_for(s, n);
@@ -215,7 +225,9 @@ Expression CudaEmitter::value(Scalar s) {
 Expression CudaEmitter::compute(const ScalarNode& n) {
   switch (n.op) {
     case ScalarOp::Load: {
-      const std::string at = element(n.slot, n.index, n.args[0]);
+      const auto in_lane = lane_load(n.slot, n.index, n.args[0].id >= 0);
+      from_pack_ = in_lane.has_value();
+      const std::string at = in_lane ? *in_lane : element(n.slot, n.index, n.args[0]);
       if (n.dtype == DType::Bool) return {at + " != 0", Expression::Equality};
       return {at};
     }

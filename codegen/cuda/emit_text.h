@@ -37,7 +37,8 @@ struct Expression {
   std::string as(Level most) const { return level > most ? "(" + text + ")" : text; }
 };
 
-std::string_view cuda_type(DType dtype);  ///< of a value
+std::string identifier(std::string_view text);  ///< with _ for what no name in C++ has
+std::string_view cuda_type(DType dtype);        ///< of a value
 std::string_view cuda_memory_type(
     DType dtype);  ///< of an element in memory: a bool is a byte, of which any but 0 is true
 Expression cuda_constant(DType dtype, double real, std::int64_t integer);
@@ -54,10 +55,14 @@ class CudaEmitter {
   Result<CudaKernel> run();
 
  private:
+  struct Line {
+    std::string text;
+    std::vector<int> sources;  ///< indices into Kernel::origins
+  };
   struct Scope {
     llvm::SmallBitVector loops;  ///< those whose body this is
     bool once = false;           ///< one thread of a group is here: it alone reads what is written
-    std::vector<std::string> lines;
+    std::vector<Line> lines;
     std::unordered_map<int, std::string> names;  ///< of values
   };
   /// The copies of a scratch buffer.
@@ -66,6 +71,33 @@ class CudaEmitter {
     const loops::Loop* thread = nullptr;  ///< the innermost Thread loop around it; null for memory that a group shares
     int workspace = -1;                   ///< index into CudaKernel::workspace; -1: an array
     std::string memory;                   ///< the argument that points to all copies in the workspace
+  };
+
+  /// Memory that each thread of a group reads and writes at the elements of a row that are its own, kept in registers.
+  struct Held {
+    int buffer = 0;
+    SymExpr element;  ///< with `row_variable` for the loop's variable
+    std::string name;
+    bool filled = false;
+  };
+  /// How the iterations of a loop are distributed over lanes: each thread takes `count` neighbours at a time.
+  struct Lanes {
+    const loops::Loop* loop = nullptr;
+    int count = 1;
+    int turns = 0;          ///< of a row that is held, each written out; 0: any number
+    std::string first;      ///< the variable of the first lane
+    std::string left;       ///< elements from there on; empty: they are always enough
+    std::string lane;       ///< the number of a lane
+    std::size_t scope = 0;  ///< where packs are loaded, before the loop over lanes
+    std::vector<std::pair<std::pair<int, SymExpr>, std::string>> packs;  ///< loaded, by buffer and element
+    std::vector<std::string> stores;                                     ///< lines after the loop over lanes
+  };
+  /// An access of a loop without loops within.
+  struct Access {
+    int buffer = 0;
+    SymExpr element;
+    bool computed = false, stores = false, adds = false;
+    bool operator==(const Access&) const = default;
   };
 
   // emit_cuda.cpp: functions, their arguments and memory
@@ -83,11 +115,25 @@ class CudaEmitter {
   void group(const loops::Stmt& stmt);
   void refuse(const std::string& what);
 
+  // emit_lanes.cpp: neighbouring iterations in one thread, and rows in registers
+  std::vector<Access> accesses(const std::vector<loops::Stmt>& body) const;
+  int choose_lanes(const std::vector<const loops::Loop*>& loops) const;
+  bool in_pack(const Access& a, const loops::Loop& l, int lanes) const;
+  void choose_rows(const loops::Loop& group);
+  void hold_rows(const loops::Loop& group, std::int64_t extent);
+  Held* held(int buffer, SymExpr element, bool computed);
+  void lane_loop(const loops::Loop& l, int count, const std::string& left, const std::string& first);
+  std::optional<std::string> lane_load(int buffer, SymExpr element, bool computed);
+  bool lane_store(const loops::Store& s, const std::string& value);
+  std::string address(int buffer, SymExpr element);
+  std::string of_lane(const std::string& name, bool is_held) const;
+  int flat_lanes(const loops::Loop& l) const;
+
   // emit_loops.cpp
   void statements(const std::vector<loops::Stmt>& body);
   void statement(const loops::Stmt& stmt);
   void loop(const loops::Loop& l);
-  void thread_loop(const loops::Loop& l);
+  void group_loop(const loops::Loop& l);
   void start(const loops::Loop& l);
   void complete(const loops::Loop& l);
   void store(const loops::Store& s);
@@ -108,7 +154,9 @@ class CudaEmitter {
   std::optional<IndexRange> range_of(SymExpr e) const;
 
   std::string fresh(std::string base);
-  void line(std::string text) { scopes_[current_].lines.push_back(std::move(text)); }
+  std::string graph_name(int buffer) const;
+  const char* index_type() const { return narrow_ ? "int" : "long long"; }
+  void line(std::string text);
   void open(const std::vector<const loops::Loop*>& loops, bool once = false);
   void close(const std::string& head);
   std::size_t depth(loops::Scalar s) const;
@@ -130,7 +178,7 @@ class CudaEmitter {
   std::map<int, Home> homes_;                    ///< of scratch
   bool narrow_ = false;                          ///< indices are int; else long long
   std::map<std::string, std::int64_t> extents_;  ///< of loop variables, where known
-  std::vector<std::string> arguments_;           ///< "const float* in_x"
+  std::vector<std::string> arguments_;           ///< "const float* __restrict__ in_x"
   std::set<std::string> argument_names_;
   std::map<std::string, std::string> symbol_names_;  ///< in the text
   std::vector<std::string> buffer_names_;            ///< in the text, by buffer
@@ -142,8 +190,18 @@ class CudaEmitter {
   std::vector<std::string> accumulator_names_;
   const loops::Loop* group_ = nullptr;
   bool in_thread_ = false;
-  int group_threads_ = 0;
   bool cooperates_ = false;
+  std::set<int> met_;                            ///< sources of what the next line says
+  std::map<std::string, std::string> variable_;  ///< names of loop variables that have another in the text
+  int group_threads_ = 0;
+  bool group_is_warp_ = false;  ///< each warp of a block is a group
+  bool barriers_ = true;        ///< threads of the group read what others wrote
+  int row_lanes_ = 1;           ///< of the loops over rows
+  int row_turns_ = 0;           ///< of the loops over rows that are held; 0: they are not
+  std::set<const loops::Loop*> row_loops_;
+  std::vector<Held> held_;
+  std::optional<Lanes> lanes_;
+  bool from_pack_ = false;  ///< the value computed last is an element of a pack, or held: it needs no name
 };
 
 template <class F>

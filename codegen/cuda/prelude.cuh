@@ -92,6 +92,39 @@ struct ResultOf<true, T> {
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
 
+/// Neighbouring elements, which are loaded and stored at once where they begin at a multiple of their size or of 16.
+template <class T, int n>
+struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) Pack {
+  T of[n];
+  PARTITA_DEVICE T& operator[](int i) { return of[i]; }
+  PARTITA_DEVICE const T& operator[](int i) const { return of[i]; }
+};
+template <int n, class T>
+PARTITA_DEVICE Pack<T, n> load(const T* from) {
+  return *reinterpret_cast<const Pack<T, n>*>(from);
+}
+/// The first `left` elements.
+template <int n, class T>
+PARTITA_DEVICE Pack<T, n> load(const T* from, long long left) {
+  if (left >= n) return load<n>(from);
+  Pack<T, n> pack = {};
+#pragma unroll
+  for (int i = 0; i < n; ++i)
+    if (i < left) pack[i] = from[i];
+  return pack;
+}
+template <class T, int n>
+PARTITA_DEVICE void store(T* to, const Pack<T, n>& pack) {
+  *reinterpret_cast<Pack<T, n>*>(to) = pack;
+}
+template <class T, int n>
+PARTITA_DEVICE void store(T* to, const Pack<T, n>& pack, long long left) {
+  if (left >= n) return store(to, pack);
+#pragma unroll
+  for (int i = 0; i < n; ++i)
+    if (i < left) to[i] = pack[i];
+}
+
 /// codegen/cpu/runtime.h has this for the host. Only the first fault is kept.
 struct KernelFault {
   unsigned int met;
