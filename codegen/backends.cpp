@@ -43,11 +43,21 @@ CompileFn debug(const BackendOptions& options) {
   };
 }
 
+/// The compiler that makes CUDA kernels for the CPU to run.
+template <auto part>
+auto emulated(const BackendOptions& options) {
+  BackendOptions own = options;
+  own.kernels = DeviceType::Cuda;
+  return part(own);
+}
+
 constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
     {"debug", "interpreter that checks every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
     {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache},
+    {"cuda-emulate", "CUDA kernels, run on this machine's CPU", emulated<cpu_compiler>, false, emulated<cpu_stages>,
+     emulated<cpu_cache>},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/base/config.h"
 #include "core/base/progress.h"
 #include "core/base/stage_times.h"
+#include "core/tensor/device.h"
 #include "core/tensor/generator.h"
 
 namespace partita {
@@ -43,6 +44,8 @@ struct BackendOptions {
   /// Gets what post-grad passes, planning, LLVM, linking and preparing library calls take; null: nobody asks. Unused by
   /// compilations in another process.
   std::shared_ptr<StageTimes> times;
+  /// The kernels that a compiler makes: the CPU's, or CUDA's, which the CPU then runs (codegen/cuda/emulate.h).
+  DeviceType kernels = DeviceType::Cpu;
   std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
 };
 

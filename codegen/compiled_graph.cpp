@@ -7,6 +7,7 @@
 
 #include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_shape.h"
+#include "codegen/cuda/emulate.h"
 #include "core/aot/pipeline.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
@@ -34,10 +35,14 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
 Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const BackendOptions& options,
                                  bool symbolic) {
   const trace::Stage timed("plan", options.times.get());
-  return schedule::make_plan(graph, {.sizes = sizes,
-                                     .target = codegen::host_target(options.config.threads),
-                                     .fuse = options.config.fuse,
-                                     .symbolic = symbolic});
+  const bool cuda = options.kernels == DeviceType::Cuda;
+  TRY(schedule::Plan plan, schedule::make_plan(graph, {.sizes = sizes,
+                                                       .target = cuda ? codegen::emulated_target(options.config.threads)
+                                                                      : codegen::host_target(options.config.threads),
+                                                       .fuse = options.config.fuse,
+                                                       .symbolic = symbolic}));
+  if (cuda) codegen::keep_on_host(plan);
+  return plan;
 }
 
 bool has_symbols(const Meta& meta) {
@@ -321,7 +326,8 @@ Result<schedule::Plan> CompiledGraph::symbolic_plan(const SizeSet& fixed, const 
   }
   TRY(schedule::Plan plan, make_plan(some_fixed ? *some_fixed : *graph_, rest, options_, true));
   // Kernels may hold expressions of sizes that have no machine code.
-  for (const loops::Kernel& kernel : plan.kernels) TRY_DO(codegen::check_kernel(kernel));
+  if (plan.target.device == DeviceType::Cpu)
+    for (const loops::Kernel& kernel : plan.kernels) TRY_DO(codegen::check_kernel(kernel));
   return plan;
 }
 
@@ -389,6 +395,7 @@ Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector
   how.generator = generator();
   how.fixed_inputs = fixed_;
   how.packed = packed_;
+  if (options_.kernels == DeviceType::Cuda) how.prepare = codegen::prepare_emulated;
   how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
     return compile_sub_graph(graph, std::move(generator));
   };

@@ -55,7 +55,7 @@ bool CompiledGraph::link(Entry& entry) {
   const auto bytes = options_.store->find(compiled.code_key);
   if (!bytes) return false;
   const auto objects = codegen::unpack(*bytes);
-  auto code = objects ? codegen::LoadedCode::link(*objects) : objects.error();
+  auto code = objects ? codegen::link_kernels(*compiled.program, *objects) : objects.error();
   if (!code) warn_unreadable(fxgraph_cache, name_, code.error());
   if (code) compiled.code = *std::move(code);
   return compiled.code != nullptr;

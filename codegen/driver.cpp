@@ -5,6 +5,7 @@
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_forms.h"
+#include "codegen/cuda/emulate.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
 #include "core/aot/graph_key.h"
@@ -18,11 +19,14 @@ namespace {
 /// What decides code besides the graph and the configuration: this machine, and the options.
 std::string compiler_text(const BackendOptions& options) {
   const codegen::Processor& host = codegen::host_processor();
-  const loops::Target target = codegen::host_target(options.config.threads);
+  const bool cuda = options.kernels == DeviceType::Cuda;
+  const loops::Target target =
+      cuda ? codegen::emulated_target(options.config.threads) : codegen::host_target(options.config.threads);
   std::string text = fmt::format("processor {}\nfeatures {}\ntriple {}\n{} threads, {} bytes of cache\n", host.name,
                                  host.features, host.triple, target.threads, target.cache_bytes);
   for (LibraryRoutine routine : target.routines) text += fmt::format("routine {}\n", int(routine));
   for (DType dtype : target.channels_last) text += fmt::format("channels last for {}\n", short_name(dtype));
+  if (cuda) text += "CUDA kernels\n";
   return text + fmt::format("fixed parameters {}\n", options.fixed_parameters);
 }
 
@@ -82,7 +86,7 @@ CompileFn cpu_compiler(const BackendOptions& options) {
     inner.config.save_args.clear();
     return saving_args(cpu_compiler(inner), options.config.save_args);
   }
-  if (options.worker) return compile_in_worker("cpu", options);
+  if (options.worker) return compile_in_worker(options.kernels == DeviceType::Cuda ? "cuda-emulate" : "cpu", options);
   return compiler(options, -1);
 }
 

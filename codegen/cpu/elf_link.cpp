@@ -210,12 +210,19 @@ class Object {
 
 }  // namespace
 
-std::unique_ptr<LoadedCode> link_elf(std::span<const std::string> objects) {
+std::unique_ptr<LoadedCode> link_elf(std::span<const std::string> objects, std::span<const RuntimeFunction> more) {
+  using Functions = std::unordered_map<std::string, void*>;
   static const auto* const runtime = [] {
-    auto* map = new std::unordered_map<std::string, void*>();
+    auto* map = new Functions();
     for (const RuntimeFunction& f : runtime_functions()) map->emplace(f.symbol, f.address);
     return map;
   }();
+  Functions with_more;
+  if (!more.empty()) {
+    with_more = *runtime;
+    for (const RuntimeFunction& f : more) with_more.emplace(f.symbol, f.address);
+  }
+  const Functions& known = more.empty() ? *runtime : with_more;
   std::vector<Object> read;
   std::uint64_t end = 0;
   std::vector<std::uint64_t> tables;
@@ -230,7 +237,7 @@ std::unique_ptr<LoadedCode> link_elf(std::span<const std::string> objects) {
   code->memory = std::make_unique<CodeMemory>(std::max<std::uint64_t>(end, 1));
   if (!code->memory->at()) return nullptr;
   for (std::size_t i = 0; i < read.size(); ++i)
-    if (!read[i].load(code->memory->at(), code->memory->at() + tables[i], *runtime, *code)) return nullptr;
+    if (!read[i].load(code->memory->at(), code->memory->at() + tables[i], known, *code)) return nullptr;
   if (!code->memory->make_executable()) return nullptr;
   return code;
 }

@@ -7,6 +7,8 @@
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
+#include "codegen/cuda/emulate.h"
+#include "codegen/cuda/emulate_run.h"
 #include "core/base/whereabouts.h"
 
 namespace partita::codegen {
@@ -30,7 +32,9 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
   const std::vector<std::string>& symbols = source.program.symbols;
   std::string key;
   std::optional<std::vector<std::string>> objects;
-  if (options.load_code || options.store_code) key = options.configuration + code_key(source.kernels, symbols, target);
+  const bool cuda = !source.cuda.empty();
+  if (options.load_code || options.store_code)
+    key = options.configuration + (cuda ? emulation_key(source.cuda) : code_key(source.kernels, symbols, target));
   if (options.load_code && !options.keep_text) {
     if (auto bytes = options.load_code(key)) {
       TRY(objects, unpack(*bytes));
@@ -41,7 +45,8 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
     if (watched()) note_kernels(source.kernels);
     const auto start = Clock::now();
     TRY(ObjectCode object,
-        compile_kernels(source.kernels, symbols, {.target = target, .keep_text = options.keep_text}));
+        cuda ? emulate_cuda(source.cuda, source.kernels, target.threads, options.keep_text)
+             : compile_kernels(source.kernels, symbols, {.target = target, .keep_text = options.keep_text}));
     out.times.compile_ms = ms_since(start);
     out.times.emit_ms = object.emit_ms;
     out.times.optimise_ms = object.optimise_ms;
@@ -53,13 +58,18 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
   }
   out.code_key = std::move(key);
   const auto start = Clock::now();
-  TRY(out.code, LoadedCode::link(*objects));
+  TRY(out.code, link_kernels(source.program, *objects));
   out.times.link_ms = ms_since(start);
   out.objects = *std::move(objects);
   return {};
 }
 
 }  // namespace
+
+Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::span<const std::string> objects) {
+  const bool cuda = program.plan.target.device == DeviceType::Cuda;
+  return LoadedCode::link(objects, cuda ? emulation_functions() : std::span<const RuntimeFunction>());
+}
 
 Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options) {
   const auto start = Clock::now();
@@ -75,10 +85,12 @@ Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
                                                 const std::map<std::string, Tensor>& constants,
                                                 const CpuOptions& options) {
   TRY(CompiledProgram compiled, compile_program(plan, options));
-  TRY(auto executable, load_program(compiled.program, plan.symbols, std::move(compiled.code), constants,
-                                    {.generator = options.generator,
-                                     .compile_sub_graph = options.compile_sub_graph,
-                                     .fixed_inputs = options.fixed_inputs}));
+  TRY(auto executable,
+      load_program(compiled.program, plan.symbols, std::move(compiled.code), constants,
+                   {.generator = options.generator,
+                    .compile_sub_graph = options.compile_sub_graph,
+                    .fixed_inputs = options.fixed_inputs,
+                    .prepare = plan.target.device == DeviceType::Cuda ? prepare_emulated : prepare_extern}));
   const double prepare_ms = executable->times.prepare_ms;
   executable->times = compiled.times;
   executable->times.prepare_ms = prepare_ms;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,9 @@ struct CompiledProgram {
   CompileTimes times;
   std::string ir, assembly;  ///< set with keep_text
 };
-/// Error codegen.device for a plan that needs another device.
+/// Links the objects of a program's kernels.
+Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::span<const std::string> objects);
+/// Errors: make_program()'s; of CUDA kernels those of emulate_cuda().
 Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options = {});
 
 /// Compiles a plan. `constants`: the Graph::attributes that the plan's constant buffers name. Error codegen.device for

@@ -11,6 +11,7 @@
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/runtime.h"
 #include "codegen/cpu/threads.h"
+#include "codegen/cuda/emulate_run.h"
 #include "core/base/check.h"
 #include "core/base/whereabouts.h"
 #include "core/ops/evaluate.h"
@@ -39,7 +40,10 @@ struct KernelStep {
   std::string name;
   std::vector<PhaseStep> phases;
   std::vector<void*> arguments;
-  std::vector<int> buffers;  ///< plan buffers of the arguments; the last argument is the fault
+  std::vector<int> buffers;                                    ///< plan buffers of the first arguments
+  std::vector<std::pair<std::size_t, std::size_t>> workspace;  ///< offset and bytes of the next ones
+  std::size_t workspace_bytes = 0;
+  std::size_t fault = 0;  ///< the argument after these; an emulated launch follows it
   std::vector<loops::Bound> bounds;
   std::vector<std::string> origins;
 };
@@ -68,7 +72,7 @@ class PlanExecutable final : public Executable {
   std::vector<Tensor> constants;  ///< kept, because `base` points into them
   std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
   std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
-  std::shared_ptr<Storage> arena, scratch;
+  std::shared_ptr<Storage> arena, scratch, workspace;
   std::size_t scratch_bytes = 0;  ///< bytes of one thread
   std::vector<InputView> inputs_;
   std::vector<OutputView> outputs;
@@ -79,6 +83,7 @@ class PlanExecutable final : public Executable {
   std::vector<KernelStep> kernels;
   std::vector<std::unique_ptr<ExternStep>> calls;
   int threads = 1;
+  bool emulated = false;  ///< its kernels are CUDA's
   std::shared_ptr<Generator> generator;
   bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
 
@@ -168,9 +173,21 @@ Diagnostic diagnostic(const KernelFault& fault, const KernelStep& step) {
 
 Status PlanExecutable::run_kernel(KernelStep& step) {
   KernelFault fault;
-  step.arguments[step.buffers.size()] = &fault;
   for (std::size_t i = 0; i < step.buffers.size(); ++i)
     step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
+  for (std::size_t i = 0; i < step.workspace.size(); ++i)
+    step.arguments[step.buffers.size() + i] = workspace->data() + step.workspace[i].first;
+  step.arguments[step.fault] = &fault;
+  std::optional<EmulatedLaunch> launch;
+  if (emulated) {
+    step.arguments[step.fault + 1] = &launch.emplace();
+    for (std::size_t i = 0; i < step.buffers.size(); ++i) {
+      const auto b = static_cast<std::size_t>(step.buffers[i]);
+      launch->memory.push_back({base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)});
+    }
+    for (const auto& [offset, bytes] : step.workspace) launch->memory.push_back({workspace->data() + offset, bytes});
+    launch->memory.push_back({reinterpret_cast<std::byte*>(&fault), sizeof fault});
+  }
   struct Context {
     PhaseFunction function;
     void* const* arguments;
@@ -180,12 +197,18 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
   } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
   for (const PhaseStep& phase : step.phases) {
     context.function = phase.function;
+    if (launch) launch->blocks = phase.iterations;
     auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
       auto* k = static_cast<Context*>(c);
       k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,
                   end);
     };
     parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
+    if (launch && launch->failed)
+      return Diagnostic{Fault::Internal,
+                        launch->code,
+                        fmt::format("kernel {}: {}", step.name, launch->what),
+                        {.node = fmt::format("{}", fmt::join(step.origins, ", "))}};
   }
   if (fault.met) return diagnostic(fault, step);
   return {};
@@ -296,6 +319,7 @@ class Loader {
     const auto start = Clock::now();
     out_->code = std::move(code);
     out_->threads = std::max(plan_.target.threads, 1);
+    out_->emulated = plan_.target.device == DeviceType::Cuda;
     for (const std::string& name : program_.symbols) {
       const auto value = sizes_.find(name);
       if (value == sizes_.end()) return does_not_fit("the size " + name + " has no value");
@@ -330,6 +354,7 @@ class Loader {
   const std::map<std::string, Tensor>& constants_;
   const ExecutorOptions& options_;
   std::unique_ptr<PlanExecutable> out_;
+  std::size_t workspace_bytes_ = 0;  ///< of the kernel that needs most
 };
 
 Status Loader::memory() {
@@ -419,7 +444,19 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
   KernelStep step;
   step.name = kernel.name;
   step.buffers = call.buffers;
-  step.arguments.resize(call.buffers.size() + 1);
+  std::size_t& room = step.workspace_bytes;
+  for (std::size_t i = 0; i < kernel.entry.workspace.size(); ++i) {
+    const auto n = value(kernel.entry.workspace[i]);
+    std::size_t bytes;
+    if (!n) return dynamic("kernel " + kernel.name);
+    if (*n < 0 || __builtin_mul_overflow(static_cast<std::size_t>(*n), kernel.entry.workspace_item[i], &bytes) ||
+        bytes > PTRDIFF_MAX - room - 256)
+      return does_not_fit("a workspace has an impossible size");
+    step.workspace.emplace_back(room, bytes);
+    room = (room + bytes + 255) / 128 * 128;  // with a gap, so that what is beyond its end is nobody's
+  }
+  step.fault = call.buffers.size() + step.workspace.size();
+  step.arguments.resize(step.fault + (out_->emulated ? 2 : 1));
   step.bounds = kernel.bounds;
   for (loops::Bound& b : step.bounds) b.size = value(b.size).value_or(0);
   step.origins = kernel.origins;
@@ -455,6 +492,7 @@ Status Loader::add_kernel(const KernelCall& call) {
   std::size_t scratch = 0;
   TRY(KernelStep step, kernel_step(call, scratch));
   out_->scratch_bytes = std::max(out_->scratch_bytes, scratch);
+  workspace_bytes_ = std::max(workspace_bytes_, step.workspace_bytes);
   out_->steps.push_back({static_cast<int>(out_->kernels.size()), -1});
   out_->kernels.push_back(std::move(step));
   return {};
@@ -476,6 +514,9 @@ Status Loader::steps() {
     const ProgramCall& known = program_.calls[calls++];
     const KernelCall* work = known.has_work ? &std::get<KernelCall>(plan_.steps[i + 1]) : nullptr;
     TRY(done, add_call(std::get<ExternCall>(plan_.steps[i]), known, work));
+  }
+  if (workspace_bytes_ > 0) {
+    TRY(out_->workspace, Storage::allocate(workspace_bytes_));
   }
   if (out_->scratch_bytes > 0) {
     TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));

@@ -250,8 +250,9 @@ Result<std::string> assemble(const std::string& text) {
   return object;
 }
 
-Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects) {
-  if (auto code = link_elf(objects)) return code;
+Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects,
+                                                     std::span<const RuntimeFunction> more) {
+  if (auto code = link_elf(objects, more)) return code;
   initialise_llvm();
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit) return link_error(jit.takeError());
@@ -262,9 +263,10 @@ Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string
   if (!generator) return link_error(generator.takeError());
   library.addGenerator(std::move(*generator));
   llvm::orc::SymbolMap map;
-  for (const RuntimeFunction& f : runtime_functions())
-    map[j.mangleAndIntern(f.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(f.address),
-                                        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  for (const auto functions : {runtime_functions(), more})
+    for (const RuntimeFunction& f : functions)
+      map[j.mangleAndIntern(f.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(f.address),
+                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   if (auto error = library.define(llvm::orc::absoluteSymbols(std::move(map)))) return link_error(std::move(error));
   for (const std::string& object : objects) {
     auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "partita");

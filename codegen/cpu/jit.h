@@ -7,6 +7,7 @@
 
 #include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_shape.h"
+#include "codegen/cpu/runtime.h"
 
 namespace partita::codegen {
 
@@ -37,8 +38,10 @@ Result<std::string> assemble(const std::string& text);
 class LoadedCode {
  public:
   virtual ~LoadedCode() = default;
-  /// Error codegen.link when objects are damaged or need an unknown function.
-  static Result<std::unique_ptr<LoadedCode>> link(std::span<const std::string> objects);
+  /// `more`: functions that the code calls beside runtime_functions(). Error codegen.link when objects are damaged or
+  /// need an unknown function.
+  static Result<std::unique_ptr<LoadedCode>> link(std::span<const std::string> objects,
+                                                  std::span<const RuntimeFunction> more = {});
   virtual Result<void*> find(const std::string& symbol) = 0;
 };
 

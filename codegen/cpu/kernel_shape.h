@@ -30,6 +30,9 @@ struct KernelEntry {
   std::vector<Phase> phases;
   std::vector<SymExpr> scratch;           ///< elements of each scratch buffer
   std::vector<std::size_t> scratch_item;  ///< bytes per element
+  /// Memory of the whole kernel, whose pointers follow those of the buffers: CUDA kernels have it.
+  std::vector<SymExpr> workspace;
+  std::vector<std::size_t> workspace_item;  ///< bytes per element
   std::size_t scratch_bytes(const std::function<std::int64_t(const SymExpr&)>& value) const;
 };
 

@@ -7,6 +7,7 @@
 #include "codegen/cpu/epilogue_kernel.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
+#include "codegen/cuda/emulate.h"
 #include "core/ops/record.h"
 
 namespace partita::codegen {
@@ -46,7 +47,9 @@ class Maker {
     for (const auto& step : plan_.steps) {
       if (auto* call = std::get_if<KernelCall>(&step)) {
         int& kernel = made[static_cast<std::size_t>(call->kernel)];
-        if (kernel < 0) kernel = add(plan_.kernels[static_cast<std::size_t>(call->kernel)]);
+        if (kernel < 0) {
+          TRY(kernel, add(plan_.kernels[static_cast<std::size_t>(call->kernel)]));
+        }
         steps.emplace_back(KernelCall{kernel, call->buffers});
         continue;
       }
@@ -57,7 +60,7 @@ class Maker {
       KernelCall after;
       if (call.epilogue) {
         TRY(const loops::Kernel kernel, epilogue_kernel(plan_, call, after.buffers));
-        after.kernel = add(kernel);
+        TRY(after.kernel, add(kernel));
       }
       const bool has_epilogue = call.epilogue != nullptr;
       call.epilogue = nullptr;
@@ -79,14 +82,21 @@ class Maker {
   }
 
  private:
-  int add(const loops::Kernel& kernel) {
+  Result<int> add(const loops::Kernel& kernel) {
     const auto [found, fresh] = known_.emplace(kernel_text(kernel), out_.kernels.size());
+    const std::string symbol = kernel_symbol(found->second);
+    const bool cuda = plan_.target.device == DeviceType::Cuda;
+    if (fresh && cuda) {
+      TRY(CudaKernel text, emit_cuda(kernel, symbol, out_.program.symbols, plan_.target));
+      out_.cuda.push_back(std::move(text));
+    }
     if (fresh) out_.kernels.push_back(kernel);
-    out_.program.kernels.push_back({.name = kernel.name,
-                                    .entry = kernel_entry(kernel, kernel_symbol(found->second)),
-                                    .bounds = kernel.scalars.bounds(),
-                                    .origins = kernel.origins,
-                                    .work = kernel_work(kernel)});
+    out_.program.kernels.push_back(
+        {.name = kernel.name,
+         .entry = cuda ? emulated_entry(out_.cuda[found->second]) : kernel_entry(kernel, symbol),
+         .bounds = kernel.scalars.bounds(),
+         .origins = kernel.origins,
+         .work = kernel_work(kernel)});
     return static_cast<int>(out_.program.kernels.size()) - 1;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/cpu/kernel_shape.h"
+#include "codegen/cuda/cuda_kernel.h"
 #include "core/schedule/plan.h"
 
 namespace partita::codegen {
@@ -47,9 +48,11 @@ struct Program {
 struct ProgramSource {
   Program program;
   std::vector<loops::Kernel> kernels;  ///< equal ones once
+  std::vector<CudaKernel> cuda;        ///< the same in CUDA C++, for a plan of CUDA kernels
 };
-/// Takes a plan apart. The names in Plan::symbols are the program's symbols. Error codegen.device for a plan that needs
-/// another device.
+/// Takes a plan apart. The names in Plan::symbols are the program's symbols. Kernels are for Target::device; buffers
+/// and calls must be on the CPU: of CUDA kernels it is the CPU that runs them (codegen/cuda/emulate.h). Errors:
+/// codegen.device for a plan that needs another device, emit_cuda()'s.
 Result<ProgramSource> make_program(const schedule::Plan& plan);
 
 /// The program as bytes, for a store. Error codegen.program (exit 3) names what has no such form: sub graphs.

@@ -99,6 +99,7 @@ void fields(A& a, std::variant<PlanView, Arg, SymExpr>& output) {
 }
 template <class A>
 void fields(A& a, Plan& p) {
+  a.choice(p.target.device, 4);
   a(p.target.threads, p.buffers, p.steps, p.outputs, p.promised, p.inputs, p.arena_bytes, p.guards);
 }
 }  // namespace schedule
@@ -111,7 +112,7 @@ void fields(A& a, Phase& p) {
 }
 template <class A>
 void fields(A& a, KernelEntry& e) {
-  a(e.phases, e.scratch, e.scratch_item);
+  a(e.phases, e.scratch, e.scratch_item, e.workspace, e.workspace_item);
 }
 template <class A>
 void fields(A& a, ProgramKernel::Work& w) {
@@ -171,6 +172,7 @@ bool sound(const Program& program) {
   }
   for (const ProgramKernel& k : program.kernels)
     if (k.entry.scratch.size() != k.entry.scratch_item.size() ||
+        k.entry.workspace.size() != k.entry.workspace_item.size() ||
         std::ranges::any_of(k.entry.phases, [](const Phase& p) { return p.alignment < 1; }))
       return false;
   for (const auto& output : plan.outputs)
@@ -186,7 +188,7 @@ bool sound(const Program& program) {
   return calls == program.calls.size();
 }
 
-constexpr std::string_view heading = "PTP1";
+constexpr std::string_view heading = "PTP2";
 
 Diagnostic damaged() {
   return input_error("codegen.program", "a stored program is damaged; it is made again");
