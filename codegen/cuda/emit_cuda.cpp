@@ -311,7 +311,7 @@ void CudaEmitter::begin(const CudaFunction& f, const std::vector<const Stmt*>& b
   scopes_.push_back({llvm::SmallBitVector(static_cast<unsigned>(deps_.loop_stores.size()))});
   current_ = 0;
   taken_ = argument_names_;
-  taken_.insert({"lane", "turn"});
+  taken_.insert({"k", "lane", "turn"});
   for (const auto& [var, loop] : deps_.loop_of_var) taken_.insert(var);
   accumulator_names_.assign(kernel_.accumulators.size(), "");
   group_ = nullptr;
@@ -352,10 +352,10 @@ void CudaEmitter::finish(CudaFunction f, const std::string& launch) {
   f.name = symbol_ + "_" + std::to_string(out_.functions.size());
   f.cooperates = cooperates_;
   const std::size_t before = out_.text.size();
-  const std::string what = out_.functions.empty() ? fmt::format("// {}: ", kernel_.name) : "// ";
-  if (!out_.functions.empty()) out_.text += "\n";
-  out_.text += wrapped(what, kernel_.origins, "// ");
-  out_.text += fmt::format("\n// {} blocks of {}: {}\n", f.blocks.str(), f.threads, launch);
+  if (out_.functions.empty())
+    out_.text +=
+        wrapped(fmt::format("// {}{}", kernel_.name, kernel_.origins.empty() ? "" : ": "), kernel_.origins, "// ");
+  out_.text += fmt::format("\n// {} block{} of {}: {}\n", f.blocks.str(), f.blocks.is(1) ? "" : "s", f.threads, launch);
   const std::string head = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", f.threads, f.name);
   out_.text += wrapped(head, arguments_, "    ") + ") {\n";
   for (const char c : out_.text.substr(before)) out_.lines.resize(out_.lines.size() + (c == '\n'));

@@ -134,8 +134,7 @@ void CudaEmitter::choose_rows(const Loop& group) {
   row_loops_.insert(rows.begin(), rows.end());
   const SymExpr extent = rows[0]->extent;
   row_lanes_ = choose_lanes(rows);
-  if (!extent.is_int()) return;
-  const std::int64_t n = extent.as_int();
+  const std::int64_t n = extent.is_int() ? extent.as_int() : INT32_MAX;
   if (n < std::int64_t{warp} * row_lanes_) row_lanes_ = 1;
   const std::int64_t units = (n + row_lanes_ - 1) / row_lanes_;
   const bool few = units <= 4 * warp;
@@ -223,7 +222,7 @@ void CudaEmitter::lane_loop(const Loop& l, int count, const std::string& left, c
     lanes_.reset();
     return;
   }
-  lanes_->lane = fresh("k");
+  lanes_->lane = "k";
   open({&l});
   statements(l.body);
   const std::string lane = fmt::format("{} + {}", first, lanes_->lane);

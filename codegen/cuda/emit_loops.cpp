@@ -1,5 +1,7 @@
 // Writes statements: loops, stores, running values and barriers.
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -31,25 +33,25 @@ bool has_thread_loop(const std::vector<Stmt>& body) {
   });
 }
 
-/// Is it a word of C++, or of the prelude?
+/// Is it a word of C++, or what the prelude calls something?
 bool is_word(const std::string& name) {
   static const std::set<std::string, std::less<>> words = [] {
-    std::set<std::string, std::less<>> found;
-    const std::string text =
-        std::string(cuda_prelude()) +
-        " alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue "
+    std::set<std::string, std::less<>> found = {"INFINITY", "NAN", "KernelFault"};
+    std::istringstream cpp(
+        "alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue "
         "decltype default delete do double else enum explicit export extern false float for friend goto if inline int "
-        "long mutable namespace new noexcept not nullptr operator or private protected public register requires return "
-        "short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned "
-        "using virtual void volatile while xor main";
+        "long main mutable namespace new noexcept not nullptr operator or private protected public register requires "
+        "return short signed sizeof static struct switch template this throw true try typedef typeid typename union "
+        "unsigned using virtual void volatile while xor");
+    found.insert(std::istream_iterator<std::string>(cpp), std::istream_iterator<std::string>());
     std::string word;
-    for (const char c : text + " ") {
+    for (const char c : cuda_prelude()) {
       if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
         word += c;
-      } else if (!word.empty()) {
-        found.insert(std::move(word));
-        word.clear();
+        continue;
       }
+      if (!word.empty() && (c == '(' || c == '<' || c == '{')) found.insert(word);
+      word.clear();
     }
     return found;
   }();
@@ -101,15 +103,18 @@ void CudaEmitter::close(const std::string& head) {
   std::vector<Line> lines = std::move(scopes_.back().lines);
   scopes_.pop_back();
   current_ = scopes_.size() - 1;
+  if (lines.empty()) return;
+  const bool braces = head.ends_with('{') && (lines.size() > 1 || head == "{" || lines[0].text.starts_with("const "));
   for (std::size_t at = 0, end = 0; at < head.size(); at = end + 1) {
     end = std::min(head.find('\n', at), head.size());
-    line(head.substr(at, end - at));
+    const bool last = end == head.size();
+    line(head.substr(at, end - at - (last && !braces ? 2 : 0)));
   }
   for (Line& l : lines) {
     if (!head.empty() && !l.text.starts_with('#')) l.text = "  " + l.text;
     scopes_[current_].lines.push_back(std::move(l));
   }
-  if (!head.empty()) line("}");
+  if (braces) line("}");
 }
 
 std::size_t CudaEmitter::depth(loops::Scalar s) const {
