@@ -3,16 +3,23 @@
 #include <chrono>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "app/compilers.h"
 #include "app/graphviz.h"
+#include "app/kernels.h"
 #include "app/minify_question.h"
 #include "app/node_measures.h"
 #include "app/plant.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
+#include "core/base/scratch.h"
+#include "core/base/shell_word.h"
 #include "core/compare/per_node.h"
+#include "core/ir/print.h"
+#include "core/load/file.h"
+#include "core/minify/child.h"
 #include "core/store/code_store.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
@@ -98,6 +105,81 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   return result;
 }
 
+/// Runs `partita kernels` in a process of its own, since compiled code may crash, and takes over the times.
+Status measure_elsewhere(const Artefact& artefact, const views::KernelRequest& asked, const std::string& program,
+                         const Progress& progress, std::vector<PlannedGraph>& graphs) {
+  TRY(const ScratchFolder folder, ScratchFolder::make("kernels"));
+  std::string path = asked.path.toStdString();
+  if (asked.id.isEmpty()) {  // it was made in the window
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    path = folder.path() + "/graph.py";
+    TRY_DO(write_file(path, print(*graph)));
+  }
+  const std::string out = folder.path() + "/kernels.json";
+  std::string command = fmt::format("exec {} kernels {} --json", shell_word(program), shell_word(path));
+  if (!asked.id.isEmpty()) command += " --graph " + shell_word(asked.id.toStdString());
+  command += asked.inputs.isEmpty() ? " --random-weights 0" : " --inputs " + shell_word(asked.inputs.toStdString());
+  if (asked.train) command += " --train";
+  command += fmt::format("{} > {}", config_words(config(), ConfigPart::Given), shell_word(out));
+  constexpr double seconds = 600;
+  TRY(const auto ends, minify::run_commands({&command, 1}, 1, {seconds, 0}, &progress));
+  const minify::ChildEnd& end = ends.front();
+  if (end.how == minify::ChildEnd::Cancelled) return stopped_on_request();
+  if (end.how != minify::ChildEnd::Exited || end.code != 0) {
+    std::string line = end.answer;
+    while (line.ends_with('\n')) line.pop_back();
+    return unsupported("kernels.measure",
+                       "the kernels could not be measured: " + (line.empty() ? "the process died" : line));
+  }
+  TRY(const auto bytes, FileBytes::open(out));
+  const auto document = nlohmann::json::parse(bytes->text(), nullptr, false);
+  const Diagnostic other{Fault::Internal, "kernels.measure", "the measured kernels are not those that were planned"};
+  if (!document.contains("graphs") || document["graphs"].size() != graphs.size()) return other;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    schedule::KernelReport& report = graphs[g].report;
+    const auto& measured = document["graphs"][g];
+    if (measured["steps"].size() != report.rows.size()) return other;
+    report.limit = {measured["limit"]["bytes_per_second"], measured["limit"]["operations_per_second"]};
+    for (std::size_t s = 0; s < report.rows.size(); ++s) {
+      const auto& step = measured["steps"][s];
+      schedule::KernelRow& row = report.rows[s];
+      if (step["name"] != row.name) return other;
+      row.seconds = step["seconds"];
+      row.library = step.value("library", std::string());
+      row.why_not = step.value("why_no_library", std::string());
+    }
+  }
+  return {};
+}
+
+/// Of the compiler for this machine.
+Result<std::vector<std::shared_ptr<const views::KernelList>>> kernels_of(const Artefact& artefact,
+                                                                         const views::KernelRequest& asked,
+                                                                         const std::string& program,
+                                                                         const Progress& progress) {
+  RunRequest request;
+  request.train = asked.train;
+  request.progress = &progress;
+  const Backend& backend = default_compiler();
+  TRY(std::vector<PlannedGraph> graphs, plan_kernels(artefact, nullptr, request, backend));
+  if (asked.measure) TRY_DO(measure_elsewhere(artefact, asked, program, progress, graphs));
+  const auto forms = std::make_shared<const std::vector<KernelForm>>(backend.stages({}).forms);
+  std::vector<std::shared_ptr<const views::KernelList>> lists;
+  for (PlannedGraph& each : graphs) {
+    const auto graph = std::make_shared<const PlannedGraph>(std::move(each));
+    views::KernelList list;
+    list.name = text(graph->report.graph);
+    list.report = graph->report;
+    list.graph = graph->planned.first;
+    for (const KernelForm& form : *forms) list.forms << text(form.title);
+    list.code = [graph, forms](int form, std::size_t step) {
+      return (*forms)[static_cast<std::size_t>(form)].text(graph->planned.second, step);
+    };
+    lists.push_back(std::make_shared<const views::KernelList>(std::move(list)));
+  }
+  return lists;
+}
+
 }  // namespace
 
 Result<WorkbenchTools> program_tools(const std::string& plant, const std::string& program) {
@@ -120,6 +202,9 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   }
   tools.inputs = inputs_of;
   tools.measure = measure_nodes;
+  tools.kernels = [program](const Artefact& artefact, const views::KernelRequest& asked, const Progress& progress) {
+    return kernels_of(artefact, asked, program, progress);
+  };
   tools.minifier = [plant, program](const views::MinifyRequest& request) {
     return minify_tool(request, plant, program);
   };

@@ -21,6 +21,7 @@
 #include "views/graph/export.h"
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
+#include "views/kernels/kernels_controller.h"
 #include "views/passes/passes_controller.h"
 #include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
@@ -230,6 +231,61 @@ class TestWorkbench : public QObject {
     const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
+  }
+
+  void kernels_are_linked_to_nodes_and_lines() {
+    auto given = program_tools({}, PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file.clear();
+    Workbench bench(*given);
+    bench.window().show();
+    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    QVERIFY(wait_shown(bench));
+    QVERIFY(bench.show_view("kernels"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+    KernelsView* view = bench.get<KernelsController>().view();
+    const auto list = view->list();
+    QVERIFY(list);
+    QCOMPARE(view->table()->model()->rowCount(), static_cast<int>(list->report.rows.size()));
+    QCOMPARE(view->panes().size(), 3u);
+
+    // A step that fuses several nodes: the lines of each are marked in all panes, and clicks go both ways.
+    const auto& rows = list->report.rows;
+    const auto fused = std::ranges::find_if(
+        rows, [](const auto& row) { return row.kind == schedule::KernelRow::Kind::Kernel && row.origins.size() > 2; });
+    QVERIFY(fused != rows.end());
+    view->table()->set_current_row(static_cast<int>(fused - rows.begin()));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->panes()[2]->line_count() > 0; }, 60000));
+    QSignalSpy chosen(view, &KernelsView::node_chosen);
+    for (LinkedPane* pane : view->panes()) {
+      std::set<int> met;
+      for (int line = 0; line < pane->line_count(); ++line)
+        met.insert(pane->nodes_at(line).begin(), pane->nodes_at(line).end());
+      QVERIFY2(met.size() >= 2, qPrintable(pane->title()));
+    }
+    LinkedPane* assembly = view->panes()[2];
+    QTest::keyClick(assembly, Qt::Key_End);
+    while (chosen.isEmpty() && assembly->line_count() > 0) QTest::keyClick(assembly, Qt::Key_Up);
+    const QString node = chosen.front().front().toString();
+    QVERIFY(std::ranges::find(fused->origins, node.toStdString()) != fused->origins.end());
+    for (LinkedPane* pane : view->panes()) QVERIFY(pane->marked() >= 0);
+
+    // Times come from another process.
+    bench.get<KernelsController>().plan(true);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 120000));
+    QVERIFY(view->list() && view->list()->report.limit);
+    for (const auto& row : view->list()->report.rows) QVERIFY(row.seconds && *row.seconds > 0);
+    QVERIFY(bench.command_line().contains("kernels"));
+
+    // What inductor wrote, from a log.
+    bench.open(QString(PARTITA_SOURCE_DIR) + "/tests/load/inductor.log");
+    QVERIFY(wait_shown(bench));
+    bench.get<KernelsController>().find_inductor();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->list(); }, 60000));
+    QCOMPARE(view->list()->report.rows.front().name, std::string("extern_kernels.addmm"));
+    bench.select_node("mul_2");
+    QCOMPARE(view->step() < 0 ? std::string() : view->list()->report.rows[static_cast<std::size_t>(view->step())].name,
+             std::string("cpp_fused_gelu_0"));
   }
 
   void compilers_by_name_run_the_program() {

@@ -13,6 +13,7 @@
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"
+#include "views/kernels/kernel_list.h"
 #include "views/minify/minify_view.h"
 #include "views/run/run_view.h"
 
@@ -61,6 +62,10 @@ struct WorkbenchTools {
   /// Times the nodes of a graph and plans its kernels; empty: not offered.
   std::function<Result<NodeMeasures>(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress)>
       measure;
+  /// The kernels that the compiler makes of the artefact's graphs; empty: not offered.
+  std::function<Result<std::vector<std::shared_ptr<const KernelList>>>(
+      const Artefact& artefact, const KernelRequest& request, const Progress& progress)>
+      kernels;
   /// How "accuracy" or "crash" of a backend is judged; empty: not offered.
   std::function<Result<MinifyTool>(const MinifyRequest& request)> minifier;
   /// The compilers of `run --compiler`.

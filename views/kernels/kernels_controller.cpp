@@ -1,0 +1,160 @@
+#include "views/kernels/kernels_controller.h"
+
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+using Lists = std::vector<std::shared_ptr<const KernelList>>;
+using Code = std::vector<Result<std::optional<loops::LinkedText>>>;
+
+const StackFrame* source_of(const Document* document, const QString& node) {
+  const Node* found = document && document->graph ? document->graph->find(node.toStdString()) : nullptr;
+  if (!found || !found->origin || found->origin->of_user().file.empty()) return nullptr;
+  return &found->origin->of_user();
+}
+
+}  // namespace
+
+std::unique_ptr<Controller> make_kernels_view(Workbench& bench) {
+  return bench.tools().kernels ? std::make_unique<KernelsController>(bench) : nullptr;
+}
+
+KernelsController::KernelsController(Workbench& bench) : WidgetController(bench) {
+  connect(view_, &KernelsView::asked, this, &KernelsController::plan);
+  connect(view_, &KernelsView::inductor_asked, this, &KernelsController::find_inductor);
+  connect(view_, &KernelsView::code_asked, this, &KernelsController::write_code);
+  connect(view_, &KernelsView::node_chosen, this, &KernelsController::choose);
+  bench.window().add_command("Graph", tr("Kernels"), QKeySequence("Ctrl+Shift+K"), [this] { show(); });
+}
+
+void KernelsController::show() {
+  raise();
+  const Document* document = bench_.current_graph();
+  if (document && planned_ != document->key) plan(false);
+}
+
+QStringList KernelsController::command() const {
+  if (!on_screen()) return {};
+  const KernelRequest request = view_->request();
+  QStringList words{"kernels"};
+  if (measured_ && request.inputs.isEmpty()) words << "--random-weights" << "0";
+  if (measured_ && !request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (request.train) words << "--train";
+  return words;
+}
+
+void KernelsController::set_document(const Document& document) {
+  if (planned_ != document.key && !planned_.isEmpty()) {
+    planned_.clear();
+    view_->clear({});
+  }
+  if (on_screen() && document.graph && planned_ != document.key) plan(false);
+}
+
+void KernelsController::select(const QString& node) {
+  if (!choosing_) view_->select(node, source_of(bench_.current(), node));
+}
+
+void KernelsController::plan(bool measure) {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  KernelRequest request = view_->request();
+  request.measure = measure;
+  request.path = document->path;
+  request.id = document->id;
+  planned_ = document->key;
+  measured_ = measure;
+  view_->clear(measure ? tr("measuring…") : tr("planning…"));
+  bench_.jobs().start<Lists>(
+      measure ? tr("Measure the kernels of %1").arg(document->title)
+              : tr("Plan the kernels of %1").arg(document->title),
+      "kernels", this,
+      [artefact = document->artefact, request, kernels = bench_.tools().kernels](const Progress& progress) {
+        return kernels(artefact, request, progress);
+      },
+      [this, key = document->key](Result<Lists> lists) { take(key, std::move(lists), tr("there are no kernels")); });
+}
+
+void KernelsController::find_inductor() {
+  const Document* document = bench_.current();
+  if (!document) return;
+  planned_ = document->key;
+  measured_ = false;
+  view_->clear(tr("reading…"));
+  bench_.jobs().start<Lists>(
+      tr("Read inductor's kernels in %1").arg(bench_.title_of(document->path)), "kernels", this,
+      [path = document->path.toStdString(),
+       group = document->artefact.group](const Progress& progress) -> Result<Lists> {
+        auto loaded = std::make_shared<Loaded>();
+        TRY(*loaded, load(path, &progress));
+        Lists lists;
+        for (InductorCode& code : inductor_code(*loaded))
+          if (group.empty() || code.code->group == group)
+            lists.push_back(std::make_shared<const KernelList>(inductor_kernels(loaded, std::move(code))));
+        return lists;
+      },
+      [this, key = document->key](Result<Lists> lists) {
+        take(key, std::move(lists), tr("this file has no output code of inductor"));
+      });
+}
+
+void KernelsController::take(const QString& key, Result<Lists> lists, const QString& none) {
+  if (!bench_.current() || bench_.current()->key != key) return;
+  if (!lists) {
+    view_->clear({});
+    return bench_.report(lists.error());
+  }
+  std::size_t steps = 0;
+  double seconds = 0;
+  for (const auto& list : *lists) {
+    steps += list->report.rows.size();
+    for (const auto& row : list->report.rows) seconds += row.seconds.value_or(0);
+  }
+  QString note = lists->empty() ? none : count_text(static_cast<std::int64_t>(steps), "step");
+  if (seconds > 0) note += tr(", %1").arg(seconds_text(seconds));
+  view_->set_lists(*std::move(lists), note);
+  if (const QString chosen = bench_.selection().spot().node; !chosen.isEmpty()) select(chosen);
+}
+
+void KernelsController::write_code(int step) {
+  const auto list = view_->list();
+  if (!list) return;
+  bench_.jobs().start<Code>(
+      tr("Code of step %1").arg(step), "kernel code", this,
+      [list, step](const Progress& progress) -> Result<Code> {
+        Code code;
+        for (int form = 0; form < list->forms.size(); ++form) {
+          TRY_DO(partita::step(&progress, -1, "code"));
+          code.push_back(list->code(form, static_cast<std::size_t>(step)));
+        }
+        return code;
+      },
+      [this, list, step](Result<Code> code) {
+        if (view_->list() != list || view_->step() != step) return;
+        if (!code) return bench_.report(code.error());
+        for (std::size_t form = 0; form < code->size(); ++form) view_->set_code(static_cast<int>(form), (*code)[form]);
+      });
+}
+
+/// Selects a node of the plan's graph: the one of that name on the screen, else one from the same line.
+void KernelsController::choose(const QString& node) {
+  const Document* document = bench_.current_graph();
+  const auto list = view_->list();
+  if (!document || !list) return;
+  choosing_ = true;
+  if (document->graph->find(node.toStdString())) {
+    bench_.select_node(node);
+  } else if (const StackFrame* from = list->source(node.toStdString())) {
+    for (const Node* other : *document->graph) {
+      const StackFrame* frame = source_of(document, text(other->name()));
+      if (!frame || frame->file != from->file || frame->line != from->line) continue;
+      bench_.select_node(text(other->name()));
+      break;
+    }
+  }
+  choosing_ = false;
+}
+
+}  // namespace partita::views

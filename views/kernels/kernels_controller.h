@@ -1,0 +1,30 @@
+#pragma once
+#include "views/kernels/kernels_view.h"
+#include "views/window/controller.h"
+
+namespace partita::views {
+
+/// Plans and measures the program on the screen, and finds what inductor made of it.
+class KernelsController : public WidgetController<KernelsView> {
+ public:
+  explicit KernelsController(Workbench& bench);
+
+  void show() override;
+  QStringList command() const override;
+  void set_document(const Document& document) override;
+  void select(const QString& node) override;
+
+  void plan(bool measure);
+  void find_inductor();
+
+ private:
+  void take(const QString& key, Result<std::vector<std::shared_ptr<const KernelList>>> lists, const QString& none);
+  void write_code(int step);
+  void choose(const QString& node);
+
+  QString planned_;        ///< key of the document that the lists belong to
+  bool measured_ = false;  ///< with times
+  bool choosing_ = false;  ///< the selection comes from the view
+};
+
+}  // namespace partita::views

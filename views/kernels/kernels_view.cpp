@@ -1,0 +1,170 @@
+#include "views/kernels/kernels_view.h"
+
+#include <QCheckBox>
+#include <QScrollArea>
+#include <algorithm>
+
+#include "views/kernels/memory_plot.h"
+#include "views/look/arrange.h"
+#include "views/look/combo_box.h"
+#include "views/look/format.h"
+
+namespace partita::views {
+
+KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Kernels"));
+  auto* layout = plain_column(this);
+  auto* bar = command_bar(layout);
+  graph_ = new ComboBox(tr("Graph"));
+  train_ = new QCheckBox(tr("with gradients"));
+  inputs_ = new InputsBox;
+  note_ = styled_label("dim");
+  add_all(bar, {button_of(
+                    tr("Plan"), this, [this] { Q_EMIT asked(false); }, tr("Make the kernels, without running them")),
+                button_of(
+                    tr("Measure"), this, [this] { Q_EMIT asked(true); }, tr("Run several times, to have times")),
+                button_of(
+                    tr("PyTorch's"), this, [this] { Q_EMIT inductor_asked(); },
+                    tr("The kernels of inductor in this log or folder")),
+                train_, inputs_, graph_});
+  bar->addStretch(1);
+  bar->addWidget(note_);
+
+  table_ = new TablePanel(kernel_columns());
+  memory_ = new MemoryPlot;
+  auto* left = split_of({table_, memory_}, {420, 180}, Qt::Vertical);
+  left->setChildrenCollapsible(false);
+  code_ = new QSplitter(Qt::Horizontal);
+  code_->setChildrenCollapsible(false);
+  details_ = new QLabel;
+  make_readable(details_, {12, 8, 12, 8});
+  details_->setTextFormat(Qt::RichText);
+  details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  auto* scroll = new QScrollArea;
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setWidget(details_);
+  scroll->setAccessibleName(tr("What was fused and why no more"));
+  auto* right = split_of({scroll, code_}, {150, 450}, Qt::Vertical);
+  right->setChildrenCollapsible(false);
+  auto* split = split_of({left, right}, {460, 640});
+  split->setChildrenCollapsible(false);
+  layout->addWidget(split, 1);
+
+  connect(graph_, &QComboBox::currentIndexChanged, this, &KernelsView::show_list);
+  connect(table_, &TablePanel::row_chosen, this, [this](int row) {
+    if (quiet_) return;
+    const auto shown = list();
+    if (!shown) return;
+    const auto& origins = shown->report.rows[static_cast<std::size_t>(row)].origins;
+    show_step(row, origins.empty() ? QString() : text(origins.back()));
+    if (!origins.empty()) Q_EMIT node_chosen(text(origins.back()));
+  });
+  connect(memory_, &MemoryPlot::step_chosen, this, [this](int step) { table_->set_current_row(step); });
+  connect(memory_, &MemoryPlot::node_chosen, this, &KernelsView::node_chosen);
+  clear({});
+}
+
+KernelRequest KernelsView::request() const {
+  return {{}, {}, train_->isChecked(), false, inputs_->path()};
+}
+
+std::shared_ptr<const KernelList> KernelsView::list() const {
+  const int at = graph_->currentIndex();
+  return at >= 0 && at < static_cast<int>(lists_.size()) ? lists_[static_cast<std::size_t>(at)] : nullptr;
+}
+
+void KernelsView::clear(const QString& note) {
+  set_lists({}, note);
+}
+
+void KernelsView::set_lists(std::vector<std::shared_ptr<const KernelList>> lists, const QString& note) {
+  lists_ = std::move(lists);
+  {
+    const QSignalBlocker blocked(graph_);
+    graph_->clear();
+    for (const auto& list : lists_) graph_->addItem(list->name);
+    graph_->setVisible(lists_.size() > 1);
+  }
+  note_->setText(note);
+  show_list(0);
+}
+
+void KernelsView::show_list(int) {
+  const auto shown = list();
+  step_ = -1;
+  quiet_ = true;
+  table_->set_rows(shown ? kernel_rows(*shown) : std::vector<Row>());
+  quiet_ = false;
+  memory_->set_report(shown ? shown->report : schedule::KernelReport());
+  memory_->setVisible(shown && !shown->report.buffers.empty());
+  const QStringList forms = shown ? shown->forms : QStringList();
+  qDeleteAll(panes_);
+  panes_.clear();
+  for (const QString& form : forms) {
+    auto* pane = new LinkedPane(form);
+    connect(pane, &LinkedPane::node_chosen, this, [this](int node) { mark(node, true); });
+    code_->addWidget(pane);
+    panes_.push_back(pane);
+  }
+  if (!shown)
+    return details_->setText(tr("Plan makes the kernels of the graph on the screen, Measure also times them."));
+  details_->setText(shown->note.toHtmlEscaped());
+  // The one that takes longest, else the first.
+  const auto& rows = shown->report.rows;
+  if (rows.empty()) return;
+  const auto slowest = std::ranges::max_element(rows, {}, [](const auto& row) { return row.seconds.value_or(0); });
+  table_->set_current_row(static_cast<int>(slowest - rows.begin()));
+}
+
+void KernelsView::show_step(int step, const QString& node) {
+  const auto shown = list();
+  if (!shown || step < 0) return;
+  const bool other = std::exchange(step_, step) != step;
+  memory_->set_step(step);
+  details_->setText(kernel_details(*shown, static_cast<std::size_t>(step)));
+  if (other) {
+    for (LinkedPane* pane : panes_) pane->set_note(tr("%1 …").arg(pane->title()));
+    Q_EMIT code_asked(step);
+  }
+  const auto& origins = shown->report.rows[static_cast<std::size_t>(step)].origins;
+  const auto at = std::ranges::find(origins, node.toStdString());
+  mark(at == origins.end() ? -1 : static_cast<int>(at - origins.begin()), false);
+}
+
+void KernelsView::mark(int node, bool tell) {
+  for (LinkedPane* pane : panes_) pane->mark(node);
+  const auto shown = list();
+  if (!tell || !shown || step_ < 0 || node < 0) return;
+  const auto& origins = shown->report.rows[static_cast<std::size_t>(step_)].origins;
+  if (static_cast<std::size_t>(node) < origins.size())
+    Q_EMIT node_chosen(text(origins[static_cast<std::size_t>(node)]));
+}
+
+void KernelsView::select(const QString& node, const StackFrame* source) {
+  const auto shown = list();
+  if (!shown || node.isEmpty()) return;
+  if (step_ >= 0) {  // the chosen step, if it is one of those of a line
+    const auto& origins = shown->report.rows[static_cast<std::size_t>(step_)].origins;
+    if (std::ranges::find(origins, node.toStdString()) != origins.end()) return show_step(step_, node);
+  }
+  const auto step = shown->step_of(node, source);
+  if (!step) return;
+  quiet_ = true;
+  table_->set_current_row(static_cast<int>(*step));
+  quiet_ = false;
+  show_step(static_cast<int>(*step), node);
+}
+
+void KernelsView::set_code(int form, const Result<std::optional<loops::LinkedText>>& code) {
+  if (form < 0 || form >= static_cast<int>(panes_.size())) return;
+  LinkedPane* pane = panes_[static_cast<std::size_t>(form)];
+  const int marked = pane->marked();
+  if (!code) return pane->set_note(text(code.error().line()));
+  if (!*code)
+    return pane->set_note(tr("A call has no code of its own: a library does it, or the operator's evaluation."));
+  pane->set_code(**code);
+  pane->mark(marked);
+}
+
+}  // namespace partita::views
