@@ -46,7 +46,7 @@ double ms_since(Clock::time_point start) {
 /// The line in the kernel's text, not in the prelude; 0: unknown.
 unsigned line_of(const llvm::Instruction& i) {
   for (const llvm::DILocation* at = i.getDebugLoc(); at; at = at->getInlinedAt())
-    if (at->getFilename() != prelude_file) return at->getLine();
+    if (!at->getFilename().ends_with(prelude_file)) return at->getLine();
   return 0;
 }
 

@@ -1,0 +1,283 @@
+// CUDA kernels on the CPU: planted faults are found, and graphs give what interpreters give. Where Clang's library is
+// missing, the tests that compile are skipped.
+#include <QtTest>
+
+#include "codegen/backends.h"
+#include "codegen/cuda/emulate.h"
+#include "codegen/cuda/emulate_run.h"
+#include "tests/support/close.h"
+#include "tests/support/fx.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::codegen;
+using namespace partita::testing;
+
+namespace {
+
+/// The reverse of each row by shared memory, and its sum by shuffles.
+const char* const reverse_and_sum =
+    R"(extern "C" __global__ void k(const float* in, float* out, float* sums, long long n, KernelFault* fault) {
+  __shared__ float row[64];
+  __shared__ float parts[2];
+  row[threadIdx.x] = in[blockIdx.x * n + threadIdx.x];
+  __syncthreads();
+  const float mine = row[n - 1 - threadIdx.x];
+  out[blockIdx.x * n + threadIdx.x] = mine;
+  float sum = mine;
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(0xffffffff, sum, lane);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(&sums[0], parts[0] + parts[1]);
+}
+)";
+
+struct Planted {
+  const char* name;
+  const char* before;  ///< in reverse_and_sum
+  const char* after;
+  const char* code;  ///< of the error; null: none
+  std::vector<const char*> words;
+};
+const Planted rows[] = {
+    {"right", "", "", nullptr, {}},
+    {"race",
+     "  __syncthreads();\n  const",
+     "\n  const",
+     "codegen.cuda_race",
+     {"thread 32 of block 0 writes 4 bytes at line 4", "byte 128", "which thread 31 reads at line 6", "no barrier"}},
+    {"race within a warp",
+     "  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;\n",
+     "  if (threadIdx.x % 32 < 2) parts[threadIdx.x / 32] = sum;\n",
+     "codegen.cuda_race",
+     {"thread 1 of block 0 writes", "which thread 0 writes at line 10"}},
+    {"race of an atomic operation with a load",
+     "atomicAdd(&sums[0], parts[0] + parts[1])",
+     "atomicAdd(&sums[0], 1.0f); atomicAdd(&parts[0], 1.0f); if (threadIdx.x == 33) out[0] = parts[0]",
+     "codegen.cuda_race",
+     {"parts"}},
+    {"barrier that some leave out",
+     "  __syncthreads();\n  if",
+     "  if (threadIdx.x < 60) __syncthreads();\n  if",
+     "codegen.cuda_barrier",
+     {"waits for the block at line 11", "ended without it"}},
+    {"two barriers",
+     "  __syncthreads();\n  if",
+     "  if (threadIdx.x < 32) __syncthreads();\n  else\n    __syncthreads();\n  if",
+     "codegen.cuda_barrier",
+     {"thread 0 of block 0 waits for the block at line 11, but thread 32 at line 13"}},
+    {"exchange with lanes that ended",
+     "  float sum = mine;\n",
+     "  float sum = mine;\n  if (threadIdx.x % 32 > 7) return;\n",
+     "codegen.cuda_barrier",
+     {"waits at line 10 for the lanes 0xffffffff of its warp, but thread 8 has ended"}},
+    {"lane that is not among those named",
+     "__shfl_down_sync(0xffffffff",
+     "__shfl_down_sync(0x0000ffff",
+     "codegen.cuda_barrier",
+     {"thread 16 of block 0 is not among the lanes 0x0000ffff"}},
+    {"store past the end",
+     "out[blockIdx.x * n + threadIdx.x] =",
+     "out[blockIdx.x * n + threadIdx.x + 1] =",
+     "codegen.cuda_bounds",
+     {"thread 63 of block 2 writes 4 bytes at line 7, at byte 768 of out, which has 768"}},
+    {"load before the beginning",
+     "in[blockIdx.x * n + threadIdx.x]",
+     "in[blockIdx.x * n + threadIdx.x - 2LL]",
+     "codegen.cuda_bounds",
+     {"thread 0 of block 0 reads 4 bytes at line 4, at byte -8 of in, which has 768"}},
+    {"load past shared memory",
+     "row[n - 1 - threadIdx.x]",
+     "row[n + 4000 - threadIdx.x]",
+     "codegen.cuda_bounds",
+     {"reads 4 bytes at line 6", "of shared memory"}},
+    {"vector that is not aligned",
+     "= in[blockIdx.x * n + threadIdx.x];",
+     "= ((const float2*)(in + 1))[threadIdx.x / 4].x;",
+     "codegen.cuda_alignment",
+     {"at line 4, at an address that is no multiple of 8"}},
+    {"trap",
+     "  float sum = mine;\n",
+     "  float sum = mine;\n  if (threadIdx.x == 5) __trap();\n",
+     "codegen.cuda_trap",
+     {"thread 5 of block 0 traps at line 9"}},
+};
+
+loops::Kernel memory_of(std::initializer_list<const char*> names) {
+  loops::Kernel kernel;
+  for (const char* name : names) kernel.buffers.push_back({.name = name});
+  return kernel;
+}
+
+class TestCudaEmulate : public QObject {
+  Q_OBJECT
+
+  bool missing_ = false;
+
+ private Q_SLOTS:
+  void initTestCase() {
+    const CudaKernel empty{.text = "\n", .functions = {}, .workspace = {}};
+    const loops::Kernel none;
+    const auto object = emulate_cuda({&empty, 1}, {&none, 1}, 1, false);
+    missing_ = !object && object.error().code == "codegen.cuda_emulation" && object.error().fault == Fault::Unsupported;
+    if (missing_) qInfo("%s", object.error().line().c_str());
+  }
+
+  void planted_faults_are_found_data() {
+    QTest::addColumn<int>("row");
+    for (std::size_t i = 0; i < std::size(rows); ++i) QTest::newRow(rows[i].name) << static_cast<int>(i);
+  }
+
+  void planted_faults_are_found() {
+    if (missing_) QSKIP("Clang's library is missing");
+    QFETCH(int, row);
+    const Planted& planted = rows[row];
+    CudaKernel kernel{.text = reverse_and_sum,
+                      .functions = {{.name = "k", .blocks = 3, .threads = 64, .cooperates = true}},
+                      .workspace = {}};
+    const std::size_t at = kernel.text.find(planted.before);
+    QVERIFY(at != std::string::npos);
+    kernel.text.replace(at, std::strlen(planted.before), planted.after);
+    const loops::Kernel loops = memory_of({"in", "out", "sums"});
+    const auto object = emulate_cuda({&kernel, 1}, {&loops, 1}, 1, false);
+    QVERIFY2(object, object ? "" : object.error().line().c_str());
+    const auto code = LoadedCode::link(object->objects, emulation_functions());
+    QVERIFY2(code, code ? "" : code.error().line().c_str());
+
+    alignas(16) float in[3 * 64], out[3 * 64] = {}, sum = 0;
+    float expected = 0;
+    for (int i = 0; i < 3 * 64; ++i) expected += in[i] = static_cast<float>(i % 17);
+    KernelFault fault;
+    EmulatedLaunch launch;
+    launch.memory = {{reinterpret_cast<std::byte*>(in), sizeof in},
+                     {reinterpret_cast<std::byte*>(out), sizeof out},
+                     {reinterpret_cast<std::byte*>(&sum), sizeof sum},
+                     {reinterpret_cast<std::byte*>(&fault), sizeof fault}};
+    launch.blocks = 3;
+    void* arguments[] = {in, out, &sum, &fault, &launch};
+    const std::int64_t symbols[] = {64};
+    const auto entry = emulated_entry(kernel);
+    const auto function = (*code)->find(entry.phases[0].symbol);
+    QVERIFY(function);
+    reinterpret_cast<PhaseFunction>(*function)(arguments, symbols, nullptr, 0, 3);
+    QCOMPARE(std::string(launch.code), std::string(planted.code ? planted.code : ""));
+    for (const char* word : planted.words)
+      QVERIFY2(launch.what.find(word) != std::string::npos, (launch.what + "\nlacks: " + word).c_str());
+    if (planted.code) return;
+    QCOMPARE(sum, expected);
+    for (int b = 0; b < 3; ++b)
+      for (int i = 0; i < 64; ++i) QCOMPARE(out[b * 64 + i], in[b * 64 + 63 - i]);
+  }
+
+  /// The words of CUDA that the prelude has, each against what it must give.
+  void exchanges_and_votes() {
+    if (missing_) QSKIP("Clang's library is missing");
+    const CudaKernel kernel{.text = R"(extern "C" __global__ void k(int* out, KernelFault* fault) {
+  extern __shared__ int dynamic[];
+  const int lane = threadIdx.x;
+  int* mine = out + lane * 16;
+  mine[0] = __shfl_sync(0xffffffff, lane * 10, 5);
+  mine[1] = __shfl_up_sync(0xffffffff, lane, 3);
+  mine[2] = __shfl_down_sync(0xffffffff, lane, 3);
+  mine[3] = __shfl_xor_sync(0xffffffff, lane, 7);
+  mine[4] = __shfl_sync(0xffffffff, lane, 9, 8);
+  mine[5] = __shfl_down_sync(0xffffffff, lane, 3, 8);
+  mine[6] = (int)__ballot_sync(0xffffffff, lane % 3 == 0);
+  mine[7] = __any_sync(0xffffffff, lane == 31) + 2 * __all_sync(0xffffffff, lane < 31);
+  mine[8] = __syncthreads_count(lane < 10);
+  dynamic[lane] = lane;
+  __syncwarp();
+  mine[9] = dynamic[31 - lane];
+  mine[10] = (int)__shfl_xor_sync(0xffffffff, 1LL << (lane + 8), 1) != 0;
+  mine[11] = lane < 16 ? __shfl_xor_sync(0x0000ffff, lane, 1) : __shfl_xor_sync(0xffff0000, lane, 2);
+  mine[12] = __popc(__match_any_sync(0xffffffff, lane / 4));
+  mine[13] = atomicAdd(&out[15], 1) >= 0;
+  mine[14] = (int)(blockDim.x + gridDim.x + blockIdx.x);
+}
+)",
+                            .functions = {{.name = "k", .threads = 32, .shared_bytes = 128, .cooperates = true}},
+                            .workspace = {}};
+    const loops::Kernel loops = memory_of({"out"});
+    const auto object = emulate_cuda({&kernel, 1}, {&loops, 1}, 1, false);
+    QVERIFY2(object, object ? "" : object.error().line().c_str());
+    const auto code = LoadedCode::link(object->objects, emulation_functions());
+    QVERIFY2(code, code ? "" : code.error().line().c_str());
+    int out[32 * 16] = {};
+    KernelFault fault;
+    EmulatedLaunch launch;
+    launch.memory = {{reinterpret_cast<std::byte*>(out), sizeof out},
+                     {reinterpret_cast<std::byte*>(&fault), sizeof fault}};
+    launch.blocks = 1;
+    void* arguments[] = {out, &fault, &launch};
+    reinterpret_cast<PhaseFunction>(*(*code)->find("k_blocks"))(arguments, nullptr, nullptr, 0, 1);
+    QVERIFY2(!launch.failed, launch.what.c_str());
+    unsigned thirds = 0;
+    for (int lane = 0; lane < 32; lane += 3) thirds |= 1u << lane;
+    for (int lane = 0; lane < 32; ++lane) {
+      const int* mine = out + lane * 16;
+      QCOMPARE(mine[0], 50);
+      QCOMPARE(mine[1], lane < 3 ? lane : lane - 3);
+      QCOMPARE(mine[2], lane > 28 ? lane : lane + 3);
+      QCOMPARE(mine[3], lane ^ 7);
+      QCOMPARE(mine[4], lane / 8 * 8 + 1);
+      QCOMPARE(mine[5], lane % 8 > 4 ? lane : lane + 3);
+      QCOMPARE(static_cast<unsigned>(mine[6]), thirds);
+      QCOMPARE(mine[7], 1);
+      QCOMPARE(mine[8], 10);
+      QCOMPARE(mine[9], 31 - lane);
+      QCOMPARE(mine[10], lane < 24 ? 1 : 0);
+      QCOMPARE(mine[11], lane < 16 ? lane ^ 1 : lane ^ 2);
+      QCOMPARE(mine[12], 4);
+      QCOMPARE(mine[13], 1);
+      QCOMPARE(mine[14], 33);
+    }
+    QCOMPARE(out[15], 32);
+  }
+
+  void graphs_give_what_the_interpreter_gives_data() {
+    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("lines");
+    QTest::newRow("pointwise") << "x: <f32[300][1]>" << "a: <f32[300][1]> = $gelu(x)\nreturn (a,)";
+    QTest::newRow("softmax") << "x: <f32[7, 300][300, 1]>"
+                             << "a: <f32[7, 300][300, 1]> = $_softmax(x, 1, False)\nreturn (a,)";
+    QTest::newRow("columns") << "x: <f32[700, 9][9, 1]>"
+                             << "a: <f32[9][1]> = $sum.dim_IntList(x, [0])\nreturn (a,)";
+    QTest::newRow("half") << "x: <f16[40, 40][40, 1]>"
+                          << "e: <f16[40, 40][40, 1]> = $exp(x)\na: <f16[40][1]> = $sum.dim_IntList(e, [1])\n"
+                             "return (a,)";
+    QTest::newRow("call") << "x: <f32[8, 8][8, 1]>"
+                          << "m: <f32[8, 8][8, 1]> = $mm(x, x)\na: <f32[8, 8][8, 1]> = $relu(m)\nreturn (a,)";
+  }
+
+  void graphs_give_what_the_interpreter_gives() {
+    if (missing_) QSKIP("Clang's library is missing");
+    QFETCH(QString, parameters);
+    QFETCH(QString, lines);
+    const auto graph = fx(parameters.toStdString(), lines.toStdString());
+    const TensorMeta& meta = *(*graph->begin())->meta.tensor();
+    Sizes sizes;
+    for (const SymExpr& s : meta.sizes) sizes.push_back(s.as_int());
+    std::int64_t count = 1;
+    for (const std::int64_t s : sizes) count *= s;
+    std::vector<double> numbers;
+    for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i * 37 % 101) / 50 - 1);
+    const std::vector<Value> inputs = {tensor(meta.dtype, sizes, numbers)};
+    std::vector<std::vector<Value>> results;
+    for (const char* name : {"interp", "cuda-emulate"}) {
+      const auto backend = find_backend(name);
+      QVERIFY(backend);
+      const auto compiled = (*backend)->make({})(*graph);
+      QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+      auto result = (*compiled)(inputs);
+      QVERIFY2(result, result ? "" : result.error().line().c_str());
+      results.push_back(*std::move(result));
+    }
+    const std::string difference = wrong(results[0][0], results[1][0], default_tolerance(meta.dtype));
+    QVERIFY2(difference.empty(), difference.c_str());
+  }
+};
+
+}  // namespace
+
+QTEST_GUILESS_MAIN(TestCudaEmulate)
+#include "test_cuda_emulate.moc"
