@@ -309,9 +309,9 @@ extern "C" __global__ void __launch_bounds__(256) <name>(<parameters>) {
 }
 )";
 
-using Words = std::vector<std::pair<std::string_view, std::string>>;
+}  // namespace
 
-std::string filled(std::string_view pattern, const Words& words) {
+std::string filled(std::string_view pattern, const PatternWords& words) {
   std::string out;
   while (!pattern.empty()) {
     const auto at = pattern.find('<');
@@ -327,8 +327,6 @@ std::string filled(std::string_view pattern, const Words& words) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string_view sum_type(DType dtype) {
   switch (dtype) {
@@ -423,36 +421,36 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
   const std::string keeping =
       fmt::format("    {}[((part * {}ll + g) * {}ll + m) * {}ll + n] = sum;\n", parts, c.groups, c.m, c.n);
   const auto words = [&](const std::string& finish) {
-    return Words{{"what", c.what},
-                 {"name", symbol_ + suffix},
-                 {"parameters", "{parameters}"},
-                 {"index", "{index}"},
-                 {"sum", sum},
-                 {"element", tensor ? std::string(cuda_memory_type(c.dtype)) : sum},
-                 {"groups", std::to_string(c.groups)},
-                 {"m", std::to_string(c.m)},
-                 {"n", std::to_string(c.n)},
-                 {"k", std::to_string(c.k)},
-                 {"tile_m", std::to_string(t.m)},
-                 {"tile_n", std::to_string(t.n)},
-                 {"tile_k", std::to_string(t.k)},
-                 {"blocks_m", std::to_string(std::max<std::int64_t>(blocks_m, 1))},
-                 {"blocks_n", std::to_string(std::max<std::int64_t>(blocks_n, 1))},
-                 {"part_k", std::to_string(t.part_k)},
-                 {"in_parts", t.parts > 1 ? fmt::format(", in {} parts of {}", t.parts, t.part_k) : ""},
-                 {"a", c.a.body},
-                 {"b", c.b.body},
-                 {"finish", finish},
-                 {"a_along_k", c.a.along_k ? "true" : "false"},
-                 {"b_along_k", c.b.along_k ? "true" : "false"},
-                 {"fma", is_floating(c.dtype) ? "fma(a[i], b[j], step[i][j])" : "step[i][j] + a[i] * b[j]"},
-                 {"keep", "finish"},
-                 {"padding", halves ? "8" : "4"},
-                 {"mma_k", halves ? "16" : "8"},
-                 {"rounded", halves ? "" : "to_tf32"},
-                 {"workspace", parts},
-                 {"parts", std::to_string(t.parts)},
-                 {"results", std::to_string(results)}};
+    return PatternWords{{"what", c.what},
+                        {"name", symbol_ + suffix},
+                        {"parameters", "{parameters}"},
+                        {"index", "{index}"},
+                        {"sum", sum},
+                        {"element", tensor ? std::string(cuda_memory_type(c.dtype)) : sum},
+                        {"groups", std::to_string(c.groups)},
+                        {"m", std::to_string(c.m)},
+                        {"n", std::to_string(c.n)},
+                        {"k", std::to_string(c.k)},
+                        {"tile_m", std::to_string(t.m)},
+                        {"tile_n", std::to_string(t.n)},
+                        {"tile_k", std::to_string(t.k)},
+                        {"blocks_m", std::to_string(std::max<std::int64_t>(blocks_m, 1))},
+                        {"blocks_n", std::to_string(std::max<std::int64_t>(blocks_n, 1))},
+                        {"part_k", std::to_string(t.part_k)},
+                        {"in_parts", t.parts > 1 ? fmt::format(", in {} parts of {}", t.parts, t.part_k) : ""},
+                        {"a", c.a.body},
+                        {"b", c.b.body},
+                        {"finish", finish},
+                        {"a_along_k", c.a.along_k ? "true" : "false"},
+                        {"b_along_k", c.b.along_k ? "true" : "false"},
+                        {"fma", is_floating(c.dtype) ? "fma(a[i], b[j], step[i][j])" : "step[i][j] + a[i] * b[j]"},
+                        {"keep", "finish"},
+                        {"padding", halves ? "8" : "4"},
+                        {"mma_k", halves ? "16" : "8"},
+                        {"rounded", halves ? "" : "to_tf32"},
+                        {"workspace", parts},
+                        {"parts", std::to_string(t.parts)},
+                        {"results", std::to_string(results)}};
   };
   const bool split = t.parts > 1;
   const std::string finish = split ? keeping : c.finish;
@@ -461,7 +459,7 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
                             filled(tensor ? tensor_body : scalar_body, words(finish)),
                         t.parts * c.groups * blocks_m * blocks_n, threads, 0, true});
   if (!split) return;
-  Words adding = words(c.finish);
+  PatternWords adding = words(c.finish);
   adding[1].second += "_sum";
   functions_.push_back({suffix + "_sum", filled(adding_text, adding), divided(results, threads), threads, 0, false});
 }

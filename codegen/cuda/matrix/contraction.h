@@ -28,6 +28,10 @@ struct Contraction {
   std::string finish;
 };
 
+/// A text with `<word>` replaced by the word's value. What is no word stays: C++ has angle brackets of its own.
+using PatternWords = std::vector<std::pair<std::string_view, std::string>>;
+std::string filled(std::string_view pattern, const PatternWords& words);
+
 /// "float": the type in which products of this dtype are summed. Empty: there are no kernels for it.
 std::string_view sum_type(DType dtype);
 

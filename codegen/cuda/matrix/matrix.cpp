@@ -14,6 +14,8 @@ constexpr Row rows[] = {
     {LibraryRoutine::AddMatmul, added_product_kernel},
     {LibraryRoutine::Convolution, convolution_kernel},
     {LibraryRoutine::ConvolutionBackward, convolution_backward_kernel},
+    {LibraryRoutine::Attention, attention_kernel},
+    {LibraryRoutine::AttentionBackward, attention_backward_kernel},
 };
 
 }  // namespace

@@ -12,5 +12,9 @@ std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, con
                                                std::string& why_not);
 std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& context, const std::string& symbol,
                                                         std::string& why_not);
+std::optional<MatrixKernel> attention_kernel(const ExternContext& context, const std::string& symbol,
+                                             std::string& why_not);
+std::optional<MatrixKernel> attention_backward_kernel(const ExternContext& context, const std::string& symbol,
+                                                      std::string& why_not);
 
 }  // namespace partita::codegen
