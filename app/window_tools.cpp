@@ -95,10 +95,7 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   const auto begun = std::chrono::steady_clock::now();
   TRY(result.results, run_with_compiler(artefact, io, request, *compiler, setup));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  const auto stages = times->all();
-  if (!stages.empty()) result.printed += "compiled, by stage\n";
-  for (const auto& [stage, milliseconds] : stages)
-    result.printed += fmt::format("  {:<20}{:>9.1f} ms\n", stage, milliseconds);
+  result.stages = times->all();
   result.against_file = compare_results(stored_results(io, asked.train), result.results, Tolerance{}, false);
   result.against_file.expected_name = "the stored results";
   result.against_file.found_name = compiler->name;

@@ -308,6 +308,12 @@ class TestWorkbench : public QObject {
     QVERIFY(bench.command_line().startsWith("partita run "));
     QVERIFY(bench.command_line().endsWith(" --train"));
     QVERIFY(bench.command_line().contains(" --compiler print_compile --inputs "));
+    view->choose("partita", true);
+    bench.get<RunController>().run(view->request());
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY2(view->summary().contains(", compiled in ") && view->details().contains("\nplan: "),
+             qPrintable(view->details()));
+    QVERIFY2(view->minimumSizeHint().width() < 700, qPrintable(QString::number(view->minimumSizeHint().width())));
     view->choose("graph_dumper_aot", true);
     QVERIFY(view->wants_folder());
     view->set_folder(folder_.path());

@@ -14,6 +14,7 @@ struct Done {
   std::vector<Row> rows;
   std::shared_ptr<const CodeDocument> printed;
   QString summary;
+  QString details;
   QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
 };
 
@@ -21,11 +22,21 @@ QString summary_of(const ProgramResult& result) {
   QString line = QString("%1 in %2")
                      .arg(count_text(static_cast<std::int64_t>(result.results.tensors.size()), "result"),
                           seconds_text(result.seconds));
+  double compiled = 0;
+  for (const auto& [stage, milliseconds] : result.stages) compiled += milliseconds;
+  if (compiled > 0) line += QString(", compiled in %1").arg(seconds_text(compiled / 1000));
   const Report& report = result.against_file;
   if (report.rows.empty()) return line;
   const auto wrong = std::ranges::count_if(report.rows, [](const Difference& d) { return !d.ok(); });
   return line + (wrong == 0 ? QString(", all as in the file")
                             : QString(", %1 of %2 not as in the file").arg(wrong).arg(report.rows.size()));
+}
+
+QString details_of(const ProgramResult& result) {
+  QStringList lines;
+  for (const auto& [stage, milliseconds] : result.stages)
+    lines << QString("%1: %2").arg(text(stage), seconds_text(milliseconds / 1000));
+  return lines.join('\n');
 }
 
 /// Stands where the results would: the node that compiled code died at, and how.
@@ -100,7 +111,7 @@ void RunController::run(const ProgramRequest& request) {
               file, CheckRow{kept.path, kept.graph, "compare", result->against_file.ok(), result->against_file.json()});
         if (!result) return std::move(result).error();
         return Done{result_rows(*result), std::make_shared<const CodeDocument>(text(result->printed), nullptr),
-                    summary_of(*result), added ? QString() : text(added.error().line())};
+                    summary_of(*result), details_of(*result), added ? QString() : text(added.error().line())};
       },
       [this, key = document->key](Result<Done> done) {
         job_ = 0;
@@ -111,7 +122,7 @@ void RunController::run(const ProgramRequest& request) {
           return bench_.report(done.error());
         }
         if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
-        view_->set_result(std::move(done->rows), done->printed, done->summary);
+        view_->set_result(std::move(done->rows), done->printed, done->summary, done->details);
       });
 }
 

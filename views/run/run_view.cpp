@@ -88,9 +88,10 @@ RunView::RunView(QWidget* parent) : QWidget(parent) {
                 compiler_, train_, inputs_, choose_folder_});
   description_ = new ElidedLabel;
   description_->setObjectName("dim");
-  summary_ = new QLabel;
+  summary_ = new ElidedLabel;
   bar->addWidget(description_, 1);
-  bar->addWidget(summary_);
+  bar->addWidget(summary_, 1);
+  summary_->hide();
   results_ = new TablePanel({tr("Result"), tr("Type"), tr("As in the file"), tr("Largest error"), tr("Smallest"),
                              tr("Largest"), tr("Mean"), tr("Not finite")});
   printed_ = new CodeView;
@@ -155,15 +156,23 @@ ProgramRequest RunView::request() const {
   return {compiler_->currentText(), train_->isChecked(), inputs_->path(), folder_};
 }
 
+QString RunView::details() const {
+  return summary_->toolTip();
+}
+
 QString RunView::summary() const {
   return summary_->text();
 }
 
-void RunView::set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary) {
+void RunView::set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary,
+                         const QString& details) {
   results_->set_rows(std::move(rows));
   printed_->setVisible(printed && !printed->text().isEmpty());
   printed_->set_document(std::move(printed));
   summary_->setText(summary);
+  if (!details.isEmpty()) summary_->setToolTip(summary + "\n" + details);
+  summary_->setVisible(!summary.isEmpty());
+  description_->setVisible(summary.isEmpty());
 }
 
 void RunView::clear(const QString& note) {

@@ -35,6 +35,7 @@ struct ProgramResult {
   Report against_file;  ///< the results compared with those in the IO file; no rows: it has none
   std::string printed;  ///< what the compiler printed
   double seconds = 0;
+  std::vector<std::pair<std::string, double>> stages;  ///< milliseconds of each stage of compiling; empty: not known
 };
 
 /// One row per result: its type, a summary of its values, and whether the file's are the same. Reads every element.
@@ -53,11 +54,14 @@ class RunView : public QWidget {
   void set_folder(const QString& path);
   ProgramRequest request() const;
   bool wants_folder() const;  ///< the chosen compiler writes files and no folder is chosen
-  void set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary);
+  /// `details`: lines for the summary's tooltip.
+  void set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary,
+                  const QString& details = {});
   void clear(const QString& note);
   TablePanel* results() { return results_; }
   CodeView* printed() { return printed_; }
   QString summary() const;
+  QString details() const;
 
  Q_SIGNALS:
   void run_asked(const partita::views::ProgramRequest& request);
@@ -71,8 +75,7 @@ class RunView : public QWidget {
   QComboBox* compiler_;
   QCheckBox* train_;
   QPushButton* choose_folder_;
-  ElidedLabel* description_;
-  QLabel* summary_;
+  ElidedLabel *description_, *summary_;  ///< the second takes the first one's place after a run
   TablePanel* results_;
   CodeView* printed_;
   InputsBox* inputs_;
