@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "codegen/cpu/extern/onednn.h"
 
 namespace partita::codegen {
@@ -26,40 +24,6 @@ std::optional<Matrix> matrix(ConcreteView view) {
   memory::desc wanted =
       direct ? *plain : memory::desc(view.sizes, plain->data_type(), memory::dims(row_major_strides(view.sizes)));
   return Matrix{std::move(view), *plain, wanted};
-}
-
-struct Primitive {
-  OnednnStep::Call call;
-  std::string kernel;
-};
-
-/// A matrix product with fixed weights as an inner product, whose kernels read packed weights faster than those of
-/// matmul. `bias`: a row, or none. Nullopt where oneDNN has no such kernel for the case.
-std::optional<Primitive> packed(const ExternContext& context, const ConcreteView& a, const ConcreteView& b,
-                                const ConcreteView& out, const std::optional<ConcreteView>& bias,
-                                const dnnl::primitive_attr& attributes) {
-  ConcreteView weights = b;
-  std::ranges::reverse(weights.sizes);
-  std::ranges::reverse(weights.strides);
-  const auto left = describe(a), plain = describe(weights), result = describe(out);
-  const auto row = bias ? describe(*bias) : std::nullopt;
-  if (!left || !plain || !result || (bias && !row)) return std::nullopt;
-  const auto any = [](const ConcreteView& view) {
-    return memory::desc(view.sizes, onednn_type(view.dtype), memory::format_tag::any);
-  };
-  const auto kind = dnnl::prop_kind::forward_inference;
-  using Product = dnnl::inner_product_forward;
-  const auto desc = bias ? Product::desc(kind, any(a), any(weights), dense(*bias), any(out))
-                         : Product::desc(kind, any(a), any(weights), any(out));
-  const Product::primitive_desc pd(desc, attributes, cpu_engine());
-  Primitive p{{Product(pd),
-               {{DNNL_ARG_SRC, PrimitiveOperand(a, *left, pd.src_desc(), weights_of(context, a.buffer))},
-                {DNNL_ARG_WEIGHTS, PrimitiveOperand(weights, *plain, pd.weights_desc(), weights_of(context, b.buffer))},
-                {DNNL_ARG_DST, PrimitiveOperand(out, *result, pd.dst_desc()), true}}},
-              pd.impl_info_str()};
-  if (!p.kernel.starts_with("brgemm")) return std::nullopt;
-  if (bias) p.call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *row, pd.bias_desc())});
-  return p;
 }
 
 /// `added` has the rank of the result, sizes 1 or the result's.
@@ -92,34 +56,22 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
   memory::desc dense(out->sizes, result->data_type(), memory::dims(row_major_strides(out->sizes)));
   bool row_major_out = rs[rank - 1] == 1;
   try {
-    std::optional<Primitive> p;
-    // A bias that is one number for all columns is none of an inner product's.
-    if (fixed && rank == 2 && (!is_bias || added->sizes[1] == out->sizes[1])) {
-      std::optional<ConcreteView> bias;
-      if (is_bias)
-        bias = ConcreteView{added->buffer, added->dtype, {added->sizes[1]}, {added->strides[1]}, added->offset};
-      p = packed(context, a, b, *out, bias, attributes);
-    }
-    if (!p) {
-      memory::desc weights = fixed ? any : right->wanted;
-      memory::desc target = row_major_out ? *result : dense;
-      auto desc = is_bias ? dnnl::matmul::desc(left->wanted, weights, *added_wanted, target)
-                          : dnnl::matmul::desc(left->wanted, weights, target);
-      dnnl::matmul::primitive_desc pd(desc, attributes, cpu_engine());
-      p = {{dnnl::matmul(pd),
-            {{DNNL_ARG_SRC, PrimitiveOperand(left->view, left->plain, left->wanted, weights_of(context, a.buffer))},
-             {DNNL_ARG_WEIGHTS, PrimitiveOperand(right->view, right->plain, pd.weights_desc(),
-                                                 fixed ? weights_of(context, b.buffer) : nullptr)},
-             {DNNL_ARG_DST, PrimitiveOperand(*out, *result, target), true}}},
-           pd.impl_info_str()};
-      if (is_bias) p->call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*added, *added_desc, *added_wanted)});
-    }
-    if (added && !is_bias)
-      p->call.arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1,
-                                   PrimitiveOperand(*added, *added_desc, *added_wanted)});
+    memory::desc weights = fixed ? any : right->wanted;
+    memory::desc target = row_major_out ? *result : dense;
+    auto desc = is_bias ? dnnl::matmul::desc(left->wanted, weights, *added_wanted, target)
+                        : dnnl::matmul::desc(left->wanted, weights, target);
+    dnnl::matmul::primitive_desc pd(desc, attributes, cpu_engine());
+    OnednnStep::Call call{
+        dnnl::matmul(pd),
+        {{DNNL_ARG_SRC, PrimitiveOperand(left->view, left->plain, left->wanted, weights_of(context, a.buffer))},
+         {DNNL_ARG_WEIGHTS, PrimitiveOperand(right->view, right->plain, pd.weights_desc(),
+                                             fixed ? weights_of(context, b.buffer) : nullptr)},
+         {DNNL_ARG_DST, PrimitiveOperand(*out, *result, target), true}}};
+    const int role = is_bias ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
+    if (added) call.arguments.push_back({role, PrimitiveOperand(*added, *added_desc, *added_wanted)});
     auto step = std::make_unique<OnednnStep>(context.threads);
-    step->calls.push_back(std::move(p->call));
-    return {std::move(step), "oneDNN " + p->kernel};
+    step->calls.push_back(std::move(call));
+    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }
