@@ -14,7 +14,7 @@ using namespace partita::testing;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int every = 5;  // odd, because dtypes often alternate
+constexpr int every = 7;  // odd, because dtypes often alternate
 #else
 constexpr int every = 1;
 #endif
