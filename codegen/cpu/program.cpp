@@ -1,5 +1,6 @@
 #include "codegen/cpu/program.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/cuda/matrix/matrix.h"
 #include "core/ops/record.h"
 
 namespace partita::codegen {
@@ -31,9 +33,21 @@ Status check_devices(const Plan& plan) {
   return {};
 }
 
+/// A kernel's text without lines that say what it was made of, in which equal kernels differ.
+std::string without_comments(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    if (!text.starts_with("//")) out += text.substr(0, end);
+    text.remove_prefix(end);
+  }
+  return out;
+}
+
 class Maker {
  public:
-  explicit Maker(const Plan& plan) : plan_(plan) {}
+  Maker(const Plan& plan, double most_matrix_operations)
+      : plan_(plan), most_matrix_operations_(most_matrix_operations) {}
 
   Result<ProgramSource> make() {
     TRY_DO(check_devices(plan_));
@@ -55,8 +69,10 @@ class Maker {
       }
       ExternCall call = std::get<ExternCall>(step);
       const OpRecord* record = find_record(call.op);
-      program.calls.push_back({record ? record->library : LibraryRoutine::None,
-                               call.graph || (record && record->random), call.epilogue != nullptr});
+      const auto routine = record ? record->library : LibraryRoutine::None;
+      const std::optional<KernelCall> matrix = matrix_call(call, routine);
+      if (!matrix)
+        program.calls.push_back({routine, call.graph || (record && record->random), call.epilogue != nullptr});
       KernelCall after;
       if (call.epilogue) {
         TRY(const loops::Kernel kernel, epilogue_kernel(plan_, call, after.buffers));
@@ -65,7 +81,10 @@ class Maker {
       const bool has_epilogue = call.epilogue != nullptr;
       call.epilogue = nullptr;
       call.epilogue_inputs.clear();
-      steps.emplace_back(std::move(call));
+      if (matrix)
+        steps.emplace_back(*matrix);
+      else
+        steps.emplace_back(std::move(call));
       if (has_epilogue) steps.emplace_back(std::move(after));
     }
     program.plan = {.target = plan_.target,
@@ -100,15 +119,42 @@ class Maker {
     return static_cast<int>(out_.program.kernels.size()) - 1;
   }
 
+  /// A call that kernels of our own do on a GPU; nullopt for others.
+  std::optional<KernelCall> matrix_call(const ExternCall& call, LibraryRoutine routine) {
+    if (plan_.target.device != DeviceType::Cuda) return std::nullopt;
+    const ExternContext context{.call = call, .routine = routine, .elements = [&](int b) {
+                                  const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
+                                  return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
+                                }};
+    std::string why_not;
+    const std::size_t symbols = out_.program.symbols.size();
+    std::optional<MatrixKernel> made = matrix_kernel(context, {"matrix", symbols}, why_not);
+    if (!made || made->operations > most_matrix_operations_) return std::nullopt;
+    const auto [found, fresh] = known_.emplace(without_comments(made->kernel.text), out_.kernels.size());
+    const std::size_t index = found->second;
+    if (fresh) {
+      made = matrix_kernel(context, {kernel_symbol(index), symbols}, why_not);
+      out_.kernels.push_back(made->shape);
+      out_.cuda.push_back(std::move(made->kernel));
+    }
+    out_.program.kernels.push_back({.name = made->shape.name,
+                                    .entry = emulated_entry(out_.cuda[index]),
+                                    .bounds = {},
+                                    .origins = made->shape.origins,
+                                    .work = {{made->operations, {}}}});
+    return KernelCall{static_cast<int>(out_.program.kernels.size()) - 1, std::move(made->buffers)};
+  }
+
   const Plan& plan_;
+  const double most_matrix_operations_;
   ProgramSource out_;
   std::unordered_map<std::string, std::size_t> known_;  ///< by the text of a kernel: its number
 };
 
 }  // namespace
 
-Result<ProgramSource> make_program(const Plan& plan) {
-  return Maker(plan).make();
+Result<ProgramSource> make_program(const Plan& plan, double most_matrix_operations) {
+  return Maker(plan, most_matrix_operations).make();
 }
 
 }  // namespace partita::codegen

@@ -142,7 +142,7 @@ Result<ObjectCode> emulate_cuda(std::span<const CudaKernel> kernels, std::span<c
 
 Result<Prepared> prepare_emulated(const ExternContext& context, std::string& why_not) {
   TRY(Prepared prepared, prepare_evaluation(context, why_not));
-  if (why_not.empty()) why_not = "CUDA's libraries are not emulated";
+  if (why_not.empty()) why_not = "no CUDA kernel of our own, or one with more work than is emulated";
   return prepared;
 }
 

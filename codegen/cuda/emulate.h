@@ -27,7 +27,7 @@ std::string emulation_key(std::span<const CudaKernel> kernels);
 /// what Clang says of a text that does not compile.
 Result<ObjectCode> emulate_cuda(std::span<const CudaKernel> kernels, std::span<const loops::Kernel> loops, int threads,
                                 bool keep_text);
-/// Prepares the operator record's evaluation: CUDA's libraries are not emulated.
+/// Prepares the operator record's evaluation, of calls that make_program() left as they are.
 Result<Prepared> prepare_emulated(const ExternContext& context, std::string& why_not);
 
 }  // namespace partita::codegen

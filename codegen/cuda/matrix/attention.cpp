@@ -252,7 +252,7 @@ std::optional<ConcreteView> broadcast(ConcreteView view, const Sizes& sizes) {
 }
 
 /// The arguments begin with query at `first`; dropout_p follows them at `options`.
-std::optional<MatrixKernel> attention(const ExternContext& context, const std::string& symbol, std::size_t first,
+std::optional<MatrixKernel> attention(const ExternContext& context, const MatrixNames& names, std::size_t first,
                                       std::size_t options, bool backward, std::string& why_not) {
   const auto refuse = [&](const char* why) {
     why_not = why;
@@ -277,7 +277,7 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const std::s
   while (tile > 8 && bytes() > most_bytes) tile /= 2;
   if (bytes() > most_bytes) return refuse("rows too wide for shared memory");
 
-  MatrixKernelBuilder builder(context, symbol);
+  MatrixKernelBuilder builder(context, names);
   const auto scale = context.number(options + 3);
   const std::vector<std::string> at = {"b", "h", "i", "d"}, at_row = {"b", "h", "i"};
   PatternWords words = {{"origin", context.call.origin},
@@ -317,11 +317,16 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const std::s
     const std::int64_t tiles = (rows + tile - 1) / tile;
     PatternWords own = words;
     own.emplace_back("what", what);
-    own.emplace_back("name", symbol + suffix);
+    own.emplace_back("name", names.symbol + suffix);
     own.emplace_back("tiles", std::to_string(std::max<std::int64_t>(tiles, 1)));
     std::string text;
     for (std::string_view body : bodies) text += filled(body, own);
-    if (tiles * batch * heads > 0) builder.add({suffix, std::move(text), tiles * batch * heads});
+    if (tiles * batch * heads > 0)
+      builder.add(
+          {.suffix = suffix,
+           .text = std::move(text),
+           .blocks = tiles * batch * heads,
+           .operations = 4.0 * static_cast<double>(batch * heads * queries) * static_cast<double>(keys * width)});
   };
   if (!backward) {
     store("store_out", 0, at);
@@ -349,14 +354,14 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const std::s
 
 }  // namespace
 
-std::optional<MatrixKernel> attention_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> attention_kernel(const ExternContext& context, const MatrixNames& names,
                                              std::string& why_not) {
-  return attention(context, symbol, 0, 3, false, why_not);
+  return attention(context, names, 0, 3, false, why_not);
 }
 
-std::optional<MatrixKernel> attention_backward_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> attention_backward_kernel(const ExternContext& context, const MatrixNames& names,
                                                       std::string& why_not) {
-  return attention(context, symbol, 1, 6, true, why_not);
+  return attention(context, names, 1, 6, true, why_not);
 }
 
 }  // namespace partita::codegen

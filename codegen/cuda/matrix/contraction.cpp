@@ -148,8 +148,8 @@ constexpr std::string_view scalar_body = R"(
   constexpr int rows = tile_m / 16, columns = tile_n / 16, padding = 4;
   constexpr int quad_m = rows < 4 ? rows : 4, quad_n = columns < 4 ? columns : 4;
   constexpr int fetched_a = tile_m * tile_k / 256, fetched_b = tile_n * tile_k / 256;
-  __shared__ __align__(16) Sum as[2][tile_k][tile_m + padding];
-  __shared__ __align__(16) Sum bs[2][tile_k][tile_n + padding];
+  alignas(16) __shared__ Sum as[2][tile_k][tile_m + padding];
+  alignas(16) __shared__ Sum bs[2][tile_k][tile_n + padding];
   Sum next_a[fetched_a], next_b[fetched_b];
   const auto fetch = [&](Index k0) {
 #pragma unroll
@@ -222,8 +222,8 @@ constexpr std::string_view tensor_body = R"(
   constexpr int padding = <padding>;  // of a row of k, so that the rows of a fragment lie in different banks
   constexpr int rows = tile_m / 32, columns = tile_n / 32, steps = tile_k / <mma_k>;
   constexpr int fetched_a = tile_m * tile_k / 256, fetched_b = tile_n * tile_k / 256;
-  __shared__ __align__(16) <element> as[2][tile_m][tile_k + padding];
-  __shared__ __align__(16) <element> bs[2][tile_n][tile_k + padding];
+  alignas(16) __shared__ <element> as[2][tile_m][tile_k + padding];
+  alignas(16) __shared__ <element> bs[2][tile_n][tile_k + padding];
   <element> next_a[fetched_a], next_b[fetched_b];
   const auto fetch = [&](Index k0) {
 #pragma unroll
@@ -347,9 +347,9 @@ std::string_view sum_type(DType dtype) {
   }
 }
 
-MatrixKernelBuilder::MatrixKernelBuilder(const ExternContext& context, std::string symbol)
-    : context_(context), symbol_(std::move(symbol)) {
-  out_.shape.name = symbol_;
+MatrixKernelBuilder::MatrixKernelBuilder(const ExternContext& context, MatrixNames names)
+    : context_(context), names_(std::move(names)) {
+  out_.shape.name = context.call.op->name;
   out_.shape.origins = {context.call.origin};
 }
 
@@ -422,7 +422,7 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
       fmt::format("    {}[((part * {}ll + g) * {}ll + m) * {}ll + n] = sum;\n", parts, c.groups, c.m, c.n);
   const auto words = [&](const std::string& finish) {
     return PatternWords{{"what", c.what},
-                        {"name", symbol_ + suffix},
+                        {"name", names_.symbol + suffix},
                         {"parameters", "{parameters}"},
                         {"index", "{index}"},
                         {"sum", sum},
@@ -457,7 +457,8 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
   functions_.push_back({suffix,
                         (tensor ? std::string(mma_text) : "") + filled(beginning, words(finish)) +
                             filled(tensor ? tensor_body : scalar_body, words(finish)),
-                        t.parts * c.groups * blocks_m * blocks_n, threads, 0, true});
+                        t.parts * c.groups * blocks_m * blocks_n, threads, 0, true,
+                        2.0 * static_cast<double>(results) * static_cast<double>(c.k)});
   if (!split) return;
   PatternWords adding = words(c.finish);
   adding[1].second += "_sum";
@@ -479,6 +480,7 @@ std::optional<MatrixKernel> MatrixKernelBuilder::build(std::string& why_not) {
     const DType dtype = out_.kernel.workspace[i].dtype;
     parameters += fmt::format("{}* __restrict__ w{}, ", cuda_memory_type(dtype), i);
   }
+  for (std::size_t i = 0; i < names_.symbols; ++i) parameters += "long long, ";
   parameters += "KernelFault*";
   for (Function& f : functions_) {
     for (const auto& [word, value] :
@@ -490,7 +492,9 @@ std::optional<MatrixKernel> MatrixKernelBuilder::build(std::string& why_not) {
       return std::nullopt;
     }
     out_.kernel.text += f.text;
-    out_.kernel.functions.push_back({symbol_ + f.suffix, SymExpr(f.blocks), f.threads, f.shared_bytes, f.cooperates});
+    out_.operations += f.operations;
+    out_.kernel.functions.push_back(
+        {names_.symbol + f.suffix, SymExpr(f.blocks), f.threads, f.shared_bytes, f.cooperates});
   }
   return std::move(out_);
 }

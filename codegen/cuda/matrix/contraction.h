@@ -38,7 +38,7 @@ std::string_view sum_type(DType dtype);
 /// Collects the functions of one call.
 class MatrixKernelBuilder {
  public:
-  MatrixKernelBuilder(const ExternContext& context, std::string symbol);
+  MatrixKernelBuilder(const ExternContext& context, MatrixNames names);
 
   /// The name of the pointer to a view's buffer.
   std::string pointer(const ConcreteView& view, bool written = false);
@@ -59,13 +59,13 @@ class MatrixKernelBuilder {
     int threads = 256;
     std::size_t shared_bytes = 0;
     bool cooperates = true;
+    double operations = 0;
   };
   void add(Function function) { functions_.push_back(std::move(function)); }
   /// Global memory for the functions; the pointer's name.
   std::string workspace(DType dtype, std::int64_t elements);
   /// "int", or "long long" where a buffer has more elements than an int counts. Call it after the last pointer().
   std::string_view index_type() const;
-  const std::string& symbol() const { return symbol_; }
 
   /// nullopt with a reason when one buffer is read as several dtypes.
   std::optional<MatrixKernel> build(std::string& why_not);
@@ -74,7 +74,7 @@ class MatrixKernelBuilder {
   void emit(const Contraction& contraction, std::size_t number);
 
   const ExternContext& context_;
-  std::string symbol_;
+  MatrixNames names_;
   MatrixKernel out_;
   std::vector<Contraction> contractions_;
   std::vector<Function> functions_;

@@ -197,7 +197,7 @@ bool fits(std::initializer_list<const ConcreteView*> views, DType dtype, std::si
 
 }  // namespace
 
-std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, const MatrixNames& names,
                                                std::string& why_not) {
   const auto input = context.view(0), weight = context.view(1), bias = context.view(2);
   const auto out = concrete_view(context.call.results[0]);
@@ -211,7 +211,7 @@ std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, con
     return std::nullopt;
   }
   why_not.clear();
-  MatrixKernelBuilder builder(context, symbol);
+  MatrixKernelBuilder builder(context, names);
   if (window->transposed)
     Convolution(builder, *window, *input, *out, *weight, context.call.origin).into_large(bias);
   else
@@ -219,7 +219,7 @@ std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, con
   return builder.build(why_not);
 }
 
-std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& context, const MatrixNames& names,
                                                         std::string& why_not) {
   const auto grad = context.view(0), input = context.view(1), weight = context.view(2);
   const auto mask = context.integers(10);
@@ -240,7 +240,7 @@ std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& con
       return std::nullopt;
     }
   why_not.clear();
-  MatrixKernelBuilder builder(context, symbol);
+  MatrixKernelBuilder builder(context, names);
   const bool transposed = window->transposed;
   const auto with = [&](const ConcreteView& given_input, const ConcreteView& given_weight) {
     return Convolution(builder, *window, transposed ? given_input : *grad, transposed ? *grad : given_input,

@@ -7,7 +7,7 @@ namespace {
 
 struct Row {
   LibraryRoutine routine;
-  std::optional<MatrixKernel> (*make)(const ExternContext& context, const std::string& symbol, std::string& why_not);
+  std::optional<MatrixKernel> (*make)(const ExternContext& context, const MatrixNames& names, std::string& why_not);
 };
 constexpr Row rows[] = {
     {LibraryRoutine::Matmul, product_kernel},
@@ -20,10 +20,10 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::optional<MatrixKernel> matrix_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> matrix_kernel(const ExternContext& context, const MatrixNames& names,
                                           std::string& why_not) {
   for (const Row& row : rows)
-    if (row.routine == context.routine) return row.make(context, symbol, why_not);
+    if (row.routine == context.routine) return row.make(context, names, why_not);
   return std::nullopt;
 }
 

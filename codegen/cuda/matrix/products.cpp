@@ -16,7 +16,7 @@ std::string literal(double value, DType dtype) {
   return fmt::format("static_cast<{}>({:a})", sum, value);
 }
 
-std::optional<MatrixKernel> kernel(const ExternContext& context, const std::string& symbol, const ConcreteView& a,
+std::optional<MatrixKernel> kernel(const ExternContext& context, const MatrixNames& names, const ConcreteView& a,
                                    const ConcreteView& b, std::optional<ConcreteView> added, double alpha, double beta,
                                    std::string& why_not) {
   const auto out = concrete_view(context.call.results[0]);
@@ -30,7 +30,7 @@ std::optional<MatrixKernel> kernel(const ExternContext& context, const std::stri
     why_not = "factors of integers that are no integers";
     return std::nullopt;
   }
-  MatrixKernelBuilder builder(context, symbol);
+  MatrixKernelBuilder builder(context, names);
   const std::size_t rank = a.sizes.size();
   const auto at = [&](const char* row, const char* column) {
     std::vector<std::string> indices = {row, column};
@@ -63,20 +63,20 @@ std::optional<MatrixKernel> kernel(const ExternContext& context, const std::stri
 
 }  // namespace
 
-std::optional<MatrixKernel> product_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> product_kernel(const ExternContext& context, const MatrixNames& names,
                                            std::string& why_not) {
   const auto a = context.view(0), b = context.view(1);
-  if (a && b) return kernel(context, symbol, *a, *b, std::nullopt, 1, 0, why_not);
+  if (a && b) return kernel(context, names, *a, *b, std::nullopt, 1, 0, why_not);
   why_not = "symbolic sizes";
   return std::nullopt;
 }
 
-std::optional<MatrixKernel> added_product_kernel(const ExternContext& context, const std::string& symbol,
+std::optional<MatrixKernel> added_product_kernel(const ExternContext& context, const MatrixNames& names,
                                                  std::string& why_not) {
   const auto added = context.view(0), a = context.view(1), b = context.view(2);
   const auto beta = context.number(3), alpha = context.number(4);
   if (added && a && b && beta && alpha)
-    return kernel(context, symbol, *a, *b, *beta == 0 ? std::nullopt : added, *alpha, *beta, why_not);
+    return kernel(context, names, *a, *b, *beta == 0 ? std::nullopt : added, *alpha, *beta, why_not);
   why_not = "symbolic sizes";
   return std::nullopt;
 }
