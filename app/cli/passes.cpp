@@ -1,10 +1,9 @@
-#include <set>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
+#include "app/graph_changes.h"
 #include "app/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
@@ -75,20 +74,6 @@ int list_passes(bool json) {
   return 0;
 }
 
-/// Added and removed statements, as a diff by lines.
-std::string changes(const Graph& before, const Graph& after) {
-  const PrintOptions options{.annotations = true, .origins = false, .deletions = false};
-  std::multiset<std::string> old_lines, new_lines;
-  for (const Node* n : before) old_lines.insert(print(*n, options));
-  for (const Node* n : after) new_lines.insert(print(*n, options));
-  std::string text;
-  for (const Node* n : before)
-    if (!new_lines.contains(print(*n, options))) text += "    - " + print(*n, options) + "\n";
-  for (const Node* n : after)
-    if (!old_lines.contains(print(*n, options))) text += "    + " + print(*n, options) + "\n";
-  return text;
-}
-
 /// Values for a graph of the file, or random ones for a graph that the flow made.
 Result<std::vector<Value>> inputs_for_check(const Options& o, const Artefact& artefact, const Reached::Named& at) {
   if (!at.name.empty()) {
@@ -137,7 +122,7 @@ void show(const Options& o, const PipelineRun& run, const std::string& graph, nl
       if (pass.after && (pass.changed || o.print == "all")) rows.back()["text"] = print(*pass.after);
     } else {
       std::fputs(as_line(pass).c_str(), stdout);
-      if (o.print == "changed" && pass.changed) std::fputs(changes(*before, *pass.after).c_str(), stdout);
+      if (o.print == "changed" && pass.changed) std::fputs(graph_changes(*before, *pass.after, "    ").c_str(), stdout);
       if (o.print == "all") fmt::print("{}\n", print(*pass.after));
     }
     before = pass.after.get();

@@ -1,0 +1,40 @@
+#include "app/report.h"
+
+#include <fmt/format.h>
+
+#include "app/cli/command.h"
+#include "app/progress_line.h"
+#include "core/load/file.h"
+
+namespace partita::cli {
+namespace {
+
+struct Options {
+  ReportRequest request;
+  std::string output;
+};
+
+Result<int> run(Options o) {
+  ProgressLine line;
+  o.request.run.progress = &line.progress();
+  TRY(const std::string page, report_page(o.request));
+  line.clear();
+  TRY_DO(write_file(o.output, page));
+  return 0;
+}
+
+}  // namespace
+
+extern const Command report_command;
+const Command report_command = {
+    "report", "One HTML page to send: graphs, cut, passes, kernels, comparison", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      add_run_options(app, o->request.run);
+      add_worker_options(app, o->request.run);
+      app.add_option("--repro", o->request.repro, "folder that `partita minify -o` wrote, to put its files in");
+      app.add_option("-o,--output", o->output, "file to write; the page needs no other file and no network")
+          ->required();
+      return [o] { return run(*o); };
+    }};
+
+}  // namespace partita::cli

@@ -1,0 +1,63 @@
+#include "app/report_graph.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/ir/print.h"
+#include "views/code/code_document.h"
+#include "views/graph/scene.h"
+#include "views/look/format.h"
+
+namespace partita {
+
+nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const std::string& id,
+                                    const std::string& title) {
+  using Json = nlohmann::ordered_json;
+  const std::string code = print(*graph);
+  const views::CodeDocument document(views::text(code), graph.get());
+  const std::shared_ptr<const views::Scene> scene = views::make_scene(graph, {});
+  const views::Picture& picture = scene->picture;
+  const views::PictureLayout& layout = scene->layout;
+  const auto whole = [](float x) { return static_cast<int>(std::lround(x)); };
+
+  Json cards = Json::array(), links = Json::array(), frames = Json::array(), sources = Json::object();
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    const views::Card& c = picture.cards[i];
+    const views::Box& box = layout.boxes[i];
+    const std::string name = c.node ? c.node->name() : c.key;
+    cards.push_back({whole(box.x), whole(box.y), whole(box.w), whole(box.h), c.title, c.detail,
+                     static_cast<int>(c.family), (c.again ? 1 : 0) | (c.returned ? 2 : 0), c.frame, name,
+                     document.line_of(views::text(name))});
+    if (c.node && c.node->origin && c.node->origin->of_user().line > 0) {
+      const StackFrame& from = c.node->origin->of_user();
+      sources[name] = fmt::format("{}:{} {}", from.file, from.line, from.code);
+    }
+  }
+  for (std::size_t i = 0; i < picture.links.size(); ++i) {
+    const views::Route& route = layout.routes[i];
+    Json points = Json::array();
+    for (std::uint32_t p = route.begin; p < route.begin + route.count; ++p) {
+      points.push_back(whole(layout.points[p].x));
+      points.push_back(whole(layout.points[p].y));
+    }
+    links.push_back({picture.links[i].from, picture.links[i].to, static_cast<int>(route.kind), points});
+  }
+  for (const views::Frame& f : picture.frames) frames.push_back({f.label, f.parent, f.nodes});
+  const views::Box& bounds = layout.bounds;
+  Json out = {{"id", id},
+              {"title", title},
+              {"nodes", graph->size()},
+              {"joint", picture.joint},
+              {"bounds", {whole(bounds.x), whole(bounds.y), whole(bounds.w), whole(bounds.h)}},
+              {"cards", cards},
+              {"links", links},
+              {"frames", frames},
+              {"sources", sources},
+              {"code", code}};
+  if (layout.cut_right > layout.cut_left) out["cut"] = {whole(layout.cut_left), whole(layout.cut_right)};
+  return out;
+}
+
+}  // namespace partita
