@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,7 +21,6 @@
 #include "core/base/md5.h"
 #include "core/base/write_all.h"
 #include "core/ir/print.h"
-#include "core/sym/sym_error.h"
 
 namespace partita::trace {
 namespace {
@@ -194,65 +192,51 @@ Json numbers(const SymList& list) {
   return out;
 }
 
-/// What PyTorch records when it makes fake tensors of the inputs: each with its storage and source, and the symbols
-/// that their sizes are given.
+/// What PyTorch records of the inputs that it makes fake tensors of: each with its storage and its source. Symbols are
+/// left out (create_symbol), because tlparse knows no such record.
 void describe_inputs(const Graph& graph, Source from) {
   std::map<int, std::size_t> storages;
-  std::set<std::string> known;
-  std::size_t count = 0;
-  const auto symbols = [&](SymExpr e, const std::string& source) {
-    const std::string name = e.str();
-    if (!graph.shapes || e.symbols() != std::vector{name} || !known.insert(name).second) return;
-    const auto ranges = graph.shapes->ranges();
-    const auto range = ranges.find(name);
-    const SymRange r = range == ranges.end() ? SymRange{.low = 2} : range->second;
-    const auto hint = graph.shapes->hint(e);
-    const std::string high = r.high == INT64_MAX ? "int_oo" : std::to_string(r.high);
-    record("create_symbol",
-           {{"symbol", name},
-            {"val", hint ? std::to_string(*hint) : "None"},
-            {"vr", fmt::format("[{}, {}]", r.low, high)},
-            {"source", source},
-            {"user_stack", Json::array()},
-            {"stack", Json::array()}},
-           nullptr, from);
+  std::size_t id = 0;
+  const auto at_first = [&](SymExpr e) -> SymExpr {
+    const auto hint = graph.shapes ? graph.shapes->hint(e) : std::nullopt;
+    return hint ? SymExpr(*hint) : e;
   };
   for (const Node* node : graph.placeholders()) {
     const TensorMeta* t = node->meta.tensor();
     if (!t) continue;
-    const std::string source = fmt::format("L['{}']", node->name());
-    const std::size_t id = count++;
-    const auto [storage, is_new] =
-        storages.try_emplace(t->storage_id < 0 ? -1 - static_cast<int>(id) : t->storage_id, storages.size());
+    SymList sizes, strides;
     Json dynamic = Json::array();
-    for (std::size_t d = 0; d < t->dim(); ++d)
+    for (std::size_t d = 0; d < t->dim(); ++d) {
+      sizes.push_back(at_first(t->sizes[d]));
       if (!t->sizes[d].is_int()) dynamic.push_back(d);
-    if (is_new) {
-      Json bytes = 0;
-      try {
-        bytes = numbers({t->numel() * static_cast<std::int64_t>(itemsize(t->dtype))})[0];
-      } catch (const SymError&) {  // beyond 64 bits: the compilation says so
-      }
-      record("describe_storage", {{"id", storage->second}, {"describer_id", 0}, {"size", bytes}}, nullptr, from);
     }
-    record("describe_tensor",
-           {{"id", id},
-            {"ndim", t->dim()},
-            {"dtype", fmt::format("torch.{}", torch_name(t->dtype))},
-            {"device", fmt::format("device(type='{}')", t->device.str())},
-            {"size", numbers(t->sizes)},
-            {"dynamo_dynamic_indices", dynamic},
-            {"is_leaf", true},
-            {"requires_grad", t->requires_grad},
-            {"stride", numbers(t->strides)},
-            {"storage", storage->second},
-            {"describer_id", 0}},
-           nullptr, from);
-    record("describe_source", {{"describer_id", 0}, {"id", id}, {"source", source}}, nullptr, from);
-    for (std::size_t d = 0; d < t->dim(); ++d) symbols(t->sizes[d], fmt::format("{}.size()[{}]", source, d));
+    for (SymExpr e : t->strides) strides.push_back(at_first(e));
+    Json tensor = {{"id", id},
+                   {"ndim", t->dim()},
+                   {"dtype", fmt::format("torch.{}", torch_name(t->dtype))},
+                   {"device", fmt::format("device(type='{}')", t->device.str())},
+                   {"size", numbers(sizes)},
+                   {"dynamo_dynamic_indices", dynamic},
+                   {"is_leaf", true},
+                   {"requires_grad", t->requires_grad},
+                   {"stride", numbers(strides)},
+                   {"describer_id", 0}};
+    // A size in bytes is a number to tlparse.
+    std::size_t bytes = itemsize(t->dtype);
+    const bool known = std::ranges::all_of(sizes, [&](SymExpr e) {
+      return e.is_int() && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(e.as_int()), &bytes);
+    });
+    if (known) {
+      const int shared = t->storage_id < 0 ? -1 - static_cast<int>(id) : t->storage_id;
+      const auto [storage, is_new] = storages.try_emplace(shared, storages.size());
+      if (is_new)
+        record("describe_storage", {{"id", storage->second}, {"describer_id", 0}, {"size", bytes}}, nullptr, from);
+      tensor["storage"] = storage->second;
+    }
+    record("describe_tensor", tensor, nullptr, from);
+    const std::string source = fmt::format("L['{}']", node->name());
+    record("describe_source", {{"describer_id", 0}, {"id", id++}, {"source", source}}, nullptr, from);
   }
-  for (const Node* node : graph.placeholders())
-    if (const SymExpr* e = node->meta.sym()) symbols(*e, fmt::format("L['{}']", node->name()));
 }
 
 /// The first line of the user's program that the graph is made of.

@@ -71,8 +71,8 @@ class TestTrace : public QObject {
     QFile log(QString::fromStdString(trace::file()));
     QVERIFY(log.open(QIODevice::ReadOnly));
     const QByteArray records = log.readAll();
-    QVERIFY(records.contains("create_symbol") && records.contains("L['x'].size()[0]"));
-    QVERIFY(records.contains("describe_storage") && records.contains("describe_tensor"));
+    QVERIFY(records.contains("describe_tensor") && records.contains("L['x']"));
+    QVERIFY(records.contains("\"size\": 128}"));  // bytes of the storage, for 4 rows
     // What was written can be compiled again.
     const auto again = find(loaded, "0_0.inductor_post_grad_graph")->graph();
     QVERIFY2(again, again ? "" : again.error().line().c_str());
