@@ -5,6 +5,7 @@
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_forms.h"
+#include "codegen/cuda/cuda_forms.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
@@ -118,7 +119,7 @@ StagedCompiler cpu_stages(const BackendOptions& options) {
     TRY(const auto compiled, codegen::compile_cpu(plan, constants, {}));
     return compiled->run(inputs);
   };
-  staged.forms = codegen::cpu_kernel_forms();
+  staged.forms = options.kernels == DeviceType::Cuda ? codegen::cuda_kernel_forms() : codegen::cpu_kernel_forms();
   staged.measure = [options](const StagedCompiler::Planned& planned, const std::vector<Value>& inputs, double seconds) {
     return codegen::measure_cpu(planned, fixed_inputs(*planned.first, options), inputs, seconds);
   };

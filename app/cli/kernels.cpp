@@ -99,7 +99,7 @@ Result<bool> show(const Options& o, const KernelForm& form, const PlannedGraph& 
 
 Result<int> run(const Options& o) {
   if (!o.kernel.empty() && o.show.empty())
-    return input_error("cli.usage", "--kernel chooses what --show prints; give --show loops, llvm or asm");
+    return input_error("cli.usage", "--kernel chooses what --show prints; give --show, too");
   TRY(const Loaded loaded, load(o.request.path));
   if (o.backend == pytorch) return inductor(o, loaded);
   TRY(const Backend* backend, find_backend(o.backend));
@@ -142,7 +142,8 @@ const Command kernels_command = {
                      "a compiler, as `run --backend`; pytorch: what a log or debug folder has of inductor's")
           ->capture_default_str();
       app.add_option("--show", o->show,
-                     "print code: loops, llvm or asm, lines with the nodes that they compute; of pytorch: code");
+                     "print code: loops, llvm or asm, lines with the nodes that they compute; of cuda-emulate: loops, "
+                     "cuda, ptx, sass, or resources (registers, spills, memory, occupancy); of pytorch: code");
       app.add_option("--kernel", o->kernel, "only this one's code, by name, number of the step, or node");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };

@@ -162,8 +162,10 @@ Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& plan
     step_of.push_back(i);
     const auto* call = std::get_if<ExternCall>(&plan.steps[i]);
     if (!call) continue;
-    out.steps[i].library = executable->externs[next].library;
-    out.steps[i].why_not = executable->externs[next++].why_not;
+    // A call that CUDA kernels do is a kernel of the program.
+    const bool called = next < executable->externs.size() && executable->externs[next].node == call->origin;
+    out.steps[i].library = called ? executable->externs[next].library : "CUDA kernel";
+    if (called) out.steps[i].why_not = executable->externs[next++].why_not;
     if (call->epilogue) step_of.push_back(i);
   }
   std::vector<std::vector<double>> times(plan.steps.size());

@@ -1,10 +1,13 @@
 // Compiling CUDA C++ without a device, and what is read from the machine code. Where neither NVRTC nor nvcc is found,
 // the tests that need one are skipped; CUDA_HOME, CUDA_PATH or VIRTUAL_ENV says where it is.
 #include <QtTest>
+#include <algorithm>
 
+#include "codegen/backends.h"
 #include "codegen/cuda/compile.h"
 #include "core/base/scratch.h"
 #include "core/store/code_store.h"
+#include "tests/support/fx.h"
 
 using namespace partita;
 using namespace partita::codegen;
@@ -148,6 +151,31 @@ class TestCudaCompile : public QObject {
       damaged.cubin[at] = static_cast<char>(damaged.cubin[at] ^ 0xff);
       (void)cuda_resources(damaged);  // reads no byte beyond the end
     }
+  }
+
+  /// What `partita kernels --backend cuda-emulate --show` prints of a product with pointwise work and of a reduction.
+  void forms_of_a_plan() {
+    const auto graph =
+        testing::fx("x: <f32[64, 64][64, 1]>", "m = $mm(x, x)\na = $relu(m)\ns = $_softmax(a, 1, False)\nreturn (s,)");
+    const StagedCompiler staged = (*find_backend("cuda-emulate"))->stages({});
+    const auto planned = staged.plan(*graph);
+    QVERIFY2(planned, planned ? "" : planned.error().line().c_str());
+    std::string cuda, resources;
+    for (const KernelForm& form : staged.forms)
+      for (std::size_t step = 0; step < planned->second.steps.size(); ++step) {
+        if (form.name == "sass" || (form.name != "cuda" && form.name != "loops" && !compiler_)) continue;
+        const auto text = form.text(planned->second, step);
+        QVERIFY2(text, text ? "" : text.error().line().c_str());
+        if (!*text) continue;
+        QCOMPARE((*text)->lines.size(), static_cast<std::size_t>(std::ranges::count((*text)->text, '\n')));
+        if (form.name == "cuda") cuda += (*text)->text;
+        if (form.name == "resources") resources += (*text)->text;
+      }
+    QVERIFY(has(cuda, "product of"));
+    QVERIFY(has(cuda, "__global__"));
+    if (!compiler_) QSKIP("there is neither NVRTC nor nvcc");
+    QVERIFY(has(resources, "sm_80"));
+    QVERIFY(has(resources, "sm_90"));
   }
 
   /// As cudaOccMaxActiveBlocksPerMultiprocessor of CUDA 13.0 has them.
