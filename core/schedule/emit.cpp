@@ -224,6 +224,17 @@ std::vector<Merged> outer_loops(const SymList& space, std::vector<Merged> merged
   return numbers ? std::vector<Merged>{all} : merged;
 }
 
+/// Appends a loop for each of `nest`, at whose index the position then is.
+void add_loops(Emitter& e, const SymList& space, const std::vector<Merged>& nest, Mapping mapping,
+               std::vector<Loop>& loops) {
+  for (const Merged& dims : nest) {
+    const SymExpr n = extent(space, dims);
+    loops.push_back(e.loop(n, n));
+    loops.back().mapping = mapping;
+    place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
+  }
+}
+
 /// Makes loops over all outer dims, and one over the innermost dims. `statements` gives the body. `flat`: the innermost
 /// dims are mapped as the others, and are of one loop with them if sizes are numbers.
 template <class F>
@@ -238,13 +249,8 @@ std::vector<Stmt> pointwise_nest(Emitter& e, const SymList& space, const std::ve
     nest.push_back(merged.back());
   }
   std::vector<Loop> loops;
-  for (const Merged& dims : nest) {
-    const SymExpr n = extent(space, dims);
-    loops.push_back(e.loop(n, n));
-    place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
-  }
-  for (std::size_t i = 0; i < loops.size(); ++i)
-    if (flat || i == 0 || i + 1 < loops.size()) loops[i].mapping = mapping;
+  add_loops(e, space, nest, mapping, loops);
+  if (!flat && loops.size() > 1) loops.back().mapping = Mapping::Serial;
   if (!loops.empty()) loops.back().vector = vector;
   return wrap(std::move(loops), statements());
 }
@@ -326,12 +332,7 @@ class GroupEmitter {
       kept = outer_loops(domain_.space, kept);
     }
     std::vector<Loop> outer;
-    for (const Merged& dims : kept) {
-      const SymExpr n = extent(domain_.space, dims);
-      outer.push_back(e_.loop(n, n));
-      outer.back().mapping = groups_ ? Mapping::Block : outermost(g_, domain_.numel());
-      place(e_.math, domain_.space, dims, SymExpr::symbol(outer.back().var), e_.at);
-    }
+    add_loops(e_, domain_.space, kept, groups_ ? Mapping::Block : outermost(g_, domain_.numel()), outer);
     const SymExpr row = product(domain_.part(true));
     for (const Member& m : members())
       if (m.scratch) {
@@ -373,15 +374,9 @@ class GroupEmitter {
   std::vector<Stmt> row_pass(int pass, const std::vector<Merged>& reduced) {
     std::vector<Loop> loops;
     Position outside = e_.at;
+    add_loops(e_, domain_.space, reduced, groups_ ? Mapping::Thread : Mapping::Serial, loops);
     SymExpr in_row = 0;
-    for (const Merged& dims : reduced) {
-      const SymExpr n = extent(domain_.space, dims);
-      loops.push_back(e_.loop(n, n));
-      if (groups_) loops.back().mapping = Mapping::Thread;
-      SymExpr variable = SymExpr::symbol(loops.back().var);
-      place(e_.math, domain_.space, dims, variable, e_.at);
-      in_row = in_row * n + variable;
-    }
+    for (const Loop& l : loops) in_row = in_row * l.extent + SymExpr::symbol(l.var);
     // A reduction over a single element needs a loop too, because accumulators start at it.
     if (loops.empty()) loops.push_back(e_.loop(1, 1));
     loops.back().vector = true;
@@ -473,11 +468,7 @@ class GroupEmitter {
     if (std::get<Loop>(out.back()).body.empty()) out.pop_back();
     std::vector<Loop> loops;
     Position outside = e_.at;
-    for (const Merged& dims : reduced) {
-      const SymExpr n = extent(domain_.space, dims);
-      loops.push_back(e_.loop(n, n));
-      place(e_.math, domain_.space, dims, SymExpr::symbol(loops.back().var), e_.at);
-    }
+    add_loops(e_, domain_.space, reduced, Mapping::Serial, loops);
     std::vector<Stmt> body;
     body.push_back(over_columns([&](std::vector<Stmt>& to) {
       for (const Member& m : members()) {
@@ -538,7 +529,8 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   std::vector<std::size_t> order(w.sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   w.value(probe, probe.at);
-  const SymExpr target = probe.element(dry_math.element(w.target(probe, probe.at), strides)).affine;
+  const Index targets = w.target(probe, probe.at);
+  const SymExpr target = probe.element(dry_math.element(targets, strides)).affine;
   probe.elements.push_back(target);
   for (const loops::ScalarNode& n : dry.kernel.scalars.nodes())
     if (n.op == ScalarOp::Index) probe.elements.push_back(n.index);
@@ -559,12 +551,37 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   e.note_origin(definition);
   e.b.source = definition;
   const Mapping mapping = repeats ? Mapping::Serial : outermost(g, product(w.sizes));
-  out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, is_gpu(g), [&] {
+  const auto statements = [&](bool loads) {
     Scalar v = w.value(e, e.at);
     Body::Element at = e.element(math.element(w.target(e, e.at), strides));
-    const Accumulate accumulate = atomic ? Accumulate::Atomic : w.accumulate ? Accumulate::Plain : Accumulate::None;
-    return std::vector<Stmt>{Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v, accumulate}};
-  });
+    const int buffer = e.buffer(definition, Buffer::Role::Output);
+    Accumulate accumulate = atomic ? Accumulate::Atomic : w.accumulate ? Accumulate::Plain : Accumulate::None;
+    if (loads && w.accumulate) {
+      const DType wide = opmath_dtype(d.dtype);
+      const Scalar old = e.b.load_at(buffer, at.computed, d.dtype, at.affine);
+      v = e.b.cast(e.b.Add(e.b.cast(old, wide), e.b.cast(v, wide)), d.dtype);
+      accumulate = Accumulate::None;
+    }
+    return std::vector<Stmt>{Store{buffer, at.affine, at.computed, v, accumulate}};
+  };
+  if (repeats && is_gpu(g)) {
+    // Iterations that differ in the index of some dim write different elements: each has a thread, which keeps the
+    // order of the others.
+    std::vector<std::size_t> apart, in_order;
+    for (const std::size_t dim : order) {
+      const bool own = std::ranges::any_of(targets, [&](SymExpr t) { return (t - probe.at[dim]).is_int(); });
+      (own ? apart : in_order).push_back(dim);
+    }
+    e.at.assign(w.sizes.size(), 0);
+    std::vector<Loop> loops;
+    const auto over = [&](const auto& dims) { return merge_dims(dry_math, probe.elements, probe.at, w.sizes, dims); };
+    add_loops(e, w.sizes, outer_loops(w.sizes, over(apart)), outermost(g, product(w.sizes)), loops);
+    add_loops(e, w.sizes, over(in_order), Mapping::Serial, loops);
+    out.kernel.body = wrap(std::move(loops), statements(true));
+  } else {
+    out.kernel.body =
+        pointwise_nest(e, w.sizes, merged, mapping, !repeats, is_gpu(g), [&] { return statements(false); });
+  }
   e.finish();
   return out;
 }
