@@ -95,7 +95,7 @@ bool CudaEmitter::in_pack(const Access& a, const Loop& l, int lanes) const {
 /// The neighbours that each thread takes, so that most accesses that can be of 16 bytes are.
 int CudaEmitter::choose_lanes(const std::vector<const Loop*>& loops) const {
   for (const int lanes : {8, 4, 2}) {
-    std::size_t item = 16;
+    std::size_t item = 16, largest = 1;
     int steps = 0, packs = 0;
     for (const Loop* l : loops)
       for (const Access& a : accesses(l->body)) {
@@ -104,8 +104,10 @@ int CudaEmitter::choose_lanes(const std::vector<const Loop*>& loops) const {
         ++steps;
         packs += in_pack(a, *l, lanes);
         item = std::min(item, itemsize(buffer(a.buffer).dtype));
+        largest = std::max(largest, itemsize(buffer(a.buffer).dtype));
       }
-    if (packs > 0 && 2 * packs >= steps && item * static_cast<std::size_t>(lanes) <= 16) return lanes;
+    const auto n = static_cast<std::size_t>(lanes);
+    if (packs > 0 && 2 * packs >= steps && item * n <= 16 && largest * n <= 32) return lanes;
   }
   return 1;
 }

@@ -104,9 +104,12 @@ Expression cuda_constant(DType dtype, double real, std::int64_t integer) {
   if (is_floating(dtype)) {
     const bool single = dtype != DType::Float64;
     const bool negative = std::signbit(real);
-    std::string text = std::isnan(real) ? "NAN" : std::isinf(real) ? "INFINITY" : real_text(std::fabs(real), single);
+    const std::string type = single ? "" : "(double)";  // of these two, which are floats
+    std::string text = std::isnan(real)   ? type + "NAN"
+                       : std::isinf(real) ? type + "INFINITY"
+                                          : real_text(std::fabs(real), single);
     const Expression magnitude{negative && !std::isnan(real) ? "-" + text : text,
-                               negative ? Expression::Unary : Expression::Primary};
+                               negative || text.starts_with('(') ? Expression::Unary : Expression::Primary};
     if (dtype == DType::Float16) return call("to_half", {magnitude});
     if (dtype == DType::BFloat16) return call("to_bfloat16", {magnitude});
     return magnitude;

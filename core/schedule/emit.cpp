@@ -537,7 +537,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays. Where
   // each element is written once, the loops go through memory as it lies.
   const bool atomic = w.accumulate && g.target().atomic_sums;
-  bool repeats = (w.accumulate && !atomic) || w.repeats;
+  bool repeats = !atomic && (w.accumulate || w.repeats);
   const auto stride = [&](std::size_t d) {
     const auto step = w.sizes[d].is(1) ? std::nullopt : dry_math.factor(target, probe.at[d]);
     return step ? g.lowering.hint(*step) : 0;
