@@ -18,18 +18,19 @@ struct Done {
   QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
 };
 
+/// The verdict first, because little of the line may fit.
 QString summary_of(const ProgramResult& result) {
-  QString line = QString("%1 in %2")
-                     .arg(count_text(static_cast<std::int64_t>(result.results.tensors.size()), "result"),
-                          seconds_text(result.seconds));
+  QString line = count_text(static_cast<std::int64_t>(result.results.tensors.size()), "result");
+  const Report& report = result.against_file;
+  const auto wrong = std::ranges::count_if(report.rows, [](const Difference& d) { return !d.ok(); });
+  if (wrong > 0)
+    line = QString("%1 of %2 not as in the file").arg(wrong).arg(count_text(std::ssize(report.rows), "result"));
+  else if (!report.rows.empty())
+    line += " as in the file";
+  line += "; " + seconds_text(result.seconds);
   double compiled = 0;
   for (const auto& [stage, milliseconds] : result.stages) compiled += milliseconds;
-  if (compiled > 0) line += QString(", compiled in %1").arg(seconds_text(compiled / 1000));
-  const Report& report = result.against_file;
-  if (report.rows.empty()) return line;
-  const auto wrong = std::ranges::count_if(report.rows, [](const Difference& d) { return !d.ok(); });
-  return line + (wrong == 0 ? QString(", all as in the file")
-                            : QString(", %1 of %2 not as in the file").arg(wrong).arg(report.rows.size()));
+  return compiled > 0 ? line + QString(", %1 of it compiling").arg(seconds_text(compiled / 1000)) : line;
 }
 
 QString details_of(const ProgramResult& result) {
