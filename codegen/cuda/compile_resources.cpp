@@ -53,8 +53,9 @@ int number_before(std::string_view line, std::string_view words) {
   return n;
 }
 
-/// The log has "Function properties for NAME", and in the next line the bytes that are spilled.
-void read_spills(std::string_view log, std::map<std::string, CudaResources>& functions) {
+/// The log has "Function properties for NAME", in the next line the bytes that are spilled, and then "Used ..." with
+/// the function's own shared memory: from sm_90 on its section has the system's, too.
+void read_log(std::string_view log, std::map<std::string, CudaResources>& functions) {
   CudaResources* current = nullptr;
   for (std::size_t at = 0; at < log.size();) {
     const std::size_t end = std::min(log.find('\n', at), log.size());
@@ -66,6 +67,8 @@ void read_spills(std::string_view log, std::map<std::string, CudaResources>& fun
     } else if (current && line.find("spill stores") != line.npos) {
       current->spill_stores = number_before(line, " bytes spill stores");
       current->spill_loads = number_before(line, " bytes spill loads");
+    } else if (current && line.find("Used ") != line.npos) {
+      current->shared_bytes = number_before(line, " bytes smem");
       current = nullptr;
     }
     at = end + 1;
@@ -158,7 +161,7 @@ Result<std::vector<CudaResources>> cuda_resources(const CudaBinary& binary) {
     if (*attribute == register_count) function->second.registers = static_cast<int>(*value);
     if (*attribute == frame_size) function->second.frame_bytes = static_cast<int>(*value);
   }
-  read_spills(binary.log, functions);
+  read_log(binary.log, functions);
   std::vector<CudaResources> out;
   for (auto& [name, f] : functions) {
     if (f.registers == 0) return damaged("a function has no register count");
