@@ -149,6 +149,7 @@ constexpr Field fields[] = {
     FIELD(images),
     FIELD(reads_strides),
     FIELD(unchanged_if),
+    FIELD(pads),
     FIELD(dimension_order),
     FIELD(write_through),
     FIELD(copying_form),

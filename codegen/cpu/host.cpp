@@ -57,6 +57,7 @@ loops::Target host_target(int threads) {
     target.vector_bytes = host_processor().vector_bytes;
     target.cache_bytes = last_level_cache_bytes();
     target.routines = library_routines();
+    target.pads_images = true;
     // oneDNN's brgemm kernels need avx512_core. For older instruction sets it has kernels for layouts in blocks of
     // channels.
     if (dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core)

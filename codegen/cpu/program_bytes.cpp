@@ -86,7 +86,7 @@ void fields(A& a, ExternCall& c) {
   OpKind kind = A::reads ? OpKind::Torch : c.op->kind;
   std::string name = A::reads ? std::string() : c.op->name;
   a.choice(kind, 7);
-  a(name, c.args, c.results, c.origin);
+  a(name, c.args, c.results, c.origin, c.around);
   if constexpr (A::reads) c.op = Op::get(kind, name);
 }
 template <class A>
@@ -142,6 +142,13 @@ bool sound(const Program& program) {
     return (v.buffer == -1 || buffer(v.buffer)) && v.sizes.size() == v.strides.size();
   };
   const auto views = [&](const std::vector<schedule::PlanView>& list) { return std::ranges::all_of(list, view); };
+  const auto around = [&](const schedule::ExternCall& call) {
+    if (call.around.empty()) return true;
+    const auto* image = call.args.empty() ? nullptr : std::get_if<schedule::PlanView>(&call.args[0]);
+    return image && image->buffer >= 0 && call.around.size() % 2 == 0 &&
+           call.around.size() + 4 <= 2 * image->sizes.size() &&
+           std::ranges::all_of(call.around, [](std::int64_t n) { return n >= 0 && n <= 65535; });
+  };
   if (program.written.size() != plan.buffers.size() || plan.target.threads < 1 || plan.target.threads > 1024)
     return false;
   for (const schedule::PlanBuffer& b : plan.buffers)
@@ -164,7 +171,7 @@ bool sound(const Program& program) {
          !std::holds_alternative<schedule::KernelCall>(*(&step + 1))))
       return false;
     ++calls;
-    if (!views(call.results)) return false;
+    if (!views(call.results) || !around(call)) return false;
     for (const auto& argument : call.args) {
       if (auto* v = std::get_if<schedule::PlanView>(&argument); v && !view(*v)) return false;
       if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&argument); list && !views(*list)) return false;

@@ -36,6 +36,7 @@ struct Target {
   bool has(LibraryRoutine routine) const { return std::ranges::find(routines, routine) != routines.end(); }
   /// The dtypes of convolutions that the library computes best with channels innermost; may be empty.
   std::vector<DType> channels_last;
+  bool pads_images = false;         ///< library convolutions read their image with zeros around it (ExternCall::around)
   std::size_t epilogue_inputs = 8;  ///< streams beside the call's result
 
   // Limits on what threads are used for.

@@ -112,6 +112,7 @@ struct OpRecord {
   /// With such arguments (in schema order) every element stays as and where it is: the result is the first argument if
   /// dtype, sizes and strides are its own too.
   bool (*unchanged_if)(const Args& bound) = nullptr;
+  bool pads = false;  ///< puts its third argument, a constant, around the first, as wide as the second says
   /// Of a view that reorders dimensions: result dimension i is dimension order[i] of its argument, which has `rank`.
   /// Nullopt when the arguments are no constants.
   std::optional<std::vector<std::int64_t>> (*dimension_order)(const Args& bound, std::int64_t rank) = nullptr;

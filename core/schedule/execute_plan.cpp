@@ -94,6 +94,9 @@ class PlanRun {
         args.push_back(literal(std::get<Arg>(a)));
       }
     }
+    if (!call.around.empty()) {
+      TRY(args[0], with_zeros(*args[0].get<Tensor>(), call.around));
+    }
     TRY(const ValueList results, evaluated(call, std::move(args)));
     for (std::size_t i = 0; i < call.results.size(); ++i) {
       if (call.results[i].buffer < 0) continue;

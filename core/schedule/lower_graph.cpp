@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -194,9 +195,42 @@ class GraphLowering {
     else if (node.meta.known())
       add_result(e, node.meta);
     e.any_strides = record->expensive;
+    TRY_DO(take_in_padding(e, *record));
     e.fuses = to_.target().has(record->library) && e.results.size() == 1 && e.results[0] >= 0;
     to_.values[&node] = e.results;
     to_.externs.push_back(std::move(e));
+    return {};
+  }
+
+  /// A library convolution can read zeros around its image itself: nobody then makes an image with them, if no other
+  /// calls read it.
+  Status take_in_padding(ExternNode& e, const OpRecord& record) {
+    const loops::Target& target = to_.target();
+    if (record.library != LibraryRoutine::Convolution || !target.has(record.library) || !target.pads_images) return {};
+    const Node* padded = e.args[0].node();
+    const OpRecord* pads = padded && padded->op()->is_call() ? find_record(padded->op()) : nullptr;
+    if (!pads || !pads->pads) return {};
+    for (const Node* user : padded->users()) {
+      const OpRecord* reader = find_record(user->op());
+      if (!reader || reader->library != record.library || user->args()[0].node() != padded) return {};
+    }
+    TRY(const Args bound, bind_arguments(*pads->schema, padded->args(), padded->kwargs()));
+    Node* image = bound[0].node();
+    const ArgList* widths = bound[1].get<ArgList>();
+    const auto* real = bound[2].get<double>();
+    const auto* whole = bound[2].get<std::int64_t>();
+    const bool zero = (real && *real == 0) || (whole && *whole == 0);
+    if (!image || !image->meta.tensor() || overwritten_.contains(image) || !widths || !zero ||
+        widths->items.size() + 4 > 2 * image->meta.tensor()->dim())
+      return {};
+    std::vector<std::int64_t> around;
+    for (const Arg& width : widths->items) {
+      const auto* n = width.get<std::int64_t>();
+      if (!n || *n < 0 || *n > std::numeric_limits<std::uint16_t>::max()) return {};
+      around.push_back(*n);
+    }
+    e.args[0] = image;
+    e.around = std::move(around);
     return {};
   }
 

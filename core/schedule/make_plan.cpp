@@ -185,6 +185,7 @@ class Planner {
     call.device.type = plan_.target.device;
     call.origin = e.node->name();
     call.graph = e.graph;
+    call.around = e.around;
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();
       const auto is_tensor = [&](const Arg& item) { return item.node() && g_.values.contains(item.node()); };

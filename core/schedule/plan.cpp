@@ -79,6 +79,7 @@ std::string print(const Plan& plan) {
     for (const PlanView& v : call.epilogue_inputs) inputs.push_back(text(v));
     out += fmt::format("{} = {}({}){}  # {}\n", fmt::join(results, ", "), call.op->name, fmt::join(args, ", "),
                        place(call.device), call.origin);
+    if (!call.around.empty()) out += fmt::format("  with zeros around: {}\n", fmt::join(call.around, ", "));
     if (call.epilogue)
       out += fmt::format("  then {} operations of ({})\n", call.epilogue->nodes().size(), fmt::join(inputs, ", "));
   }

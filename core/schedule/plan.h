@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -92,7 +93,12 @@ struct ExternCall {
   /// For cond, while_loop and other calls of sub graphs: a graph of this one call, which is interpreted. It takes
   /// `args` and returns `results`.
   std::shared_ptr<const Graph> graph = {};
+  /// Argument 0 is read as if so many zeros lay around it: before and after each of its last dimensions, the last one
+  /// first. Empty: none.
+  std::vector<std::int64_t> around = {};
 };
+/// The tensor with zeros around it, as ExternCall::around says. Errors are those of Tensor::empty.
+Result<Tensor> with_zeros(const Tensor& tensor, std::span<const std::int64_t> around);
 
 struct Plan {
   loops::Target target;  ///< the target it was made for

@@ -1,5 +1,6 @@
 // Parts of a plan, to find the step that is wrong.
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,17 @@ std::vector<std::string> step_origins(const Plan& plan, const std::variant<Kerne
   const auto& call = std::get<ExternCall>(step);
   std::vector<std::string> out{call.origin};
   out.insert(out.end(), call.epilogue_origins.begin(), call.epilogue_origins.end());
+  return out;
+}
+
+Result<Tensor> with_zeros(const Tensor& tensor, std::span<const std::int64_t> around) {
+  Sizes sizes = tensor.sizes;
+  for (std::size_t i = 0; i < around.size(); ++i) sizes[sizes.size() - 1 - i / 2] += around[i];
+  TRY(Tensor out, Tensor::empty(tensor.dtype, sizes));
+  std::memset(out.data(), 0, static_cast<std::size_t>(out.numel()) * itemsize(out.dtype));
+  Tensor middle = out.view_as(tensor.sizes, out.strides, 0);
+  for (std::size_t i = 0; i < around.size(); i += 2) middle.offset += around[i] * out.strides[sizes.size() - 1 - i / 2];
+  middle.copy_from(tensor);
   return out;
 }
 

@@ -122,6 +122,50 @@ class MachinePlans : public QObject {
     }
   }
 
+  void zeros_around_an_image_are_read_by_the_call_data() {
+    QTest::addColumn<QString>("pad");
+    QTest::addColumn<QString>("rest");
+    QTest::addColumn<QString>("result");
+    QTest::addColumn<std::vector<std::int64_t>>("around");
+    const auto row = [](const char* name, const char* pad, const char* rest, const char* result,
+                        std::vector<std::int64_t> around) { QTest::newRow(name) << pad << rest << result << around; };
+    const char *plain = "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", *alone = "(c,)";
+    row("the same on all sides", "[1, 1, 1, 1]", plain, alone, {1, 1, 1, 1});
+    row("more behind than before", "[0, 1, 2, 3], 0.0", "[2, 2], [0, 0], [1, 1], False, [0, 0], 1", alone,
+        {0, 1, 2, 3});
+    row("beside the call's own padding", "[0, 1]", "[1, 1], [1, 2], [1, 1], False, [0, 0], 1", alone, {0, 1});
+    row("a transposed convolution, which is evaluated", "[1, 0, 2, 1]", "[1, 1], [0, 0], [1, 1], True, [0, 0], 1",
+        alone, {1, 0, 2, 1});
+    row("another constant", "[1, 1, 1, 1], 2", plain, alone, {});
+    row("a part cut off", "[1, -1, 1, 1]", plain, alone, {});
+    row("the padded image is returned, too", "[1, 1, 1, 1]", plain, "(c, p)", {});
+    row("channels are added, too", "[1, 1, 1, 1, 8, 8]", plain, alone, {});
+  }
+  void zeros_around_an_image_are_read_by_the_call() {
+    QFETCH(QString, pad);
+    QFETCH(QString, rest);
+    QFETCH(QString, result);
+    QFETCH(std::vector<std::int64_t>, around);
+    const std::string channels = pad.count(',') == 5 ? "32" : "16";
+    auto graph = testing::parse(
+        testing::module("x: 'f32[2, 16, 9, 8]', w: 'f32[" + channels + ", " + channels + ", 3, 3]'",
+                        {"p = torch.ops.aten.constant_pad_nd.default(x, " + pad.toStdString() + ")",
+                         "c = torch.ops.aten.convolution.default(p, w, None, " + rest.toStdString() + ")",
+                         "return " + result.toStdString()}));
+    QVERIFY(propagate(*graph));
+    check(*graph, codegen::host_target(2), [&](const schedule::Plan& plan) {
+      const auto* call = std::get_if<schedule::ExternCall>(&plan.steps.back());
+      QVERIFY(call);
+      QCOMPARE(call->around, around);
+      QCOMPARE(plan.kernels.empty(), !around.empty());
+      auto inputs = testing::random_inputs(*graph);
+      auto want = interpret(*graph, inputs), got = schedule::execute(plan, {}, inputs);
+      QVERIFY(want && got);
+      const std::string wrong = testing::wrong((*want)[0], (*got)[0], {1e-5, 1e-5});
+      QVERIFY2(wrong.empty(), wrong.c_str());
+    });
+  }
+
   void a_weight_that_the_graph_writes_is_not_packed_once() {
     auto graph =
         testing::parse(testing::module("x: 'f32[8, 32]', w: 'f32[32, 48]'",

@@ -18,7 +18,7 @@ std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::
     why_not = known ? "a transposed convolution" : "symbolic sizes";
     return std::nullopt;
   }
-  ConvolutionArguments g{*stride, *padding, *dilation, static_cast<std::int64_t>(*groups)};
+  ConvolutionArguments g{*stride, *dilation, *padding, {}, static_cast<std::int64_t>(*groups)};
   for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
     if (list->size() == 1) list->resize(spatial, (*list)[0]);
   constexpr std::int64_t most = 65535;  // oneDNN's kernels compute addresses from them in 32 bits
@@ -28,6 +28,9 @@ std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::
       return std::nullopt;
     }
   for (std::int64_t& d : g.dilation) d -= 1;
+  g.after = g.padding;
+  const std::vector<std::int64_t>& around = context.call.around;
+  for (std::size_t i = 0; i < around.size(); ++i) (i % 2 == 0 ? g.padding : g.after)[spatial - 1 - i / 2] += around[i];
   return g;
 }
 
@@ -67,9 +70,9 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     auto kind = prop_kind::forward_inference;
     auto desc =
         bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel), dense(*bias),
-                                               any_layout(*out), g->strides, g->dilation, g->padding, g->padding)
+                                               any_layout(*out), g->strides, g->dilation, g->padding, g->after)
              : dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel),
-                                               any_layout(*out), g->strides, g->dilation, g->padding, g->padding);
+                                               any_layout(*out), g->strides, g->dilation, g->padding, g->after);
     dnnl::convolution_forward::primitive_desc pd(desc, cpu_engine());
     auto step = std::make_unique<OnednnStep>(context.threads);
     OnednnStep::Call call{dnnl::convolution_forward(pd),
@@ -107,7 +110,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
     // The gradients' primitives are made in the light of a forward one.
     dnnl::convolution_forward::primitive_desc forward(
         {prop_kind::forward_training, algorithm, any_layout(*input), any_layout(kernel), any_layout(*grad), g->strides,
-         g->dilation, g->padding, g->padding},
+         g->dilation, g->padding, g->after},
         cpu_engine());
     auto step = std::make_unique<OnednnStep>(context.threads);
     std::string library;
@@ -116,7 +119,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
       if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
       dnnl::convolution_backward_data::primitive_desc pd(
           {algorithm, any_layout(*results[0]), any_layout(kernel), any_layout(*grad), g->strides, g->dilation,
-           g->padding, g->padding},
+           g->padding, g->after},
           cpu_engine(), forward);
       step->calls.push_back(
           {dnnl::convolution_backward_data(pd),
@@ -133,13 +136,12 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
       auto bias_desc = results[2] ? describe(*results[2]) : std::nullopt;
       if (!result_desc || (results[2] && !bias_desc))
         return refused(why_not, "a stride of the result that oneDNN does not take");
-      auto desc = results[2]
-                      ? dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input), any_layout(result),
-                                                                 dense(*results[2]), any_layout(*grad), g->strides,
-                                                                 g->dilation, g->padding, g->padding)
-                      : dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input), any_layout(result),
-                                                                 any_layout(*grad), g->strides, g->dilation, g->padding,
-                                                                 g->padding);
+      auto desc = results[2] ? dnnl::convolution_backward_weights::desc(
+                                   algorithm, any_layout(*input), any_layout(result), dense(*results[2]),
+                                   any_layout(*grad), g->strides, g->dilation, g->padding, g->after)
+                             : dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input),
+                                                                        any_layout(result), any_layout(*grad),
+                                                                        g->strides, g->dilation, g->padding, g->after);
       dnnl::convolution_backward_weights::primitive_desc pd(desc, cpu_engine(), forward);
       OnednnStep::Call call{
           dnnl::convolution_backward_weights(pd),

@@ -5,7 +5,8 @@ namespace partita::codegen {
 
 /// The arguments that convolution and convolution_backward share, as oneDNN wants them.
 struct ConvolutionArguments {
-  dnnl::memory::dims strides, padding, dilation;
+  dnnl::memory::dims strides, dilation;
+  dnnl::memory::dims padding, after;  ///< before and after each dimension of the image
   std::int64_t groups = 1;
 };
 

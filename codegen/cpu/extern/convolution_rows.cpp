@@ -226,7 +226,7 @@ Prepared prepare_convolution_rows(const ExternContext& context, const Convolutio
         const auto plain = describe(from), result = describe(to);
         if (!plain || !result) return refused(why_not, "a stride that oneDNN does not take");
         const memory::desc wanted = input.sizes[1] == 1 || input.strides[1] == 1 ? *plain : channels_last(from);
-        memory::dims before = g.padding, after = g.padding;
+        memory::dims before = g.padding, after = g.after;
         before[0] = r.before;
         after[0] = r.after;
         const auto kind = dnnl::prop_kind::forward_inference;
@@ -246,8 +246,8 @@ Prepared prepare_convolution_rows(const ExternContext& context, const Convolutio
                         (image * out.sizes[2] + first + r.rows) * *per_row});
     }
   std::vector<OnednnStep::Argument> fixed;
-  fixed.push_back({DNNL_ARG_WEIGHTS,
-                   PrimitiveOperand(kernel, *describe(kernel), weights, weights_of(context, kernel.buffer))});
+  fixed.push_back(
+      {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, *describe(kernel), weights, weights_of(context, kernel.buffer))});
   if (bias) fixed.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *describe(*bias), dense(*bias))});
   auto step = std::make_unique<ConvolutionByRows>(context.threads, input, out, context.work, std::move(fixed));
   step->shapes = std::move(shapes);

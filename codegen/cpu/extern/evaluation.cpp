@@ -31,6 +31,7 @@ class Evaluation final : public ExternStep {
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
   Windows results;
+  std::vector<std::int64_t> around;  ///< zeros around the first argument, see ExternCall
   std::string origin;
   EvalContext context;
 
@@ -44,6 +45,9 @@ class Evaluation final : public ExternStep {
     };
     std::vector<Value> positional;
     for (const Argument& a : args) positional.push_back(value(a));
+    if (!around.empty()) {
+      TRY(positional[0], schedule::with_zeros(*positional[0].get<Tensor>(), around));
+    }
     std::vector<std::pair<std::string, Value>> named;
     for (const auto& [name, a] : kwargs) named.emplace_back(name, value(a));
     auto result =
@@ -94,6 +98,7 @@ Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& w
   step->op = call.op;
   step->graph = call.graph;
   step->origin = call.origin;
+  step->around = call.around;
   step->context = {context.threads, context.generator};
   auto window = [&](const schedule::PlanView& v) -> Result<Window> {
     std::optional<ConcreteView> view = concrete_view(v);
