@@ -66,6 +66,11 @@ loops::Target host_target(int threads) {
   }();
   loops::Target target = host;
   target.threads = threads;
+  // Fewer columns make too few blocks for the threads.
+  if (threads > 1) {
+    target.few_columns = target.few_channels = std::max<std::int64_t>(2, threads) * target.block_columns + 1;
+    target.split_rows = 1 << 10;
+  }
   return target;
 }
 

@@ -210,11 +210,13 @@ LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> red
   std::size_t inner = space.size();
   while (inner > 0 && space[inner - 1].is(1)) --inner;
   const bool columns = inner > 0 && !reduced[inner - 1];
-  if (hint(kept) < (columns ? target_.few_columns : target_.few_results) &&
-      hint(folded) >= (columns ? target_.split_rows : target_.split_elements)) {
+  std::size_t outer = 0;
+  while (outer < inner && (!reduced[outer] || space[outer].is(1))) ++outer;
+  bool channels = false;  // images of channels, which may be what is innermost in memory
+  for (std::size_t d = outer; d < inner; ++d) channels = channels || !(reduced[d] || columns);
+  const auto few = columns ? target_.few_columns : channels ? target_.few_channels : target_.few_results;
+  if (hint(kept) < few && hint(folded) >= (columns || channels ? target_.split_rows : target_.split_elements)) {
     constexpr int64_t least_parts = 16;
-    std::size_t outer = 0;
-    while (!reduced[outer] || space[outer] == 1) ++outer;
     if (space[outer] == folded && folded.is_int()) {
       // Splits a single long dimension into two of about its square root.
       int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded.as_int())));
@@ -236,7 +238,8 @@ LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> red
         sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(outer));
         return reshape(total, sizes);
       }
-    } else if (space[outer] != folded && hint(space[outer]) >= 4) {
+    } else if (space[outer] != folded &&
+               hint(space[outer]) >= (target_.threads > 1 ? std::min(target_.threads, 4) : 4)) {
       std::vector<bool> all_inner = reduced, only_outer(space.size(), false);
       all_inner[outer] = false;
       only_outer[outer] = true;

@@ -14,6 +14,15 @@ const Node* node_in(const Arg* arg) {
   return found;
 }
 
+/// Is each of the call's results memory of its own, which readers take one by one?
+bool has_separate_results(const Node& call) {
+  const Schema* schema = call.op()->is_call() ? find_schema(call.op()) : nullptr;
+  const OpRecord* record = find_record(call.op());
+  if (!schema || schema->returns.size() < 2 || (record && record->may_alias)) return false;
+  return std::ranges::all_of(schema->returns, [](const SchemaArg& r) { return r.alias_set.empty(); }) &&
+         std::ranges::all_of(call.users(), [](const Node* user) { return user->is(Op::getitem()); });
+}
+
 const Arg* argument(const Node& node, const Schema& schema, std::size_t i) {
   if (i < node.args().size()) return &node.args()[i];
   return node.kwarg(schema.args[i].name);
@@ -41,6 +50,11 @@ void Aliases::add(const Node& node) {
     for (const Node* in : inputs) returned_[root(in->id())] = true;
   if (!node.op()->is_call() || inputs.empty()) return;
   const OpRecord* record = find_record(node.op());
+  if (const auto* index = node.is(Op::getitem()) ? node.args()[1].get<std::int64_t>() : nullptr;
+      index && has_separate_results(*inputs.front())) {
+    root_[node.id()] = root(results_.try_emplace({inputs.front(), *index}, node.id()).first->second);
+    return;
+  }
   if (node.is(Op::getitem()) || (record && record->may_alias)) return share_with(inputs.front());
   const Schema* schema = find_schema(node.op());
   if (!schema) {

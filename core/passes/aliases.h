@@ -1,4 +1,7 @@
 #pragma once
+#include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/ir/graph.h"
@@ -31,6 +34,8 @@ class Aliases {
 
   std::vector<std::size_t> root_;                 // by node id
   std::vector<bool> mutated_, returned_, given_;  // by root
+  std::map<std::pair<const Node*, std::int64_t>, std::size_t>
+      results_;  // of a call with several: id of the first getitem
 };
 
 }  // namespace partita

@@ -117,6 +117,18 @@ class Chooser {
     return true;
   }
 
+  /// Results of a call that may not change keep their layouts.
+  void keep_fixed_results(const Node& node, Meta& meta) const {
+    auto* now = std::get_if<MetaTuple>(&meta.v);
+    if (!now) return;
+    const MetaTuple& before = *node.meta.tuple();
+    for (const Node* user : node.users()) {
+      const auto* index = user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
+      const auto i = index && *index >= 0 ? static_cast<std::size_t>(*index) : now->items.size();
+      if (i < now->items.size() && !may_change(*user)) now->items[i] = before.items[i];
+    }
+  }
+
   void change(Node& node, Meta meta, std::size_t region) {
     before_.emplace(&node, std::move(node.meta));
     node.meta = std::move(meta);
@@ -145,6 +157,7 @@ class Chooser {
       for (std::size_t r : regions) regions_[find(r)].allowed = false;
       return;
     }
+    keep_fixed_results(node, *meta);
     if (!other_strides(*meta, node.meta) || !may_change(node)) return borders(node);
     for (std::size_t r : regions) join(regions.front(), r);
     change(node, std::move(*meta), regions.front());

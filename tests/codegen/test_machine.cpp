@@ -122,6 +122,28 @@ class MachinePlans : public QObject {
     }
   }
 
+  /// Sums of many rows to few columns or channels are made by all threads.
+  void few_columns_are_shared_by_threads_data() {
+    QTest::addColumn<QString>("x");
+    QTest::addColumn<QString>("dims");
+    QTest::newRow("columns") << "[4096, 64]" << "[0]";
+    QTest::newRow("columns of two batches") << "[2, 1024, 64]" << "[0, 1]";
+    QTest::newRow("channels of images") << "[4, 48, 20, 20]" << "[0, 2, 3]";
+    QTest::newRow("channels innermost") << "[4, 48, 20, 20][19200, 1, 960, 48]" << "[0, 2, 3]";
+  }
+  void few_columns_are_shared_by_threads() {
+    QFETCH(QString, x);
+    QFETCH(QString, dims);
+    auto graph = testing::parse(
+        testing::module("x: 'f32" + x.toStdString() + "'",
+                        {"s = torch.ops.aten.sum.dim_IntList(x, " + dims.toStdString() + ")", "return (s,)"}));
+    QVERIFY(propagate(*graph));
+    check(*graph, codegen::host_target(2), [](const schedule::Plan& plan) {
+      const auto* outer = std::get_if<loops::Loop>(&plan.kernels.at(0).body.at(0));
+      QVERIFY2(outer && outer->mapping == loops::Mapping::Thread, print(plan).c_str());
+    });
+  }
+
   void zeros_around_an_image_are_read_by_the_call_data() {
     QTest::addColumn<QString>("pad");
     QTest::addColumn<QString>("rest");
