@@ -59,6 +59,8 @@ struct Backend {
   StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
   /// Its cache of whole graphs; null, or the result is: it has none.
   std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
+  /// The dtypes of convolutions that it computes best with channels innermost; null: of none.
+  std::vector<DType> (*channels_last)() = nullptr;
 };
 std::span<const Backend> backends();
 /// Finds a backend by name. Error backend.unknown lists the names.

@@ -57,6 +57,7 @@ std::string text_of(const AotOptions& o, bool lazy_backward) {
       fmt::join(o.is_leaf, " "), o.keep_input_mutations, o.tangents_for_aliases, o.passes, name_of(o.until),
       o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification(), o.split_constants);
   if (o.partition.forward_outputs) text += fmt::format("forward_outputs={}\n", *o.partition.forward_outputs);
+  for (DType dtype : o.channels_last) text += fmt::format("channels_last={}\n", short_name(dtype));
   text += fmt::format("disabled={}\n", fmt::join(o.disabled, " "));
   return text;
 }

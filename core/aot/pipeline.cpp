@@ -18,6 +18,7 @@
 #include "core/ops/functional_rng.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
+#include "core/schedule/channels_last.h"
 
 namespace partita {
 namespace {
@@ -196,6 +197,11 @@ Status cut(Flow& flow) {
   if (out.train) {
     PartitionOptions how = flow.options.partition;
     if (!flow.given_joint) how.forward_outputs = flow.forward_outputs;
+    // Before the cut: the layouts of saved values are nobody's but the compiler's.
+    const auto has_numbers = [](const Node* n) { return n->meta.tensor() && concrete(n->meta.tensor()->sizes); };
+    if (!flow.options.channels_last.empty() && !flow.given_joint &&
+        std::ranges::all_of(out.joint->placeholders(), has_numbers))
+      schedule::prefer_channels_last(*out.joint, flow.options.channels_last);
     TRY(out.partition, partition(*out.joint, how));
     if (flow.given_joint) {  // text lacks the metas of tuples, which a check wants
       bind_primals(out);
