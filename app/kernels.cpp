@@ -73,10 +73,14 @@ Result<double> probe(const StagedCompiler& compiler, const char* text, double am
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   TRY(const StagedCompiler::Planned planned, compiler.plan(*graph));
   TRY(const std::vector<Value> inputs, random_inputs(*graph, 0));
-  TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.1));
-  double seconds = 0;
-  for (const StepMeasure& step : measured.steps) seconds += step.seconds;
-  return amount / seconds;
+  double best = 0;  // other programs only take away
+  for (int round = 0; round < 3; ++round) {
+    TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.03));
+    double seconds = 0;
+    for (const StepMeasure& step : measured.steps) seconds += step.seconds;
+    best = std::max(best, amount / seconds);
+  }
+  return best;
 }
 
 std::string bytes_text(double bytes) {

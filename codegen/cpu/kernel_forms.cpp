@@ -70,29 +70,26 @@ LinkedText linked_ir(std::string_view ir) {
   return out;
 }
 
-/// The assembler's text with its .loc lines as links; directives that only describe the code are left out.
+/// The assembler's text with its .loc lines as links. Directives and tables of constants are left out.
 LinkedText linked_assembly(std::string_view assembly) {
   LinkedText out;
   int current = 0;
   bool code = true;
   for_each_line(assembly, [&](std::string_view line) {
     const std::string_view word = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
+    const bool label = !line.empty() && word.size() == line.size();
     if (word.starts_with(".section") || word.starts_with(".text"))
-      code = word.find(".debug") == std::string_view::npos && word.find(".note") == std::string_view::npos;
-    if (!code) return;
+      code = word.starts_with(".text") || word.find("text") != std::string_view::npos;
+    if (!code || word.empty() || word[0] == '#') return;
     if (word.starts_with(".loc")) {
-      const std::size_t file = word.find_first_of("0123456789");
-      const std::size_t space = word.find(' ', file);
+      const std::size_t space = word.find(' ', word.find_first_of("0123456789"));
       current = space == std::string_view::npos ? 0 : number_at(word.substr(space + 1));
       return;
     }
-    if (word.starts_with(".cfi_") || word.starts_with(".file") || word.starts_with(".Ltmp") ||
-        word.starts_with(".Lfunc_") || word.starts_with(".ident") || word.starts_with(".addrsig"))
-      return;
-    const bool label = !line.empty() && line[0] != '\t' && line[0] != ' ';
+    if (!label && word[0] == '.') return;
+    if (label && (word.starts_with(".Ltmp") || word.starts_with(".Lfunc_"))) return;
     if (label && !word.starts_with(".L")) current = 0;  // a function begins
-    const bool instruction = !label && !word.empty() && word[0] != '.' && word[0] != '#';
-    out.add(line, instruction ? source_of(current) : std::vector<int>());
+    out.add(line, label ? std::vector<int>() : source_of(current));
   });
   return out;
 }

@@ -229,14 +229,16 @@ std::vector<const BufferRow*> KernelReport::live_at(std::size_t step) const {
 
 std::optional<double> KernelReport::share(const KernelRow& row) const {
   if (!row.seconds || *row.seconds <= 0 || !limit) return std::nullopt;
-  return std::max((row.read + row.written) / limit->bytes_per_second, row.operations / limit->operations_per_second) /
-         *row.seconds;
+  const double moved = row.read + row.written;
+  const double moving = moved > cache_bytes ? moved / limit->bytes_per_second : 0;
+  return std::max(moving, row.operations / limit->operations_per_second) / *row.seconds;
 }
 
 KernelReport kernel_report(const Plan& plan, std::string graph) {
   KernelReport out;
   out.graph = std::move(graph);
   out.arena_bytes = static_cast<double>(plan.arena_bytes);
+  out.cache_bytes = static_cast<double>(plan.target.cache_bytes);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const PlanBuffer& buffer = plan.buffers[b];
     out.buffers.push_back({static_cast<int>(b), buffer.kind, buffer.origin,

@@ -55,14 +55,15 @@ struct KernelReport {
   std::vector<BufferRow> buffers;     ///< by plan buffer
   std::vector<double> live;           ///< by step: bytes of temporaries that are needed then
   double arena_bytes = 0;             ///< that all temporaries take together
+  double cache_bytes = 0;             ///< of the target's last-level cache; 0: not known
   std::optional<MachineLimit> limit;  ///< set when rows have times
 
   /// The step with the most live bytes; nullopt without steps.
   std::optional<std::size_t> peak() const;
   /// The temporaries that are needed at a step, largest first.
   std::vector<const BufferRow*> live_at(std::size_t step) const;
-  /// The least time that a step's bytes and arithmetic take at the limit, by the time it took. Above 1 what it reads
-  /// was still in a cache. Nullopt when it was not run.
+  /// The least time that a step's bytes and arithmetic take at the limit, by the time it took. Bytes that fit into the
+  /// cache do not count. Nullopt when it was not run.
   std::optional<double> share(const KernelRow& row) const;
 };
 

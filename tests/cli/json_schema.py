@@ -78,6 +78,7 @@ with tempfile.TemporaryDirectory() as folder:
         "minify": [["minify", joint, "--check", "accuracy:cpu", *wrong, "-o", f"{folder}/repro"]],
         "ops": [["ops"], ["ops", "aten.addmm.default"], ["ops", "aten.gelu.default"]],
         "passes": [["passes", PROGRAM], ["passes", PROGRAM, "--train"], ["passes", PROGRAM, "--check", "--inputs", IO]],
+        "query": [["query", joint, "users", "addmm"], ["query", PROGRAM, "saved", "3"], ["query", PROGRAM, "peak"]],
         "run": [["run", PROGRAM, "--inputs", IO, "--train"]],
         "store explain": [["store", "explain", *entries], ["store", "explain", entries[0], entries[0]]],
         "store list": [["store", "list"]],

@@ -32,22 +32,26 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
 
   table_ = new TablePanel(kernel_columns());
   memory_ = new MemoryPlot;
-  auto* left = split_of({table_, memory_}, {420, 180}, Qt::Vertical);
-  left->setChildrenCollapsible(false);
-  code_ = new QSplitter(Qt::Horizontal);
-  code_->setChildrenCollapsible(false);
+  auto* upper = split_of({table_, memory_}, {620, 380});
+  upper->setChildrenCollapsible(false);
   details_ = new QLabel;
-  make_readable(details_, {12, 8, 12, 8});
+  make_readable(details_, {12, 6, 12, 6});
   details_->setTextFormat(Qt::RichText);
   details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   auto* scroll = new QScrollArea;
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setWidget(details_);
+  scroll->viewport()->setAutoFillBackground(false);
+  details_->setAutoFillBackground(false);
   scroll->setAccessibleName(tr("What was fused and why no more"));
-  auto* right = split_of({scroll, code_}, {150, 450}, Qt::Vertical);
-  right->setChildrenCollapsible(false);
-  auto* split = split_of({left, right}, {460, 640});
+  auto* code = new QWidget;
+  auto* column = plain_column(code);
+  forms_ = command_bar(column, 4);
+  code_ = new QSplitter(Qt::Horizontal);
+  code_->setChildrenCollapsible(false);
+  column->addWidget(code_, 1);
+  auto* split = split_of({upper, scroll, code}, {230, 90, 420}, Qt::Vertical);
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
 
@@ -60,7 +64,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
     show_step(row, origins.empty() ? QString() : text(origins.back()));
     if (!origins.empty()) Q_EMIT node_chosen(text(origins.back()));
   });
-  connect(memory_, &MemoryPlot::step_chosen, this, [this](int step) { table_->set_current_row(step); });
+  connect(memory_, &MemoryPlot::step_chosen, this, &KernelsView::go_to);
   connect(memory_, &MemoryPlot::node_chosen, this, &KernelsView::node_chosen);
   clear({});
 }
@@ -98,15 +102,7 @@ void KernelsView::show_list(int) {
   quiet_ = false;
   memory_->set_report(shown ? shown->report : schedule::KernelReport());
   memory_->setVisible(shown && !shown->report.buffers.empty());
-  const QStringList forms = shown ? shown->forms : QStringList();
-  qDeleteAll(panes_);
-  panes_.clear();
-  for (const QString& form : forms) {
-    auto* pane = new LinkedPane(form);
-    connect(pane, &LinkedPane::node_chosen, this, [this](int node) { mark(node, true); });
-    code_->addWidget(pane);
-    panes_.push_back(pane);
-  }
+  make_panes(shown ? shown->forms : QStringList());
   if (!shown)
     return details_->setText(tr("Plan makes the kernels of the graph on the screen, Measure also times them."));
   details_->setText(shown->note.toHtmlEscaped());
@@ -114,7 +110,40 @@ void KernelsView::show_list(int) {
   const auto& rows = shown->report.rows;
   if (rows.empty()) return;
   const auto slowest = std::ranges::max_element(rows, {}, [](const auto& row) { return row.seconds.value_or(0); });
-  table_->set_current_row(static_cast<int>(slowest - rows.begin()));
+  go_to(static_cast<int>(slowest - rows.begin()));
+}
+
+/// A pane for each form, and a button that shows or hides it. Where there is no room for all, the first and the last
+/// are shown.
+void KernelsView::make_panes(const QStringList& forms) {
+  constexpr int least_width = 280;
+  qDeleteAll(panes_);
+  panes_.clear();
+  while (QLayoutItem* item = forms_->takeAt(0)) {
+    delete item->widget();
+    delete item;
+  }
+  const auto room = static_cast<qsizetype>(std::max(width(), 1) / least_width);
+  for (qsizetype i = 0; i < forms.size(); ++i) {
+    auto* pane = new LinkedPane(forms[i]);
+    connect(pane, &LinkedPane::node_chosen, this, [this](int node) { mark(node, true); });
+    code_->addWidget(pane);
+    panes_.push_back(pane);
+    auto* shown = new QCheckBox(forms[i]);
+    shown->setChecked(forms.size() <= room || i == 0 || i + 1 == forms.size());
+    pane->setVisible(shown->isChecked());
+    connect(shown, &QCheckBox::toggled, pane, &QWidget::setVisible);
+    forms_->addWidget(shown);
+  }
+  forms_->addStretch(1);
+}
+
+void KernelsView::go_to(int step) {
+  const auto shown = list();
+  if (!shown || step < 0 || step >= static_cast<int>(shown->report.rows.size())) return;
+  table_->set_current_row(step);
+  const auto& origins = shown->report.rows[static_cast<std::size_t>(step)].origins;
+  show_step(step, origins.empty() ? QString() : text(origins.back()));
 }
 
 void KernelsView::show_step(int step, const QString& node) {

@@ -8,6 +8,7 @@
 
 class QCheckBox;
 class QComboBox;
+class QHBoxLayout;
 class QLabel;
 class QSplitter;
 
@@ -45,6 +46,8 @@ class KernelsView : public QWidget {
 
  private:
   void show_list(int index);
+  void make_panes(const QStringList& forms);
+  void go_to(int step);
   void show_step(int step, const QString& node);
   void mark(int node, bool tell);
 
@@ -56,6 +59,7 @@ class KernelsView : public QWidget {
   TablePanel* table_;
   MemoryPlot* memory_;
   QSplitter* code_;
+  QHBoxLayout* forms_;
   std::vector<LinkedPane*> panes_;
   int step_ = -1;
   bool quiet_ = false;

@@ -1,0 +1,336 @@
+#include "app/queries.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <deque>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "app/graph_changes.h"
+#include "app/kernels.h"
+#include "core/aot/run_compiled.h"
+#include "core/fake/propagate.h"
+#include "core/interp/interpreter.h"
+#include "core/ir/print.h"
+#include "core/partition/partition.h"
+
+namespace partita {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Result<const Node*> find_node(const Graph& graph, const std::string& name) {
+  if (const Node* node = graph.find(name)) return node;
+  return input_error("query.node", fmt::format("there is no node {} in this graph", name), {.graph = graph.name});
+}
+
+std::string source_of(const Node& node) {
+  if (!node.origin || node.origin->of_user().file.empty()) return {};
+  const StackFrame& frame = node.origin->of_user();
+  return fmt::format("  {}:{}", frame.file, frame.line);
+}
+
+QueryRow row_of(const Node& node) {
+  return {node.name(), print(node, {.annotations = true, .origins = false, .deletions = false}) + source_of(node), {}};
+}
+
+std::string counted(std::size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+Result<std::size_t> number_of(const std::string& word, const char* what) {
+  std::size_t n = 0;
+  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), n);
+  if (failed != std::errc() || end != word.data() + word.size())
+    return input_error("query.arguments", fmt::format("{} is a number, and {} is none", what, word));
+  return n;
+}
+
+Result<QueryAnswer> users(const QuerySubject& s, const Words& words) {
+  TRY(const auto graph, s.artefact->graph());
+  TRY(const Node* node, find_node(*graph, words[0]));
+  std::vector<const Node*> readers(node->users().begin(), node->users().end());
+  std::ranges::sort(readers, {}, &Node::id);
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  QueryAnswer out;
+  for (const Node* user : *graph)
+    if (std::ranges::find(readers, user) != readers.end()) out.rows.push_back(row_of(*user));
+  out.text = fmt::format("{} use {}", counted(out.rows.size(), "node"), node->name());
+  return out;
+}
+
+/// A shortest path along data, downward from A to B.
+Result<QueryAnswer> path(const QuerySubject& s, const Words& words) {
+  TRY(const auto graph, s.artefact->graph());
+  TRY(const Node* from, find_node(*graph, words[0]));
+  TRY(const Node* to, find_node(*graph, words[1]));
+  std::unordered_map<const Node*, const Node*> before{{from, nullptr}};
+  std::deque<const Node*> open{from};
+  while (!open.empty() && !before.contains(to)) {
+    const Node* at = open.front();
+    open.pop_front();
+    for (const Node* user : at->users())
+      if (before.try_emplace(user, at).second) open.push_back(user);
+  }
+  QueryAnswer out;
+  if (!before.contains(to)) {
+    out.text = fmt::format("no path leads from {} to {}", from->name(), to->name());
+    return out;
+  }
+  for (const Node* at = to; at; at = before[at]) out.rows.push_back(row_of(*at));
+  std::ranges::reverse(out.rows);
+  out.text = fmt::format("{} from {} to {}", counted(out.rows.size() - 1, "step"), from->name(), to->name());
+  return out;
+}
+
+Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
+  std::size_t most = 10;
+  if (!words.empty()) {
+    TRY(most, number_of(words[0], "COUNT"));
+  }
+  TRY(const auto graph, s.artefact->graph());
+  AotOptions options;
+  TRY(AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, options)));
+  std::vector<SavedValue> values = std::move(made.partition.saved);
+  std::ranges::stable_sort(values, std::greater(), &SavedValue::bytes);
+  QueryAnswer out{fmt::format("{} saved: {} bytes of activations, {} bytes of inputs", counted(values.size(), "value"),
+                              made.partition.activation_bytes, made.partition.input_bytes),
+                  {}};
+  for (const SavedValue& v : values) {
+    if (out.rows.size() == most) break;
+    out.rows.push_back({v.name,
+                        fmt::format("{:>12} bytes  {}{}: {}", v.bytes, v.name, v.is_input ? " (an input)" : "", v.why),
+                        static_cast<double>(v.bytes)});
+  }
+  return out;
+}
+
+/// Of a line of the program: FILE:LINE, where FILE may be the end of a path.
+Result<QueryAnswer> line(const QuerySubject& s, const Words& words) {
+  const std::size_t colon = words[0].rfind(':');
+  if (colon == std::string::npos)
+    return input_error("query.arguments", "a line is given as FILE:LINE, and got " + words[0]);
+  TRY(const std::size_t number, number_of(words[0].substr(colon + 1), "LINE"));
+  const std::string file = words[0].substr(0, colon);
+  TRY(const auto graph, s.artefact->graph());
+  QueryAnswer out;
+  for (const Node* node : *graph) {
+    if (!node->origin) continue;
+    for (const StackFrame* frame : {static_cast<const StackFrame*>(node->origin.get()), &node->origin->of_user()}) {
+      const bool whole = frame->file.size() == file.size() ||
+                         (frame->file.size() > file.size() && frame->file[frame->file.size() - file.size() - 1] == '/');
+      if (static_cast<std::size_t>(frame->line) != number || !frame->file.ends_with(file) || !whole) continue;
+      out.rows.push_back(row_of(*node));
+      break;
+    }
+  }
+  out.text = fmt::format("{} come from {}", counted(out.rows.size(), "node"), words[0]);
+  return out;
+}
+
+/// All tensors of a meta.
+void each_tensor(const Meta& meta, const std::function<void(const TensorMeta&)>& f) {
+  if (const TensorMeta* t = meta.tensor()) return f(*t);
+  if (const auto* list = meta.tuple())
+    for (const Meta& item : list->items) each_tensor(item, f);
+}
+
+Result<QueryAnswer> dtype(const QuerySubject& s, const Words& words) {
+  TRY(auto graph, s.artefact->graph());
+  QueryAnswer out;
+  // Text may leave types out; what cannot be inferred has none.
+  std::string unknown;
+  if (const auto known = propagate(*graph); !known)
+    unknown = "; types that the file leaves out are not known: " + known.error().message;
+  const auto wanted = dtype_from_short(words[0]);
+  if (!wanted)
+    return input_error("query.arguments", words[0] + " is no dtype as graphs print it, like f32, bf16, i64, b8");
+  for (const Node* node : *graph) {
+    bool has = false;
+    if (!node->is_output()) each_tensor(node->meta, [&](const TensorMeta& t) { has |= t.dtype == *wanted; });
+    if (has) out.rows.push_back(row_of(*node));
+  }
+  out.text = fmt::format("{} {}{}", counted(out.rows.size(), "node"), words[0], unknown);
+  return out;
+}
+
+/// Why dynamo began new graphs, as a trace log says.
+Result<QueryAnswer> breaks(const QuerySubject& s, const Words&) {
+  QueryAnswer out;
+  for (const Artefact& a : s.loaded.artefacts) {
+    if (a.is_graph() || a.id.find("dynamo_graph_break_reason") == std::string::npos) continue;
+    TRY(const std::string text, a.text());
+    out.rows.push_back({{}, (a.group.empty() ? a.id : a.group) + ": " + text, {}});
+  }
+  out.text = out.rows.empty() ? "no graph break is in it" : counted(out.rows.size(), "graph break");
+  return out;
+}
+
+/// The graph after the first N passes of the flow that `run` takes, whose graph is the given or the joint one.
+Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
+  TRY(const std::size_t from, number_of(words[0], "N"));
+  TRY(const std::size_t to, number_of(words[1], "M"));
+  TRY(const auto graph, s.artefact->graph());
+  AotOptions options;
+  options.train = s.request.train;
+  options.snapshots = true;
+  TRY(const AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, options)));
+  std::vector<const PassRun*> passes;
+  std::vector<std::shared_ptr<const Graph>> after;  // [n]: after n passes
+  std::vector<std::size_t> stage_of;
+  PassContext context;
+  const std::unique_ptr<Graph> passed = made.partition.forward->clone();
+  TRY(const PipelineRun post, post_grad_passes(*passed, context, {.snapshots = true}));
+  std::vector<const PipelineRun*> runs;
+  for (const StageRun& stage : made.stages) runs.push_back(&stage.run);
+  runs.push_back(&post);
+  for (const PipelineRun* run : runs)
+    for (const PassRun& pass : run->passes) {
+      if (after.empty()) after.push_back(run->before);
+      passes.push_back(&pass);
+      after.push_back(pass.after);
+    }
+  if (from >= to || to > passes.size())
+    return input_error("query.arguments",
+                       fmt::format("there are {} passes: 0 <= N < M <= {}", passes.size(), passes.size()));
+  QueryAnswer out;
+  std::vector<std::string> names;
+  for (std::size_t n = from; n < to; ++n)
+    if (passes[n]->changed) names.push_back(fmt::format("{} {}", n + 1, passes[n]->name));
+  const std::string diff = graph_changes(*after[from], *after[to]);
+  for (std::size_t at = 0; at < diff.size();) {
+    const std::size_t end = diff.find('\n', at);
+    const std::string line = diff.substr(at, end - at);
+    const std::string name = line.substr(2, line.find_first_of(":= (", 2) - 2);
+    out.rows.push_back({name, line, {}});
+    at = end + 1;
+  }
+  out.text = fmt::format("{} differ between pass {} and {}; what changed it: {}", counted(out.rows.size(), "line"),
+                         from, to, names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")));
+  return out;
+}
+
+Result<QueryAnswer> peak(const QuerySubject& s, const Words&) {
+  TRY(const std::vector<PlannedGraph> graphs, plan_kernels(*s.artefact, nullptr, s.request, default_compiler()));
+  QueryAnswer out;
+  for (const PlannedGraph& graph : graphs) {
+    const auto step = graph.report.peak();
+    out.text += fmt::format("{}{}: ", out.text.empty() ? "" : "; ", graph.report.graph);
+    if (!step || graph.report.live[*step] <= 0) {
+      out.text += "no temporary memory";
+      continue;
+    }
+    out.text +=
+        fmt::format("{:.0f} bytes at step {}, {}", graph.report.live[*step], *step, graph.report.rows[*step].name);
+    for (const schedule::BufferRow* b : graph.report.live_at(*step))
+      out.rows.push_back({b->node,
+                          fmt::format("{:>12.0f} bytes  {} of the {}, steps {} to {}", b->bytes, b->node,
+                                      graph.report.graph, b->first, b->last),
+                          b->bytes});
+  }
+  return out;
+}
+
+std::string not_finite(const Value& value) {
+  if (const auto* list = value.get<std::vector<Value>>()) {
+    for (const Value& item : *list)
+      if (std::string found = not_finite(item); !found.empty()) return found;
+    return {};
+  }
+  const Tensor* t = value.get<Tensor>();
+  if (!t || !(is_floating(t->dtype) || is_complex(t->dtype))) return {};
+  std::int64_t nans = 0, infinities = 0;
+  for (std::int64_t i = 0; i < t->numel(); ++i) {
+    const double x = t->item_as_double(i);
+    nans += std::isnan(x);
+    infinities += std::isinf(x);
+  }
+  if (nans + infinities == 0) return {};
+  return fmt::format("{} NaN and {} infinite of {} elements", nans, infinities, t->numel());
+}
+
+/// Interprets the graph, and the backward when training, until a value is not finite.
+Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
+  if (s.request.inputs.empty() && !s.request.random_weights)
+    return input_error("query.inputs", "this runs the graph; give --inputs or --random-weights");
+  TRY(const TensorFile io, read_io(s.request));
+  QueryAnswer out;
+  const auto generator = std::make_shared<Generator>(s.request.seed);
+  const CompileFn watch = [&](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&, graph = &graph](std::vector<Value> inputs) {
+      InterpOptions options;
+      options.generator = generator;
+      options.progress = s.request.progress;
+      options.observer = [&](const Node& node, const Value& value) -> Status {
+        if (!out.rows.empty() || node.is_output()) return {};
+        if (const std::string found = not_finite(value); !found.empty()) {
+          QueryRow row = row_of(node);
+          row.text += "  " + found;
+          out.rows.push_back(std::move(row));
+        }
+        return {};
+      };
+      return interpret(*graph, std::move(inputs), options);
+    });
+  };
+  if (s.request.train) {
+    TRY_DO(run_program(*s.artefact, io, run_options(s.request, watch)));
+  } else {
+    TRY_DO(run_as_it_is(*s.artefact, io, s.request.random_weights, watch));
+  }
+  out.text = out.rows.empty() ? "all values are finite" : "the first value that is not finite: " + out.rows[0].node;
+  return out;
+}
+
+const std::vector<Query> table = {
+    {"users", {"NODE"}, "who reads a value", true, users},
+    {"path", {"A", "B"}, "a shortest way that data takes from A to B", true, path},
+    {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved},
+    {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
+    {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},
+    {"breaks", {}, "the graph breaks of a trace log, and why", false, breaks},
+    {"changed", {"N", "M"}, "what passes N+1 to M of the flow changed in the graph", true, changed},
+    {"peak", {}, "what holds memory when most is needed", true, peak},
+    {"nan", {}, "the first value that is not finite; runs the graph", true, nan},
+};
+
+}  // namespace
+
+std::span<const Query> queries() {
+  return table;
+}
+
+Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& question, const Words& words) {
+  const auto query = std::ranges::find(table, question, &Query::name);
+  if (query == table.end()) {
+    std::vector<std::string_view> names;
+    for (const Query& q : table) names.push_back(q.name);
+    return input_error("query.unknown", fmt::format("no question {}; there are {}", question, fmt::join(names, ", ")));
+  }
+  const auto needed = static_cast<std::size_t>(
+      std::ranges::count_if(query->arguments, [](std::string_view a) { return !a.starts_with("["); }));
+  if (words.size() < needed || words.size() > query->arguments.size())
+    return input_error(
+        "query.arguments",
+        fmt::format("{} takes {}", question,
+                    query->arguments.empty() ? "nothing" : fmt::format("{}", fmt::join(query->arguments, " "))));
+  if (query->needs_graph && !subject.artefact)
+    return input_error("query.graph", "this question is about one graph; choose it with --graph");
+  return query->answer(subject, words);
+}
+
+nlohmann::ordered_json to_json(const QueryAnswer& answer) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const QueryRow& row : answer.rows) {
+    nlohmann::ordered_json out = {{"node", row.node}, {"text", row.text}};
+    if (row.number) out["number"] = *row.number;
+    rows.push_back(std::move(out));
+  }
+  return {{"answer", answer.text}, {"rows", rows}};
+}
+
+}  // namespace partita

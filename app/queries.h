@@ -1,0 +1,47 @@
+#pragma once
+// Fixed questions about graphs, each with an exact answer: `partita query`, and the palette of the window.
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "app/run_artefact.h"
+
+namespace partita {
+
+/// What a question is about.
+struct QuerySubject {
+  const Loaded& loaded;
+  const Artefact* artefact = nullptr;  ///< null: none is chosen; questions about a log need none
+  RunRequest request;                  ///< for what has to run: inputs, train
+};
+
+struct QueryRow {
+  std::string node;  ///< what the row is about; empty: no node
+  std::string text;
+  std::optional<double> number;  ///< bytes, or what rows are ranked by
+};
+
+struct QueryAnswer {
+  std::string text;  ///< the answer in one line
+  std::vector<QueryRow> rows;
+};
+
+struct Query {
+  std::string_view name;
+  std::vector<std::string_view> arguments;  ///< "NODE"; those in brackets may be left out
+  std::string_view help;
+  bool needs_graph;
+  Result<QueryAnswer> (*answer)(const QuerySubject& subject, const std::vector<std::string>& words);
+};
+
+/// All questions.
+std::span<const Query> queries();
+/// Answers one. Errors: query.unknown lists them, query.arguments says what it takes, query.node for an unknown node,
+/// and those of what has to run.
+Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& question,
+                           const std::vector<std::string>& words);
+nlohmann::ordered_json to_json(const QueryAnswer& answer);
+
+}  // namespace partita

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""`partita query` answers each question of its help exactly. query.py PARTITA SOURCE_DIR"""
+import json, os, re, subprocess, sys, tempfile
+
+partita, source = os.path.abspath(sys.argv[1]), sys.argv[2]
+MODEL, IO = f"{source}/resources/samples/mlp/program.pt2", f"{source}/resources/samples/mlp/io.safetensors"
+GRAPH = """class M(torch.nn.Module):
+    def forward(self, x: "f32[4, 4]", y: "f64[4, 4]"):
+        # File: /home/me/model.py:3 in forward, code: a = x.log()
+        log: "f32[4, 4]" = torch.ops.aten.log.default(x)
+        # File: /home/me/model.py:4 in forward, code: b = a * 2 + a.double() * y
+        mul: "f32[4, 4]" = torch.ops.aten.mul.Tensor(log, 2)
+        double: "f64[4, 4]" = torch.ops.aten._to_copy.default(log, dtype = torch.float64)
+        mul_1: "f64[4, 4]" = torch.ops.aten.mul.Tensor(double, y)
+        add: "f64[4, 4]" = torch.ops.aten.add.Tensor(mul, mul_1)
+        return (add,)
+"""
+wrong = []
+
+
+def check(holds, what):
+    if not holds:
+        wrong.append(what)
+
+
+with tempfile.TemporaryDirectory() as work:
+    env = {**os.environ, "PARTITA_STORE": f"{work}/store.sqlite"}
+    graph = f"{work}/graph.py"
+    open(graph, "w").write(GRAPH)
+
+    def run(*words, code=0):
+        done = subprocess.run([partita, "query", *words], capture_output=True, text=True, env=env)
+        check(done.returncode == code, f"{words}: exit {done.returncode}, {done.stderr}")
+        return done.stdout if code == 0 else done.stderr
+
+    def nodes(*words):
+        return [row["node"] for row in json.loads(run(*words, "--json"))["rows"]]
+
+    check(nodes(graph, "users", "log") == ["mul", "double"], "users")
+    check(nodes(graph, "path", "x", "mul_1") == ["x", "log", "double", "mul_1"], "path")
+    check(nodes(graph, "path", "add", "x") == [] and "no path" in run(graph, "path", "add", "x"), "no path")
+    check(nodes(graph, "line", "model.py:4") == ["mul", "double", "mul_1", "add"], "line")
+    check(nodes(graph, "line", "odel.py:4") == [], "the name of a file is not its end")
+    check(nodes(graph, "dtype", "f64") == ["y", "double", "mul_1", "add"], "dtype")
+    # Random values are negative, too, whose logarithm is no number.
+    check(nodes(graph, "nan", "--random-weights", "0") == ["log"], "nan")
+    check("give --inputs" in run(graph, "nan", code=2), "nan without inputs")
+    check("no node" in run(graph, "users", "nothing", code=2), "an unknown node")
+    check("takes A B" in run(graph, "path", "x", code=2), "a path to nowhere")
+    check("there are users, path" in run(graph, "why", code=2), "an unknown question")
+
+    saved = json.loads(run(MODEL, "saved", "4", "--json"))["rows"]
+    sizes = [row["number"] for row in saved]
+    check(len(saved) == 4 and sizes == sorted(sizes, reverse=True), f"saved: {sizes}")
+    peak = json.loads(run(MODEL, "peak", "--json"))
+    kernels = json.loads(subprocess.run([partita, "kernels", MODEL, "--json"], capture_output=True, text=True, env=env).stdout)
+    check(sum(row["number"] for row in peak["rows"]) == kernels["graphs"][0]["peak"]["bytes"], "peak")
+    check("all values are finite" in run(MODEL, "nan", "--inputs", IO), "an mlp has finite values")
+
+    # The lines that passes changed are those that the graphs after them differ by.
+    passes = json.loads(subprocess.run([partita, "passes", MODEL, "--stage", "post_grad", "--print", "all", "--json"],
+                                       capture_output=True, text=True, env=env).stdout)["passes"]
+    changed = [i for i, p in enumerate(passes) if p["changed"]]
+    if changed:
+        first = changed[0]
+        check(nodes(MODEL, "changed", str(first), str(first + 1)) != [], "what a pass changed")
+    check("there are" in run(MODEL, "changed", "5", "2", code=2), "passes in the wrong order")
+    check("no graph break" in run(f"{source}/tests/load/data/trace.log", "breaks"), "a log without a graph break")
+    log = f"{work}/broken.log"
+    open(log, "w").write('V1121 08:13:51.015000 1 torch/_dynamo/utils.py:1] {"artifact": {"name": '
+                         '"dynamo_graph_break_reason", "encoding": "string"}, "frame_id": 0, "frame_compile_id": 1, '
+                         '"attempt": 0, "has_payload": ""}\n\tGraph break in user code at model.py:7\n')
+    check("model.py:7" in run(log, "breaks"), "a graph break")
+
+    listed = re.findall(r"^  ([a-z]+) ", run("--help").split("Questions:")[1], re.M)
+    check(set(listed) == {"users", "path", "saved", "line", "dtype", "breaks", "changed", "peak", "nan"}, f"{listed}")
+if wrong:
+    sys.exit("\n".join(wrong))
+print("ok")
