@@ -274,7 +274,7 @@ class TestWrappers : public QObject {
            "a = $add_.Tensor(x, 1)\nv = $view(y, [2])\nb = $mul_.Tensor(v, 1)\nc = $neg(z)\nreturn (c,)");
     TensorFile io;
     io.tensors["input.0"] = f32({0}, {});
-    io.tensors["input.1"] = io.tensors["input.2"] = f32({2}, {1, 2});
+    for (const char* key : {"input.1", "input.2"}) io.tensors[key] = f32({2}, {1, 2});
     RunOptions options;
     options.aot.train = false;
     options.forward = compile_to_interpreter;
