@@ -542,7 +542,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
     const auto step = w.sizes[d].is(1) ? std::nullopt : dry_math.factor(target, probe.at[d]);
     return step ? g.lowering.hint(*step) : 0;
   };
-  if (!repeats) std::ranges::stable_sort(order, std::greater(), stride);
+  if (!repeats && !atomic) std::ranges::stable_sort(order, std::greater(), stride);
   std::vector<Merged> merged = merge_dims(dry_math, probe.elements, probe.at, w.sizes, order);
 
   Emitted out;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/cuda/emulate.h"
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/execute_plan.h"
@@ -17,8 +18,11 @@ using namespace partita::codegen;
 
 namespace {
 
-schedule::Plan planned(const Graph& graph, bool symbolic = false) {
-  auto plan = schedule::make_plan(graph, {.target = cuda_target(), .symbolic = symbolic});
+/// `symbols`: those of sizes, which stay symbols.
+schedule::Plan planned(const Graph& graph, const std::vector<std::string>& symbols = {}) {
+  std::map<std::string, std::int64_t> hints;
+  for (const std::string& s : symbols) hints.emplace(s, 24);
+  auto plan = schedule::make_plan(graph, {.sizes = hints, .target = cuda_target(), .symbolic = !symbols.empty()});
   if (!plan) qFatal("%s", plan.error().line().c_str());
   return *std::move(plan);
 }
@@ -33,7 +37,7 @@ CudaKernel emitted(const loops::Kernel& kernel, const std::vector<std::string>& 
 /// The texts of a graph's kernels.
 std::string text_of(const char* parameters, const char* lines, const std::vector<std::string>& symbols = {}) {
   std::string text;
-  for (const loops::Kernel& k : planned(*testing::fx(parameters, lines), !symbols.empty()).kernels)
+  for (const loops::Kernel& k : planned(*testing::fx(parameters, lines), symbols).kernels)
     text += emitted(k, symbols).text;
   return text;
 }
@@ -53,34 +57,222 @@ const Case texts[] = {
      "x: <f32[128, 1000][1000, 1]>, w: <f32[1000][1]>, b: <f32[128, 1][1, 1]>",
      "mul = $mul.Tensor(x, w)\nadd = $add.Tensor(mul, b)\nrelu = $relu(add)\nreturn (relu,)",
      {},
-     R"(
-)"},
+     R"cuda(
+// k0_mul_add_relu: mul, add, relu
+// 125 blocks of 256: a thread for each 4 iterations of i0
+extern "C" __global__ void __launch_bounds__(256) k_0(const float* __restrict__ in_x, const float* __restrict__ in_w,
+    const float* __restrict__ in_b, float* __restrict__ out_relu, KernelFault* fault) {
+  const int v0 = (blockIdx.x * 256 + threadIdx.x) * 4;
+  const Pack<float, 4> x = load<4>(in_x + v0);
+  const Pack<float, 4> w = load<4>(in_w + v0 % 1000);
+  Pack<float, 4> relu;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int i0 = v0 + k;
+    relu[k] = Max(x[k] * w[k] + in_b[i0 / 1000], 0.0f);
+  }
+  store(out_relu + v0, relu);
+}
+)cuda"},
     {"bools and halves",
      "x: <f16[9][1]>, m: <b8[9][1]>",
      "where = $where.self(m, x, x)\nnot_1 = $logical_not(m)\nreturn (where, not_1)",
      {},
-     R"(
-)"},
+     R"cuda(
+// k0_where_not_1: where, not_1
+// 1 block of 32: a thread for each iteration of i0
+extern "C" __global__ void __launch_bounds__(32) k_0(const Half* __restrict__ in_x,
+    const unsigned char* __restrict__ in_m, Half* __restrict__ out_where, unsigned char* __restrict__ out_not_1,
+    KernelFault* fault) {
+  const int i0 = blockIdx.x * 32 + threadIdx.x;
+  if (i0 >= 9) return;
+  out_where[i0] = to_half(to_float(in_x[i0]));
+  out_not_1[i0] = bit_not(in_m[i0] != 0);
+}
+)cuda"},
     {"a row in registers",
      "x: <bf16[64, 4096][4096, 1]>",
      "softmax = $_softmax(x, 1, False)\nreturn (softmax,)",
      {},
-     R"(
-)"},
-    {"a long row", "x: <f32[8, 50257][50257, 1]>", "softmax = $_softmax(x, 1, False)\nreturn (softmax,)", {}, R"(
-)"},
-    {"a warp for a row", "x: <f32[10, 40][40, 1]>", "sum_1 = $sum.dim_IntList(x, [1])\nreturn (sum_1,)", {}, R"(
-)"},
-    {"columns", "x: <f32[64, 100][100, 1]>", "sum_1 = $sum.dim_IntList(x, [0])\nreturn (sum_1,)", {}, R"(
-)"},
+     R"cuda(
+// k0_softmax: softmax
+// 64 blocks of 256: a block for each iteration of i0
+extern "C" __global__ void __launch_bounds__(256) k_0(const BFloat16* __restrict__ in_x,
+    BFloat16* __restrict__ out_softmax, KernelFault* fault) {
+  const int i0 = blockIdx.x;
+  Pack<float, 8> softmax_row[2];
+  Pack<BFloat16, 8> x_row[2];
+  float max_0 = -INFINITY;
+#pragma unroll
+  for (int turn = 0; turn < 2; ++turn) {
+    const int v1 = (turn * 256 + threadIdx.x) * 8;
+    x_row[turn] = load<8>(in_x + i0 * 4096 + v1);
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      max_0 = Max(max_0, to_float(x_row[turn][k]));
+  }
+  max_0 = block_max(max_0);
+  float sum_1 = 0.0f;
+#pragma unroll
+  for (int turn = 0; turn < 2; ++turn) {
+    const int v2 = (turn * 256 + threadIdx.x) * 8;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const float softmax_exp = exp(to_float(x_row[turn][k]) - max_0);
+      softmax_row[turn][k] = softmax_exp;
+      sum_1 += softmax_exp;
+    }
+  }
+  sum_1 = block_sum(sum_1);
+#pragma unroll
+  for (int turn = 0; turn < 2; ++turn) {
+    const int v3 = (turn * 256 + threadIdx.x) * 8;
+    Pack<BFloat16, 8> softmax;
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      softmax[k] = to_bfloat16(softmax_row[turn][k] / sum_1);
+    store(out_softmax + i0 * 4096 + v3, softmax);
+  }
+}
+)cuda"},
+    {"a long row", "x: <f32[8, 50257][50257, 1]>", "softmax = $_softmax(x, 1, False)\nreturn (softmax,)", {}, R"cuda(
+// k0_softmax: softmax
+// 232 blocks of 512: a block for each iteration of i0
+extern "C" __global__ void __launch_bounds__(512) k_0(const float* __restrict__ in_x, float* __restrict__ out_softmax,
+    KernelFault* fault) {
+  const int i0 = blockIdx.x;
+  float max_0 = -INFINITY;
+  for (int i1 = threadIdx.x; i1 < 1733; i1 += 512)
+    max_0 = Max(max_0, in_x[i0 * 1733 + i1]);
+  max_0 = block_max(max_0);
+  if (threadIdx.x == 0)
+    out_softmax[i0] = max_0;
+}
+// k1_softmax: softmax
+// 2 blocks of 128: a warp for each iteration of i0
+extern "C" __global__ void __launch_bounds__(128) k_0(const float* __restrict__ in_softmax,
+    float* __restrict__ out_softmax, KernelFault* fault) {
+  const int i0 = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  float max_0 = -INFINITY;
+  for (int i1 = lane; i1 < 29; i1 += 32)
+    max_0 = Max(max_0, in_softmax[i0 * 29 + i1]);
+  max_0 = warp_max(max_0);
+  if (lane == 0)
+    out_softmax[i0] = max_0;
+}
+// k2_softmax: softmax
+// 232 blocks of 512: a block for each iteration of i0
+extern "C" __global__ void __launch_bounds__(512) k_0(const float* __restrict__ in_x,
+    const float* __restrict__ in_softmax, float* __restrict__ out_softmax, float* __restrict__ out_softmax_2,
+    KernelFault* fault) {
+  const int i0 = blockIdx.x;
+  float sum_0 = 0.0f;
+  const float softmax = in_softmax[i0 / 29];
+  for (int i1 = threadIdx.x; i1 < 1733; i1 += 512) {
+    const float x = in_x[i0 * 1733 + i1];
+    out_softmax[i0 * 1733 + i1] = exp(x - in_softmax[(i0 * 1733 + i1) / 50257]);
+    sum_0 += exp(x - softmax);
+  }
+  sum_0 = block_sum(sum_0);
+  if (threadIdx.x == 0)
+    out_softmax_2[i0] = sum_0;
+}
+// k3_softmax: softmax
+// 2 blocks of 128: a warp for each iteration of i0
+extern "C" __global__ void __launch_bounds__(128) k_0(const float* __restrict__ in_softmax,
+    float* __restrict__ out_softmax, KernelFault* fault) {
+  const int i0 = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  float sum_0 = 0.0f;
+  for (int i1 = lane; i1 < 29; i1 += 32)
+    sum_0 += in_softmax[i0 * 29 + i1];
+  sum_0 = warp_sum(sum_0);
+  if (lane == 0)
+    out_softmax[i0] = sum_0;
+}
+// k4_softmax: softmax
+// 393 blocks of 256: a thread for each 4 iterations of i0
+extern "C" __global__ void __launch_bounds__(256) k_0(const float* __restrict__ in_softmax,
+    const float* __restrict__ in_softmax_2, float* __restrict__ out_softmax, KernelFault* fault) {
+  const int v0 = (blockIdx.x * 256 + threadIdx.x) * 4;
+  if (v0 >= 402056) return;
+  const Pack<float, 4> softmax = load<4>(in_softmax + v0);
+  Pack<float, 4> softmax_2;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int i0 = v0 + k;
+    softmax_2[k] = softmax[k] / in_softmax_2[i0 / 50257];
+  }
+  store(out_softmax + v0, softmax_2);
+}
+)cuda"},
+    {"a warp for a row", "x: <f32[10, 40][40, 1]>", "sum_1 = $sum.dim_IntList(x, [1])\nreturn (sum_1,)", {}, R"cuda(
+// k0_sum_1: sum_1
+// 3 blocks of 128: a warp for each iteration of i0
+extern "C" __global__ void __launch_bounds__(128) k_0(const float* __restrict__ in_x, float* __restrict__ out_sum_1,
+    KernelFault* fault) {
+  const int i0 = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (i0 >= 10) return;
+  float sum_0 = 0.0f;
+  for (int i1 = lane; i1 < 40; i1 += 32)
+    sum_0 += in_x[i0 * 40 + i1];
+  sum_0 = warp_sum(sum_0);
+  if (lane == 0)
+    out_sum_1[i0] = sum_0;
+}
+)cuda"},
+    {"columns", "x: <f32[64, 100][100, 1]>", "sum_1 = $sum.dim_IntList(x, [0])\nreturn (sum_1,)", {}, R"cuda(
+// k0_sum_1: sum_1
+// 1 block of 128: a thread for each iteration of i0
+extern "C" __global__ void __launch_bounds__(128) k_0(const float* __restrict__ in_x, float* __restrict__ out_sum_1,
+    KernelFault* fault) {
+  const int i0 = blockIdx.x * 128 + threadIdx.x;
+  if (i0 >= 100) return;
+  float sum_0 = 0.0f;
+  for (int i1 = 0; i1 < 64; ++i1)
+    sum_0 += in_x[i0 + i1 * 100];
+  out_sum_1[i0] = sum_0;
+}
+)cuda"},
     {"scatter",
      "x: <f32[10, 4][4, 1]>, i: <i64[6][1]>, v: <f32[6, 4][4, 1]>",
-     "index_add = $index_add(x, 0, i, v)\nreturn (index_add,)",
+     "index_put = $index_put(x, [i], v, True)\nreturn (index_put,)",
      {},
-     R"(
-)"},
-    {"symbolic", "x: <f32[s0, s1][s1, 1]>, w: <f32[s1][1]>", "mul = $mul.Tensor(x, w)\nreturn (mul,)", {"s0", "s1"}, R"(
-)"},
+     R"cuda(
+// k0_index_put: index_put
+// 1 block of 64: a thread for each iteration of i0
+extern "C" __global__ void __launch_bounds__(64) k_0(const float* __restrict__ in_x, float* __restrict__ out_index_put,
+    KernelFault* fault) {
+  const int i0 = blockIdx.x * 64 + threadIdx.x;
+  if (i0 >= 40) return;
+  out_index_put[i0] = in_x[i0];
+}
+// k1_index_put: index_put
+// 1 block of 32: a thread for each iteration of i0
+extern "C" __global__ void __launch_bounds__(32) k_0(const float* __restrict__ in_v, const long long* __restrict__ in_i,
+    float* __restrict__ out_index_put, KernelFault* fault) {
+  const int i0 = blockIdx.x * 32 + threadIdx.x;
+  if (i0 >= 24) return;
+  const long long i = in_i[i0 / 4];
+  const long long index_put_within = within(i < 0LL ? Add(i, 10LL) : i, 10, fault, 0);
+  atomic_add(&out_index_put[Mul(index_put_within, 4LL) + i0 % 4], in_v[i0]);
+}
+)cuda"},
+    {"symbolic",
+     "x: <f32[s0, s1][s1, 1]>, w: <f32[s1][1]>",
+     "mul = $mul.Tensor(x, w)\nreturn (mul,)",
+     {"s0", "s1"},
+     R"cuda(
+// k0_mul: mul
+// ((s0*s1 + 255)//256) blocks of 256: a thread for each iteration of i0
+extern "C" __global__ void __launch_bounds__(256) k_0(const float* __restrict__ in_x, const float* __restrict__ in_w,
+    float* __restrict__ out_mul, long long s0, long long s1, KernelFault* fault) {
+  const long long i = blockIdx.x * 256LL + threadIdx.x;
+  if (i >= s0 * s1) return;
+  const long long i1 = i % s1;
+  const long long i0 = i / s1;
+  out_mul[i1 + i0 * s1] = in_x[i1 + i0 * s1] * in_w[i1];
+}
+)cuda"},
 };
 
 }  // namespace
@@ -110,7 +302,8 @@ class TestCudaEmit : public QObject {
     for (const Case& c : texts)
       if (c.symbols.empty()) add(c.name, c.parameters, c.lines);
     add("layer norm", "x: <f32[6, 96][96, 1]>, w: <f32[96][1]>, b: <f32[96][1]>",
-        "n = $native_layer_norm(x, [96], w, b, 1e-5)\na = n[0]\nm = n[1]\nr = n[2]\nreturn (a, m, r)");
+        "n = $native_layer_norm(x, [96], w, b, 1e-5)\na: <f32[6, 96][96, 1]> = n[0]\nm: <f32[6, 1][1, 1]> = "
+        "n[1]\nreturn (a, m)");
     add("sum of all", "x: <f32[300, 300][300, 1]>", "a = $sum(x)\nreturn (a,)");
     add("rows that overwrite", "x: <f32[5, 64][64, 1]>", "a = $_softmax(x, 1, False)\nc = $copy_(x, a)\nreturn (a,)");
     add("many rows to columns", "x: <f32[1000, 6][6, 1]>", "a = $sum.dim_IntList(x, [0])\nreturn (a,)");
@@ -124,7 +317,8 @@ class TestCudaEmit : public QObject {
     QFETCH(QString, parameters);
     QFETCH(QString, lines);
     const auto graph = testing::fx(parameters.toStdString(), lines.toStdString());
-    const schedule::Plan plan = planned(*graph);
+    schedule::Plan plan = planned(*graph);
+    keep_on_host(plan);
     const std::vector<Value> inputs = testing::random_inputs(*graph);
     std::vector<Value> ours = testing::copies(inputs), theirs = testing::copies(inputs);
     const auto found = schedule::execute(plan, graph->attributes, ours);
@@ -167,7 +361,7 @@ class TestCudaEmit : public QObject {
 
   void deterministic() {
     const char* const parameters = "x: <f32[10, 4][4, 1]>, i: <i64[6][1]>, v: <f32[6, 4][4, 1]>";
-    const char* const lines = "a = $index_add(x, 0, i, v)\nreturn (a,)";
+    const char* const lines = "a = $index_put(x, [i], v, True)\nreturn (a,)";
     QVERIFY(has(text_of(parameters, lines), "atomic_add("));
     Config config = partita::config();
     config.deterministic = true;
@@ -180,8 +374,9 @@ class TestCudaEmit : public QObject {
     k.buffers[0].dtype = DType::Complex64;
     const auto cuda = emit_cuda(k, "k", {}, cuda_target());
     QVERIFY(!cuda);
+    QCOMPARE(cuda.error().code, std::string("codegen.cuda"));
     QCOMPARE(QString::fromStdString(cuda.error().line()),
-             "codegen.cuda: kernel reversed: CUDA C++ has no code for tensors of complex64");
+             "kernel reversed: CUDA C++ has no code for tensors of complex64");
   }
 };
 
