@@ -32,6 +32,7 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       "--inputs", request.inputs,
       "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does");
   app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
+  add_config_option(app, "--device", "device");
   add_config_option(app, "--partitioner", "partitioner");
   add_config_option(app, "--threads", "threads");
   app.add_option("--random-weights", request.random_weights,

@@ -59,7 +59,7 @@ constexpr Backend table[] = {
     {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache,
      [] { return codegen::host_target(1).channels_last; }},
     {"cuda-emulate", "CUDA kernels, run on this machine's CPU", emulated<cpu_compiler>, false, emulated<cpu_stages>,
-     emulated<cpu_cache>},
+     emulated<cpu_cache>, nullptr, DeviceType::Cuda},
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ struct Backend {
   std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
   /// The dtypes of convolutions that it computes best with channels innermost; null: of none.
   std::vector<DType> (*channels_last)() = nullptr;
+  DeviceType kernels = DeviceType::Cpu;  ///< whose kernels it runs
 };
 std::span<const Backend> backends();
 /// Finds a backend by name. Error backend.unknown lists the names.

@@ -204,6 +204,7 @@ const Command aot_command = {
       app.add_option(
           "--inputs", o->inputs,
           "safetensors file: make what `run` makes for inputs that require grad or share memory as these do");
+      add_config_option(app, "--device", "device");
       add_config_option(app, "--partitioner", "partitioner");
       add_config_option(app, "--decompositions", "decompositions");
       app.add_option("--save", o->save, "keep this value for the backward")->expected(1)->take_all();

@@ -10,6 +10,7 @@
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
+#include "core/ir/devices.h"
 #include "core/store/code_store.h"
 
 namespace partita::cli {
@@ -51,6 +52,19 @@ Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io
   return run_with_compiler(artefact, io, o.request, compiler, setup);
 }
 
+/// Whoever runs a graph of a GPU is told what its numbers are.
+void tell_device(const Artefact& artefact, const Backend& backend) {
+  if (artefact.program || backend.kernels == DeviceType::Cuda) return;
+  const auto text = artefact.text();
+  if (!text || text->find("cuda") == std::string::npos) return;
+  const auto graph = artefact.graph();
+  if (const auto device = graph ? other_device(**graph) : std::nullopt)
+    fmt::print(stderr,
+               "the graph is on {}, and its numbers are computed on the CPU; --device cpu moves the graph there, "
+               "--backend cuda-emulate runs its CUDA kernels there\n",
+               device->str());
+}
+
 Result<int> run(Options o) {
   ProgressLine line;
   o.request.progress = &line.progress();
@@ -63,6 +77,7 @@ Result<int> run(Options o) {
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
+  tell_device(*artefact, *backend);
   const auto store = std::make_shared<CodeStore>();
   const auto start = std::chrono::steady_clock::now();
   Result<TensorFile> out = compiler ? run_with_named(*artefact, io, o, *compiler, store)

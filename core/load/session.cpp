@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/config.h"
+#include "core/ir/devices.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/runnable.h"
@@ -92,14 +94,18 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
   if (!is_graph())
     return input_error("load.no_graph", fmt::format("'{}' is text, not a graph; choose a graph with --graph", id),
                        where);
-  if (graph_) return graph_->clone();
+  const auto on_device = [](std::unique_ptr<Graph> graph) {
+    if (config().device == "cpu") move_to(*graph, Device{});
+    return graph;
+  };
+  if (graph_) return on_device(graph_->clone());
   TRY(std::string source, text());
   const TermBudget budget(source.size());
   TRY(auto graph, parse_fx_text(source, where.file, std::max(where.line, 1)));
   if (companion) apply(*companion, *graph);
   if (std::vector<Meta> inputs = read_load_args(source); inputs.size() == graph->placeholders().size())
     give_metas(inputs, *graph);
-  return graph;
+  return on_device(std::move(graph));
 }
 
 const Artefact* Loaded::find(std::string_view id) const {

@@ -56,7 +56,8 @@ class Artefact {
   std::shared_ptr<const Companion> companion;  ///< of a graph_dumper folder, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
-  /// Makes a new graph at each call, which the caller may change. Thread-safe.
+  /// Makes a new graph at each call, which the caller may change; with the configuration's device "cpu" it is moved
+  /// there. Thread-safe.
   Result<std::unique_ptr<Graph>> graph() const;
   /// The text as it is on disk (log payloads without their tabs); for an archive, the graph's FX text.
   Result<std::string> text() const;

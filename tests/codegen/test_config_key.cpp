@@ -10,6 +10,7 @@
 #include "core/aot/aot.h"
 #include "core/base/memory.h"
 #include "core/base/verification.h"
+#include "core/load/session.h"
 #include "core/ops/evaluate.h"
 #include "core/store/code_store.h"
 #include "tests/support/fx.h"
@@ -49,6 +50,7 @@ const std::map<std::string_view, std::string> changes = {
     {"cuda_architectures", "sm_86"},
     {"cuda_tf32", "true"},
     {"deterministic", "true"},
+    {"device", "cpu"},
     {"step_seconds", "5"},
     {"memory_limit", "1GiB"},
     {"graph_limit", "9k"},
@@ -126,6 +128,13 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
     {"cuda_architectures", [] { return codegen::cuda_architectures()->front().name; }},
     {"cuda_tf32", [] { return std::to_string(int(codegen::matrix_unit(DType::Float32))); }},
     {"deterministic", [] { return std::string(codegen::cuda_target().atomic_sums ? "atomic" : "in order"); }},
+    {"device",
+     [] {
+       Artefact read = Artefact::of_graph(fx("x: \"f32[2][1]cuda:0\"", "a = $sin(x)\nreturn (a,)"));
+       read.kind = ArtefactKind::Graph;
+       const auto graph = read.graph();
+       return graph ? print(**graph) : graph.error().line();
+     }},
     {"store", [] { return StoreFile::default_file(); }},
     {"store_limit", [] { return std::to_string(StoreFile::open(StoreFile::default_file())->limit_bytes); }},
     {"memory_limit", [] { return std::string(check_fits_in_memory(std::size_t{2} << 30) ? "fits" : "too much"); }},

@@ -1,6 +1,7 @@
 #include <QtTest>
 
 #include "core/base/config.h"
+#include "core/ir/devices.h"
 #include "core/ir/graph.h"
 #include "core/ir/verify.h"
 
@@ -65,6 +66,33 @@ class GraphTest : public QObject {
     QVERIFY(copy->find("add") != a);
     QCOMPARE(copy->find("add")->args()[0].node(), copy->find("x"));
     QVERIFY(*copy->find("add")->kwarg("alpha") == Arg(2));
+  }
+
+  void a_graph_moves_to_the_cpu() {
+    const Device gpu{DeviceType::Cuda, 0}, meta{DeviceType::Meta};
+    Graph g;
+    Node* x = g.placeholder("x", TensorMeta::contiguous(DType::Float32, {2}, gpu));
+    QCOMPARE(other_device(g)->str(), std::string("cuda:0"));
+    Node* full =
+        g.create(Op::torch("aten.full.default"), {Arg::list({2}), 1}, {{"device", gpu}, {"dtype", DType::Float32}});
+    full->meta = MetaTuple{{TensorMeta::contiguous(DType::Float32, {2}, gpu), Meta()}};
+    Node* named =
+        g.create(Op::torch("aten.ones.default"), {Arg::list({2})}, {{"device", "cuda:1"}, {"layout", "cuda"}});
+    Node* empty =
+        g.create(Op::torch("aten.empty.default"), {Arg::list({2}), Arg::list({gpu, meta})}, {{"device", meta}});
+    g.children.emplace_back("body", std::make_unique<Graph>());
+    Node* inner = g.children[0].second->placeholder("y", TensorMeta::contiguous(DType::Float32, {2}, gpu));
+    move_to(g, Device{});
+    QVERIFY(!other_device(g));
+    QCOMPARE(x->meta.tensor()->device, Device{});
+    QCOMPARE(*full->kwargs()[0].second.get<Device>(), Device{});
+    QCOMPARE(full->meta.tuple()->items[0].tensor()->device, Device{});
+    QCOMPARE(*named->kwargs()[0].second.get<Device>(), Device{});
+    QCOMPARE(*named->kwargs()[1].second.get<std::string>(), std::string("cuda"));
+    QCOMPARE(*empty->kwargs()[0].second.get<Device>(), meta);
+    QCOMPARE(*empty->args()[1].get<ArgList>()->items[0].get<Device>(), Device{});
+    QCOMPARE(*empty->args()[1].get<ArgList>()->items[1].get<Device>(), meta);
+    QCOMPARE(inner->meta.tensor()->device, Device{});
   }
 
   void deadChainsGo() {

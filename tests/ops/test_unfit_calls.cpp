@@ -156,6 +156,25 @@ class TestUnfitCalls : public QObject {
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
   }
 
+  void tensors_of_different_devices_are_refused() {
+    const Device gpu{DeviceType::Cuda, 0};
+    Graph graph("unfit");
+    Node* a = graph.placeholder("a", TensorMeta::contiguous(DType::Float32, {2}, gpu));
+    Node* b = graph.placeholder("b", TensorMeta::contiguous(DType::Float32, {2}));
+    Node* number = graph.placeholder("number", TensorMeta::contiguous(DType::Float32, {}));
+    const auto added = [&](Node* other) {
+      return infer(*graph.create(Op::torch("aten.add.Tensor"), {a, other}, {}, "total"));
+    };
+    const Result<Meta> refused = added(b);
+    QVERIFY(!refused);
+    QVERIFY2(refused.error().message.find("two devices, cuda:0 and cpu") != std::string::npos,
+             refused.error().message.c_str());
+    QCOMPARE(refused.error().where.node, std::string("total"));
+    const Result<Meta> taken = added(number);
+    QVERIFY2(taken, taken ? "" : taken.error().line().c_str());
+    QCOMPARE(taken->tensor()->device, gpu);
+  }
+
   void a_number_asks_for_no_more_turns_than_the_limit_data() {
     QTest::addColumn<QString>("op");
     QTest::addColumn<double>("x");
