@@ -274,6 +274,7 @@ void compile(EmulationUnit& unit) {
   clang::TextDiagnosticPrinter printer(errors, options.get());
   auto diagnostics = llvm::makeIntrusiveRefCnt<clang::DiagnosticsEngine>(
       llvm::makeIntrusiveRefCnt<clang::DiagnosticIDs>(), options, &printer, false);
+  diagnostics->setIgnoreAllWarnings(true);
   const auto how = invocation(unit, triple, *diagnostics);
 
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
