@@ -108,9 +108,15 @@ bool PrimitiveOperand::load(dnnl::stream& stream, std::byte* const* buffers) {
     packed_from_ = at;
     return true;
   }
+  if (!kept_) wanted_ = dnnl::memory(wanted_layout_, cpu_engine());
   if (!reorder_) reorder_.emplace(plain_, wanted_);
   reorder_->execute(stream, plain_, wanted_);
-  return false;
+  return !kept_;
+}
+
+bool PrimitiveOperand::release() {
+  if (!kept_) wanted_ = {};
+  return !kept_;
 }
 
 void PrimitiveOperand::attach(std::byte* const* buffers) {
@@ -136,8 +142,10 @@ Status OnednnStep::run(std::byte* const* buffers) {
     if (moved)
       for (Argument& a : call.arguments) call.map.insert_or_assign(a.role, a.operand.memory());
     call.primitive.execute(stream_, call.map);
-    for (Argument& a : call.arguments)
+    for (Argument& a : call.arguments) {
       if (a.result) a.operand.store(stream_);
+      if (a.operand.release()) call.map.erase(a.role);
+    }
   }
   return {};
 }

@@ -50,13 +50,19 @@ class PrimitiveOperand {
   /// Call before the primitive. Returns whether memory() is another one since.
   bool load(dnnl::stream& stream, std::byte* const* buffers);
   void attach(std::byte* const* buffers);  ///< sets the address of a result
-  void store(dnnl::stream& stream);        ///< call after the primitive
+  /// The memory of a reordered input is from now on taken for each run only.
+  void keep_nothing() {
+    kept_ = same_ || weights_;
+    release();
+  }
+  bool release();                    ///< call after the primitive; returns whether memory() is gone
+  void store(dnnl::stream& stream);  ///< call after the primitive
 
  private:
   ConcreteView view_;
   dnnl::memory plain_, wanted_;
   dnnl::memory::desc wanted_layout_;
-  bool same_;
+  bool same_, kept_ = true;
   std::optional<dnnl::reorder> reorder_;
   std::shared_ptr<PackedWeights> weights_;
   std::shared_ptr<dnnl::memory> packed_;
