@@ -28,15 +28,7 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
 /// product of matrices in single precision. Measured once, in about 0.2 s, and kept in the store.
 Result<schedule::MachineLimit> machine_limit(const Backend& backend);
 
-/// As a table with the reasons, and what holds memory when most is needed.
-std::string kernels_text(const PlannedGraph& graph);
 nlohmann::ordered_json kernels_json(const PlannedGraph& graph);
-/// The step of this name, or of this number; nullopt when there is none.
-std::optional<std::size_t> find_step(const schedule::KernelReport& report, std::string_view name);
-/// The code of a step with its nodes and their source lines at the right.
-std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph, std::size_t step);
-
-std::string inductor_text(const InductorCode& code);
 nlohmann::ordered_json inductor_json(const InductorCode& code);
 
 }  // namespace partita

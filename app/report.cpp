@@ -15,6 +15,7 @@
 #include "core/aot/aot.h"
 #include "core/base/whereabouts.h"
 #include "core/store/code_store.h"
+#include "views/look/format.h"
 
 namespace partita {
 
@@ -141,9 +142,9 @@ class Page {
                      {"recomputed", p.recomputed},
                      {"activation_bytes", p.activation_bytes},
                      {"input_bytes", p.input_bytes}};
-      row("Saved for the backward",
-          fmt::format("{} values, {} bytes of activations, {} bytes of inputs; {} calls computed again", p.saved.size(),
-                      p.activation_bytes, p.input_bytes, p.recomputed.size()));
+      row("Saved for the backward", fmt::format("{} values, {} of activations, {} of inputs; {} calls computed again",
+                                                p.saved.size(), views::bytes_text(p.activation_bytes).toStdString(),
+                                                views::bytes_text(p.input_bytes).toStdString(), p.recomputed.size()));
     }
     data["passes"] = Json::array();
     for (const StageRun& stage : made->stages) add_passes(stage.run, "", data["passes"]);
@@ -258,7 +259,7 @@ class Page {
   void environment() {
     row("Partita", PARTITA_VERSION);
     const codegen::Processor& host = codegen::host_processor();
-    row("Machine", fmt::format("{}, {}, {} threads", host.triple, host.name, config().threads));
+    row("Machine", fmt::format("{}, {}, threads: {}", host.triple, host.name, config().threads));
     const Json options = config_json(config(), ConfigPart::Differs);
     row("Configuration", options.empty() ? "as by default" : options.dump());
     for (const Artefact& a : loaded_.artefacts)
@@ -267,6 +268,8 @@ class Page {
     std::string command = "partita report " + loaded_.path;
     if (!request_.run.graph.empty()) command += " --graph " + request_.run.graph;
     if (!request_.run.inputs.empty()) command += " --inputs " + request_.run.inputs;
+    if (request_.run.random_weights) command += fmt::format(" --random-weights {}", *request_.run.random_weights);
+    if (request_.run.train) command += " --train";
     row("Made by", command);
   }
 

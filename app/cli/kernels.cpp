@@ -1,5 +1,6 @@
 #include "app/kernels.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
+#include "views/look/format.h"
 
 namespace partita::cli {
 namespace {
@@ -15,6 +17,134 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* pytorch = "pytorch";  // what a log or a debug folder has of inductor's
+
+std::string bytes_text(double bytes) {
+  return views::bytes_text(static_cast<std::int64_t>(bytes)).toStdString();
+}
+
+std::string seconds_text(double seconds) {
+  return views::seconds_text(seconds).toStdString();
+}
+
+std::string count_text(double n) {
+  if (n <= 0) return "-";
+  if (n < 1e4) return fmt::format("{:.0f}", n);
+  if (n < 1e6) return fmt::format("{:.3g} k", n / 1e3);
+  return n < 1e9 ? fmt::format("{:.3g} M", n / 1e6) : fmt::format("{:.3g} G", n / 1e9);
+}
+
+/// Control characters are no part of a line.
+std::string plain(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return out;
+}
+
+/// "zoo.py:41", where the node comes from in the user's program; empty when that is not known.
+std::string source_of(const Graph& graph, const std::string& name) {
+  const Node* node = graph.find(name);
+  if (!node || !node->origin || node->origin->of_user().file.empty()) return {};
+  const StackFrame& frame = node->origin->of_user();
+  return fmt::format("{}:{}", frame.file.substr(frame.file.rfind('/') + 1), frame.line);
+}
+
+/// As a table with the reasons, and what holds memory when most is needed.
+std::string kernels_text(const PlannedGraph& graph) {
+  const schedule::KernelReport& report = graph.report;
+  const Graph& nodes = *graph.planned.first;
+  const bool timed = report.limit.has_value();
+  std::string out =
+      fmt::format("{}: {} steps, arena {}\n", report.graph, report.rows.size(), bytes_text(report.arena_bytes));
+  if (timed) {
+    double sum = 0;
+    for (const schedule::KernelRow& row : report.rows) sum += row.seconds.value_or(0);
+    out += fmt::format("{} in all; the limit is {}/s copied and {} operations/s in products of matrices\n",
+                       seconds_text(sum), bytes_text(report.limit->bytes_per_second),
+                       count_text(report.limit->operations_per_second));
+  }
+  out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", "step", "kind", "read", "written", "arith");
+  if (timed) out += fmt::format(" {:>9} {:>7}", "time", "limit");
+  out += "  name\n";
+  for (std::size_t s = 0; s < report.rows.size(); ++s) {
+    const schedule::KernelRow& row = report.rows[s];
+    out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", s, name(row.kind), bytes_text(row.read),
+                       bytes_text(row.written), count_text(row.operations));
+    if (timed) {
+      const auto share = report.share(row);
+      out += fmt::format(" {:>9} {:>7}", seconds_text(row.seconds.value_or(0)),
+                         share ? fmt::format("{:.0f} %", 100 * *share) : "-");
+    }
+    out += "  " + plain(row.name);
+    if (!row.library.empty()) out += fmt::format(" ({})", row.library);
+    out += "\n";
+    std::vector<std::string> origins;
+    for (const std::string& origin : row.origins) {
+      const std::string source = source_of(nodes, origin);
+      origins.push_back(plain(source.empty() ? origin : fmt::format("{} ({})", origin, source)));
+    }
+    if (row.origins.size() > 1 || row.kind != schedule::KernelRow::Kind::Kernel)
+      out += fmt::format("      of {}\n", fmt::join(origins, ", "));
+    if (!row.why_not.empty()) out += fmt::format("      no library: {}\n", row.why_not);
+    for (const schedule::KernelRow::Neighbour& n : row.apart)
+      if (n.reads) out += fmt::format("      reads step {}, apart because {}\n", n.step, n.why);
+  }
+  if (const auto peak = report.peak(); peak && report.live[*peak] > 0) {
+    out += fmt::format("most memory at step {}: {} of temporaries\n", *peak, bytes_text(report.live[*peak]));
+    for (const schedule::BufferRow* b : report.live_at(*peak))
+      out += fmt::format("      {:>9}  %{} {}, steps {} to {}, arena+{:.0f}\n", bytes_text(b->bytes), b->buffer,
+                         plain(b->node), b->first, b->last, b->offset);
+  }
+  return out;
+}
+
+/// The step of this name or number, or that computes this node; nullopt when there is none.
+std::optional<std::size_t> find_step(const schedule::KernelReport& report, std::string_view name) {
+  for (std::size_t s = 0; s < report.rows.size(); ++s)
+    if (report.rows[s].name == name || fmt::format("{}", s) == name) return s;
+  // A call goes by its node, and a kernel by any of its nodes.
+  for (std::size_t s = 0; s < report.rows.size(); ++s)
+    if (std::ranges::find(report.rows[s].origins, name) != report.rows[s].origins.end()) return s;
+  return std::nullopt;
+}
+
+/// The code of a step with its nodes and their source lines at the right.
+std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph, std::size_t step) {
+  const std::vector<std::string>& origins = graph.report.rows[step].origins;
+  std::string out;
+  std::size_t line = 0;
+  std::string_view rest = code.text;
+  for (; !rest.empty(); ++line) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string shown;
+    for (char c : rest.substr(0, end)) shown += c == '\t' ? std::string(8 - shown.size() % 8, ' ') : std::string(1, c);
+    std::vector<std::string> nodes;
+    if (line < code.lines.size())
+      for (int i : code.lines[line])
+        if (static_cast<std::size_t>(i) < origins.size()) {
+          const std::string source = source_of(*graph.planned.first, origins[static_cast<std::size_t>(i)]);
+          nodes.push_back(plain(origins[static_cast<std::size_t>(i)] + (source.empty() ? "" : " " + source)));
+        }
+    out += nodes.empty() ? shown + "\n" : fmt::format("{:<76} ; {}\n", shown, fmt::join(nodes, ", "));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return out;
+}
+
+std::string inductor_text(const InductorCode& code) {
+  std::string out = fmt::format("{}: {} calls; {} links to nodes found, {} missed\n", plain(code.code->id),
+                                code.kernels.size(), code.found, code.missed);
+  for (const InductorKernel& k : code.kernels) {
+    out += fmt::format("{:>6}  {:<7} {:<9} {}\n", k.call, k.language, name(k.link), plain(k.name));
+    if (!k.nodes.empty()) out += fmt::format("        of {}\n", plain(fmt::format("{}", fmt::join(k.nodes, ", "))));
+    if (!k.sources.empty())
+      out += fmt::format("        of the program's {}\n", plain(fmt::format("{}", fmt::join(k.sources, ", "))));
+    for (const StackFrame& f : k.frames) out += plain(fmt::format("        {}:{}  {}", f.file, f.line, f.code)) + "\n";
+    if (!k.missed.empty())
+      out += fmt::format("        in no graph: {}\n", plain(fmt::format("{}", fmt::join(k.missed, ", "))));
+  }
+  return out;
+}
 
 struct Options {
   RunRequest request;

@@ -72,6 +72,14 @@
     view.y = 10 - y * view.k;
     place();
   }
+  // The upper end at a size that can be read.
+  function start() {
+    const box = svg.getBoundingClientRect(), [x, y, w] = graph.bounds;
+    view.k = Math.min(1, Math.max(0.5, (box.width - 20) / Math.max(1, w)));
+    view.x = Math.max(10, (box.width - w * view.k) / 2) - x * view.k;
+    view.y = 10 - y * view.k;
+    place();
+  }
   function centre(i) {
     const box = svg.getBoundingClientRect(), c = graph.cards[i];
     view.k = Math.max(view.k, 0.7);
@@ -121,7 +129,7 @@
     byId('node').replaceChildren(el('span', {class: 'dim'}, 'click a card or a line'));
     byId('found').textContent = '';
     search();
-    fit();
+    start();
   }
   function named(i) {
     return el('a', {href: '#graphs', onclick: event => { event.preventDefault(); choose(i, true); }}, graph.cards[i][NAME]);
@@ -256,7 +264,8 @@
     const c = data.cut;
     section('cut', 'Cut', el('p', {}, `${c.saved.length} values cross from forward to backward: ${bytes(c.activation_bytes)} of activations, ` +
         `${bytes(c.input_bytes)} of inputs. ${c.recomputed.length} calls are computed again.`),
-      table(['Value', 'Bytes', 'Input', 'Why'], c.saved.map(s => [s.name, [bytes(s.bytes), s.bytes], s.is_input ? 'yes' : '', s.why])),
+      table(['Value', 'Bytes', 'Input', 'Why'], [...c.saved].sort((a, b) => b.bytes - a.bytes)
+        .map(s => [s.name, [bytes(s.bytes), s.bytes], s.is_input ? 'yes' : '', s.why])),
       c.recomputed.length ? el('details', {}, el('summary', {}, 'computed again'), el('p', {class: 'mono'}, c.recomputed.join(', '))) : null);
   }
   if (data.passes) {
