@@ -11,6 +11,7 @@
 #include "app/minify_question.h"
 #include "app/node_measures.h"
 #include "app/plant.h"
+#include "app/queries.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
@@ -177,6 +178,26 @@ Result<std::vector<std::shared_ptr<const views::KernelList>>> kernels_of(const A
   return lists;
 }
 
+Result<views::QuestionAnswer> answer_question(const QString& path, const Artefact& artefact, const QString& inputs,
+                                              const QStringList& words, const Progress& progress) {
+  const std::string question = words.value(0).toStdString();
+  std::vector<std::string> arguments;
+  for (const QString& word : words.mid(1)) arguments.push_back(word.toStdString());
+  Loaded loaded;
+  const auto query = std::ranges::find(queries(), question, &Query::name);
+  if (query != queries().end() && !query->needs_graph) {
+    TRY(loaded, load(path.toStdString(), &progress));
+  }
+  QuerySubject subject{loaded, artefact.is_graph() ? &artefact : nullptr, {}};
+  subject.request.inputs = inputs.toStdString();
+  if (inputs.isEmpty()) subject.request.random_weights = 0;
+  subject.request.progress = &progress;
+  TRY(const QueryAnswer found, answer(subject, question, arguments));
+  views::QuestionAnswer out{text(found.text), {}};
+  for (const QueryRow& row : found.rows) out.rows.push_back({text(row.node), {views::Cell(text(row.text))}});
+  return out;
+}
+
 }  // namespace
 
 Result<WorkbenchTools> program_tools(const std::string& plant, const std::string& program) {
@@ -202,6 +223,12 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   tools.kernels = [program](const Artefact& artefact, const views::KernelRequest& asked, const Progress& progress) {
     return kernels_of(artefact, asked, program, progress);
   };
+  for (const Query& q : queries()) {
+    QStringList arguments;
+    for (const std::string_view a : q.arguments) arguments << text(a);
+    tools.questions.push_back({text(q.name), arguments, text(q.help)});
+  }
+  tools.ask = answer_question;
   tools.minifier = [plant, program](const views::MinifyRequest& request) {
     return minify_tool(request, plant, program);
   };

@@ -23,6 +23,7 @@
 #include "views/history/history_controller.h"
 #include "views/kernels/kernels_controller.h"
 #include "views/passes/passes_controller.h"
+#include "views/questions/questions_controller.h"
 #include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
 #include "views/window/workbench.h"
@@ -231,6 +232,43 @@ class TestWorkbench : public QObject {
     const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
+  }
+
+  void questions_are_answered_and_their_rows_are_nodes() {
+    auto given = program_tools({}, PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file.clear();
+    Workbench bench(*given);
+    bench.window().show();
+    QVERIFY(open_unfolded(bench, folder_.write("asked.py", *tests::joint_graph(3))));
+    auto& questions = bench.get<QuestionsController>();
+    const auto ask = [&](const QString& words) {
+      questions.ask(words.split(' '));
+      return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000);
+    };
+    QVERIFY(ask("users gelu_1"));
+    std::set<QString> found, expected;
+    for (const Row& row : questions.view()->model()->rows()) found.insert(row.node);
+    for (const Node* user : bench.current()->graph->find("gelu_1")->users())
+      expected.insert(QString::fromStdString(user->name()));
+    QCOMPARE(found, expected);
+    QVERIFY(bench.command_line().contains("query users gelu_1"));
+    questions.view()->view()->setCurrentIndex(questions.view()->view()->model()->index(0, 0));
+    QVERIFY(expected.contains(bench.selection().spot().node));
+    QVERIFY(ask("why"));
+    QVERIFY(questions.view()->answer().contains("there are users"));
+    // Every question is a command, and asks about the chosen node.
+    bench.select_node("gelu_1");
+    QAction* users = nullptr;
+    for (QAction* menu : bench.window().menuBar()->actions())
+      if (menu->text() == "Ask")
+        for (QAction* action : menu->menu()->actions())
+          if (action->text().contains("users NODE")) users = action;
+    QVERIFY(users);
+    users->trigger();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+    QCOMPARE(questions.view()->question(), QString("users gelu_1"));
+    QCOMPARE(questions.view()->model()->rows().size(), expected.size());
   }
 
   void kernels_are_linked_to_nodes_and_lines() {

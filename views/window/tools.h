@@ -15,6 +15,7 @@
 #include "core/minify/start.h"
 #include "views/kernels/kernel_list.h"
 #include "views/minify/minify_view.h"
+#include "views/questions/questions_view.h"
 #include "views/run/run_view.h"
 
 namespace partita::views {
@@ -74,6 +75,11 @@ struct WorkbenchTools {
   std::function<Result<ProgramResult>(const Artefact& artefact, const ProgramRequest& request,
                                       const Progress& progress)>
       run;
+  /// The questions of `partita query`, and their answers; empty: not offered. `words`: the question and its arguments.
+  std::vector<QuestionChoice> questions;
+  std::function<Result<QuestionAnswer>(const QString& path, const Artefact& artefact, const QString& inputs,
+                                       const QStringList& words, const Progress& progress)>
+      ask;
   /// The SQLite file with checks and runs of the past; empty: there is no store.
   std::string store_file;
   /// Through Graphviz in a child process, as "svg", "png", "pdf" or "dot" (its source); empty: not offered.

@@ -1,0 +1,63 @@
+#include "views/questions/questions_controller.h"
+
+#include <algorithm>
+
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+std::unique_ptr<Controller> make_questions_view(Workbench& bench) {
+  return bench.tools().ask ? std::make_unique<QuestionsController>(bench) : nullptr;
+}
+
+QuestionsController::QuestionsController(Workbench& bench) : WidgetController(bench) {
+  view_->set_questions(bench.tools().questions);
+  connect(view_, &QuestionsView::asked, this, &QuestionsController::ask);
+  connect(view_, &TablePanel::node_chosen, &bench, &Workbench::select_node);
+  for (const QuestionChoice& q : bench.tools().questions)
+    bench.window().add_command("Ask", tr("%1 (%2)").arg(q.help.left(1).toUpper() + q.help.mid(1), q.usage()), {},
+                               [this, q] { begin(q); });
+}
+
+QStringList QuestionsController::command() const {
+  if (!on_screen() || words_.isEmpty()) return {};
+  QStringList words{"query"};
+  for (const QString& word : words_) words << shell_word(word);
+  if (bench_.inputs().isEmpty()) return words << "--random-weights" << "0";
+  return words << "--inputs" << shell_word(bench_.inputs());
+}
+
+void QuestionsController::wait_for(const Document&) {
+  words_.clear();
+  view_->set_answer({});
+}
+
+/// The chosen node is what a question is about that takes one; the rest is for the user to complete.
+void QuestionsController::begin(const QuestionChoice& question) {
+  raise();
+  QStringList words{question.name};
+  const QString node = bench_.selection().spot().node;
+  if (question.arguments.value(0) == "NODE" && !node.isEmpty()) words << node;
+  const auto needed = std::ranges::count_if(question.arguments, [](const QString& a) { return !a.startsWith('['); });
+  view_->set_question(words.join(' ') + (words.size() <= needed ? " " : ""));
+  if (words.size() > needed) ask(words);
+}
+
+void QuestionsController::ask(const QStringList& words) {
+  const Document* document = bench_.current();
+  if (!document) return;
+  raise();
+  words_ = words;
+  bench_.jobs().start<QuestionAnswer>(
+      tr("Answer: %1").arg(words.join(' ')), "question", this,
+      [path = document->path, artefact = document->artefact, inputs = bench_.inputs(), words,
+       ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, words, progress); },
+      [this, key = document->key](Result<QuestionAnswer> answer) {
+        if (!bench_.current() || bench_.current()->key != key) return;
+        if (!answer) return view_->set_answer({text(answer.error().line()), {}});
+        view_->set_answer(*answer);
+      });
+}
+
+}  // namespace partita::views

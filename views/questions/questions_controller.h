@@ -1,0 +1,22 @@
+#pragma once
+#include "views/questions/questions_view.h"
+#include "views/window/controller.h"
+
+namespace partita::views {
+
+/// Asks the questions of `partita query` about the graph on the screen. Each is a command of the palette, too.
+class QuestionsController : public WidgetController<QuestionsView> {
+ public:
+  explicit QuestionsController(Workbench& bench);
+  QStringList command() const override;
+  void wait_for(const Document& document) override;
+
+  void ask(const QStringList& words);
+
+ private:
+  void begin(const QuestionChoice& question);
+
+  QStringList words_;  ///< of the answer on the screen
+};
+
+}  // namespace partita::views

@@ -1,0 +1,56 @@
+#include "views/questions/questions_view.h"
+
+#include <QCompleter>
+#include <QLineEdit>
+
+#include "views/look/arrange.h"
+#include "views/look/elided_label.h"
+
+namespace partita::views {
+
+QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, parent) {
+  setAccessibleName(tr("Answers"));
+  field_ = new QLineEdit;
+  field_->setAccessibleName(tr("Question"));
+  field_->setPlaceholderText(tr("A question, as: users addmm"));
+  field_->setMinimumWidth(220);
+  answer_ = new ElidedLabel;
+  connect(field_, &QLineEdit::returnPressed, this, [this] {
+    if (const QStringList words = question().split(' ', Qt::SkipEmptyParts); !words.isEmpty()) Q_EMIT asked(words);
+  });
+  bar()->insertWidget(0, field_);
+  bar()->addWidget(answer_, 1);
+}
+
+void QuestionsView::set_questions(const std::vector<QuestionChoice>& questions) {
+  QStringList usages, lines;
+  for (const QuestionChoice& q : questions) {
+    usages << q.name;
+    lines << QString("%1: %2").arg(q.usage(), q.help);
+  }
+  auto* completer = new QCompleter(usages, field_);
+  completer->setCaseSensitivity(Qt::CaseInsensitive);
+  field_->setCompleter(completer);
+  field_->setToolTip(lines.join('\n'));
+}
+
+void QuestionsView::set_question(const QString& question) {
+  field_->setText(question);
+  field_->setFocus();
+  field_->end(false);
+}
+
+void QuestionsView::set_answer(const QuestionAnswer& answer) {
+  answer_->setText(answer.text);
+  set_rows(answer.rows);
+}
+
+QString QuestionsView::question() const {
+  return field_->text();
+}
+
+QString QuestionsView::answer() const {
+  return answer_->text();
+}
+
+}  // namespace partita::views

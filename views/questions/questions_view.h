@@ -1,0 +1,42 @@
+#pragma once
+#include "views/table/table_panel.h"
+
+class QLabel;
+class QLineEdit;
+
+namespace partita::views {
+
+/// A row of the table of questions.
+struct QuestionChoice {
+  QString name;           ///< "users"
+  QStringList arguments;  ///< "NODE"; those in brackets may be left out
+  QString help;
+  QString usage() const { return (QStringList(name) + arguments).join(' '); }
+};
+
+struct QuestionAnswer {
+  QString text;           ///< in one line
+  std::vector<Row> rows;  ///< a cell each; choosing one selects its node
+};
+
+/// A field for a question in words, "users addmm", and its answer as rows.
+class QuestionsView : public TablePanel {
+  Q_OBJECT
+
+ public:
+  explicit QuestionsView(QWidget* parent = nullptr);
+  void set_questions(const std::vector<QuestionChoice>& questions);
+  void set_question(const QString& question);  ///< puts it into the field, to be completed
+  void set_answer(const QuestionAnswer& answer);
+  QString question() const;
+  QString answer() const;
+
+ Q_SIGNALS:
+  void asked(QStringList words);
+
+ private:
+  QLineEdit* field_;
+  QLabel* answer_;
+};
+
+}  // namespace partita::views
