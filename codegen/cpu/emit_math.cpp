@@ -226,8 +226,9 @@ Value* MathEmitter::log_of(Value* f) {
 Value* MathEmitter::log_ends(Value* x, Value* result) {
   result = b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, infinity)), x, result);
   result = b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), constant(x, -infinity), result);
-  Value* invalid = b.CreateFCmpULT(x, constant(x, 0));  // negative or NaN
-  return b.CreateSelect(invalid, constant(x, std::numeric_limits<double>::quiet_NaN()), result);
+  // Negative or NaN. The sign is that of the NaNs that machines and libm make, which copysign shows.
+  Value* invalid = b.CreateFCmpULT(x, constant(x, 0));
+  return b.CreateSelect(invalid, constant(x, -std::numeric_limits<double>::quiet_NaN()), result);
 }
 
 Value* MathEmitter::log(Value* x) {

@@ -65,6 +65,12 @@ const Case cases[] = {
      "m: <f32[40][1]> = $neg(x)\na: <f32[40][1]> = $abs(m)\nr: <f32[40][1]> = $relu(a)\nn: <f64[40][1]> = "
      "$neg(y)\nc: <f64[40][1]> = $abs(n)\ns: <f64[40][1]> = $clamp_min(c, 0)\nreturn (r, s)",
      true},
+    {"signs of what has no logarithm", "x: <f32[40][1]>, o: <f32[40][1]>",
+     "m: <f32[40][1]> = $mul.Tensor(x, 3)\na: <f32[40][1]> = $log(x)\nb: <f32[40][1]> = $log1p(m)\n"
+     "c: <f32[40][1]> = $log2(x)\nd: <f32[40][1]> = $log10(m)\ne: <f32[40][1]> = $ones_like(o)\n"
+     "p: <f32[40][1]> = $copysign.Tensor(e, a)\nq: <f32[40][1]> = $copysign.Tensor(e, b)\n"
+     "r: <f32[40][1]> = $copysign.Tensor(e, c)\ns: <f32[40][1]> = $copysign.Tensor(e, d)\nreturn (p, q, r, s)",
+     true},
     {"a constant is what its dtype holds", "x: <u8[5][1]>",
      "f: <u8[5][1]> = $full_like(x, -3)\nr: <f32[5][1]> = $sin(f)\nb: <b8[5][1]> = $full_like(x, -0.25, dtype = "
      "torch.bool)\nreturn (r, b)"},
