@@ -9,6 +9,7 @@
 #include "core/ops/families.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/values.h"
 #include "core/tensor/philox.h"
 
@@ -146,6 +147,69 @@ Value eval_philox(EvalCall& c) {
   return ValueList{out, outputs[1]};
 }
 
+/// philox4x32() on numbers below 2^32 in 64 bits.
+std::array<loops::Scalar, 4> philox(loops::ScalarBuilder& b, std::array<loops::Scalar, 4> counter,
+                                    std::array<loops::Scalar, 2> key) {
+  using loops::Scalar;
+  const auto number = [&](std::int64_t v) { return b.constant_int(DType::UInt64, v); };
+  const auto low = [&](Scalar v) { return b.BitAnd(v, number(0xffffffff)); };
+  const auto high = [&](Scalar v) { return b.Shr(v, number(32)); };
+  for (int round = 0; round < 10; ++round) {
+    const Scalar x = b.Mul(number(0xD2511F53), counter[0]), y = b.Mul(number(0xCD9E8D57), counter[2]);
+    counter = {b.BitXor(b.BitXor(high(y), counter[1]), key[0]), low(y), b.BitXor(b.BitXor(high(x), counter[3]), key[1]),
+               low(x)};
+    key = {low(b.Add(key[0], number(0x9E3779B9))), low(b.Add(key[1], number(0xBB67AE85)))};
+  }
+  return counter;
+}
+
+/// The numbers of eval_philox(), each computed where it is read.
+void lower_philox(loops::LowerCall& call) {
+  using namespace loops;
+  const auto sizes = concrete(call.out_sizes());
+  const DType dtype = call.out().dtype;
+  const LoweredTensor seed = call.in("seed"), offset = call.in("offset");
+  for (const LoweredTensor& t : {seed, offset})
+    if (t.dtype != DType::Int64 || !t.numel().is(1)) fail_unsupported("seeds that are not one number");
+  if (!sizes || !is_floating(dtype)) fail_unsupported("random numbers of this size or dtype");
+  const PhiloxThreads threads(numel(*sizes));
+  const std::string node = call.node.name();
+  call.give(call.to.map(dtype, call.out_sizes(), [=, at = call.out_sizes()](Body& body, const Index& i) {
+    ScalarBuilder& b = body.b;
+    const bool wide = dtype == DType::Float64;
+    const std::int64_t width = wide ? 2 : 4;
+    const auto whole = [&](Scalar v) { return b.cast(v, DType::UInt64); };
+    const auto number = [&](std::int64_t v) { return b.constant_int(DType::UInt64, v); };
+    const auto low = [&](Scalar v) { return b.BitAnd(v, number(0xffffffff)); };
+    const auto high = [&](Scalar v) { return b.Shr(v, number(32)); };
+    const SymExpr position = body.math.linear(i, at), turn = body.math.floordiv(position, threads.threads);
+    const Scalar key = whole(body.read(seed, Index(seed.dim(), 0))), from = body.read(offset, Index(offset.dim(), 0));
+    const Scalar rest = b.within(b.Remainder(from, b.constant_int(DType::Int64, 4)),
+                                 {.node = node, .space = "the offset's remainder by 4", .size = 1, .wraps = false});
+    const Scalar first = b.Shr(whole(b.Sub(from, rest)), number(2));
+    const Scalar block = b.Add(first, whole(body.scalar(body.math.floordiv(turn, width))));
+    const Scalar thread = whole(body.scalar(body.math.mod(position, threads.threads)));
+    const auto bits = philox(b, {low(block), high(block), thread, number(0)}, {low(key), high(key)});
+    const auto unit = [&](std::size_t part) {
+      if (wide) {
+        const Scalar v = b.BitXor(bits[2 * part], b.Shl(bits[2 * part + 1], number(21)));
+        return b.Add(b.Mul(b.cast(v, dtype), b.constant(dtype, 0x1p-53)), b.constant(dtype, 0x1p-54));
+      }
+      const DType single = DType::Float32;
+      const Scalar v =
+          b.Add(b.Mul(b.cast(bits[part], single), b.constant(single, 0x1p-32)), b.constant(single, 0x1p-33));
+      return b.cast(b.cast(v, dtype), single);
+    };
+    const Scalar part = body.scalar(body.math.mod(turn, width));
+    Scalar drawn = unit(0);
+    for (std::int64_t p = 1; p < width; ++p)
+      drawn = b.where(b.Eq(part, b.constant_int(DType::Int64, p)), unit(static_cast<std::size_t>(p)), drawn);
+    const DType computed = b.dtype(drawn);
+    return b.cast(b.where(b.Eq(drawn, b.constant(computed, 1)), b.constant(computed, 0), drawn), dtype);
+  }));
+  call.give(call.to.constant(DType::Int64, {}, static_cast<double>(threads.moved())));
+}
+
 }  // namespace
 
 void register_inductor_random(OpTable& t) {
@@ -155,7 +219,8 @@ void register_inductor_random(OpTable& t) {
         {.program = "clone(aten.select.int(seeds, 0, index))", .not_differentiable = true});
   t.add("prims.inductor_random.default", fake_numbers, eval_random, {}, {.not_differentiable = true});
   t.add("prims.inductor_randint.default", fake_numbers, eval_randint, {}, {.not_differentiable = true});
-  t.add("rngprims.philox_rand.default", fake_philox, eval_philox, {}, {.not_differentiable = true});
+  t.add("rngprims.philox_rand.default", fake_philox, eval_philox, {},
+        {.not_differentiable = true, .lower = lower_philox});
 }
 
 }  // namespace partita
