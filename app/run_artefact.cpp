@@ -85,7 +85,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
     return run_as_it_is(artefact, io, request.random_weights, compile);
   RunOptions options = run_options(request, compile);
   if (backend.cache) options.cache = backend.cache(how);
-  if (backend.channels_last && request.train) options.aot.channels_last = backend.channels_last();
+  options.aot.choose_layouts = !backend.takes_any_graph;
   return run_program(artefact, io, options);
 }
 

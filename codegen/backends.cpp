@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/host.h"
 #include "codegen/driver.h"
 #include "core/base/check.h"
 #include "core/interp/debug_interpreter.h"
@@ -56,10 +55,9 @@ constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
     {"debug", "interpreter that checks every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
-    {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache,
-     [] { return codegen::host_target(1).channels_last; }},
+    {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache},
     {"cuda-emulate", "CUDA kernels, run on this machine's CPU", emulated<cpu_compiler>, false, emulated<cpu_stages>,
-     emulated<cpu_cache>, nullptr, DeviceType::Cuda},
+     emulated<cpu_cache>, DeviceType::Cuda},
 };
 
 }  // namespace

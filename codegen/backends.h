@@ -59,8 +59,6 @@ struct Backend {
   StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
   /// Its cache of whole graphs; null, or the result is: it has none.
   std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
-  /// The dtypes of convolutions that it computes best with channels innermost; null: of none.
-  std::vector<DType> (*channels_last)() = nullptr;
   DeviceType kernels = DeviceType::Cpu;  ///< whose kernels it runs
 };
 std::span<const Backend> backends();

@@ -56,7 +56,7 @@ Result<Prepared> prepare(const Options& o) {
                            .times = times};
   RunOptions options = run_options(o.request, backend->make(how));
   if (backend->cache) options.cache = backend->cache(how);
-  if (backend->channels_last && o.request.train) options.aot.channels_last = backend->channels_last();
+  options.aot.choose_layouts = !backend->takes_any_graph;
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));
   const double compile_ms = since(start);
   const auto first = Clock::now();

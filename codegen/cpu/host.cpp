@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "codegen/cpu/extern/extern.h"
-#include "codegen/cpu/extern/onednn_calls.h"
+#include "core/schedule/channels_last.h"
 
 namespace partita::codegen {
 namespace {
@@ -58,10 +58,7 @@ loops::Target host_target(int threads) {
     target.cache_bytes = last_level_cache_bytes();
     target.routines = library_routines();
     target.pads_images = true;
-    // oneDNN's brgemm kernels need avx512_core. For older instruction sets it has kernels for layouts in blocks of
-    // channels.
-    if (dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core)
-      target.channels_last = {DType::Float32, DType::BFloat16};
+    target.channels_last = schedule::channels_last_dtypes();
     return target;
   }();
   loops::Target target = host;

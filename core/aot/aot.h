@@ -48,9 +48,9 @@ struct AotOptions {
   bool freezing = config().freezing;                    ///< inference takes parameters as constants; see freezing.h
   /// Inference computes what depends on parameters only in a graph of its own: AotGraphs::constants.
   bool split_constants = false;
-  /// Training keeps images of convolutions of these dtypes with channels innermost, also where the forward saves them
-  /// for the backward, if the compiler computes them best so (prefer_channels_last).
-  std::vector<DType> channels_last = {};
+  /// Joint graphs get the layouts that compilers compute best, also for what the forward saves (prefer_channels_last).
+  /// Unset: those of as_run() do. Interpreters give eager PyTorch's layouts, so it is false for them.
+  std::optional<bool> choose_layouts = {};
   /// The graph's inputs, one per placeholder, for freezing. Empty: the archive's tensors.
   std::vector<Value> values = {};
 };

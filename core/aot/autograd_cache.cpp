@@ -10,6 +10,7 @@
 #include "core/ir/archive_meta.h"
 #include "core/ir/print.h"
 #include "core/ops/functional_rng.h"
+#include "core/schedule/channels_last.h"
 
 namespace partita {
 
@@ -57,7 +58,8 @@ std::string text_of(const AotOptions& o, bool lazy_backward) {
       fmt::join(o.is_leaf, " "), o.keep_input_mutations, o.tangents_for_aliases, o.passes, name_of(o.until),
       o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification(), o.split_constants);
   if (o.partition.forward_outputs) text += fmt::format("forward_outputs={}\n", *o.partition.forward_outputs);
-  for (DType dtype : o.channels_last) text += fmt::format("channels_last={}\n", short_name(dtype));
+  if (o.choose_layouts.value_or(false))
+    for (DType dtype : schedule::channels_last_dtypes()) text += fmt::format("channels_last={}\n", short_name(dtype));
   text += fmt::format("disabled={}\n", fmt::join(o.disabled, " "));
   return text;
 }

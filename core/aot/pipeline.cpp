@@ -199,9 +199,9 @@ Status cut(Flow& flow) {
     if (!flow.given_joint) how.forward_outputs = flow.forward_outputs;
     // Before the cut: the layouts of saved values are nobody's but the compiler's.
     const auto has_numbers = [](const Node* n) { return n->meta.tensor() && concrete(n->meta.tensor()->sizes); };
-    if (!flow.options.channels_last.empty() && !flow.given_joint &&
+    if (flow.options.choose_layouts.value_or(false) && !flow.given_joint &&
         std::ranges::all_of(out.joint->placeholders(), has_numbers))
-      schedule::prefer_channels_last(*out.joint, flow.options.channels_last);
+      schedule::prefer_channels_last(*out.joint, schedule::channels_last_dtypes());
     TRY(out.partition, partition(*out.joint, how));
     if (flow.given_joint) {  // text lacks the metas of tuples, which a check wants
       bind_primals(out);
@@ -360,6 +360,7 @@ std::string_view name_of(FlowStage stage) {
 AotOptions as_run(const Graph& graph, AotOptions options) {
   options.tangents_for_aliases = true;
   options.keep_input_mutations = can_write_inputs(graph);
+  options.choose_layouts = options.choose_layouts.value_or(true);
   return options;
 }
 

@@ -208,4 +208,13 @@ void prefer_channels_last(Graph& graph, const std::vector<DType>& dtypes) {
   Chooser(graph, dtypes).run();
 }
 
+std::vector<DType> channels_last_dtypes() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return {DType::Float32, DType::BFloat16};
+#endif
+  return {};
+}
+
 }  // namespace partita::schedule

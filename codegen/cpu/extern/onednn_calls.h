@@ -23,7 +23,6 @@ void* onednn_function(const char* name);
 #define dnnl_dilated_convolution_forward_desc_init PARTITA_ONEDNN(dnnl_dilated_convolution_forward_desc_init)
 #define dnnl_engine_create PARTITA_ONEDNN(dnnl_engine_create)
 #define dnnl_engine_destroy PARTITA_ONEDNN(dnnl_engine_destroy)
-#define dnnl_get_effective_cpu_isa PARTITA_ONEDNN(dnnl_get_effective_cpu_isa)
 #define dnnl_matmul_desc_init PARTITA_ONEDNN(dnnl_matmul_desc_init)
 #define dnnl_memory_create PARTITA_ONEDNN(dnnl_memory_create)
 #define dnnl_memory_desc_equal PARTITA_ONEDNN(dnnl_memory_desc_equal)
