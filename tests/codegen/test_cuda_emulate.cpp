@@ -55,7 +55,7 @@ const Planted rows[] = {
      "atomicAdd(&sums[0], parts[0] + parts[1])",
      "atomicAdd(&sums[0], 1.0f); atomicAdd(&parts[0], 1.0f); if (threadIdx.x == 33) out[0] = parts[0]",
      "codegen.cuda_race",
-     {"parts"}},
+     {"writes 4 bytes at line 12", "from byte 256 on, which thread 33 reads at line 12"}},
     {"barrier that some leave out",
      "  __syncthreads();\n  if",
      "  if (threadIdx.x < 60) __syncthreads();\n  if",

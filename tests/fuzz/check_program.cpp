@@ -149,7 +149,7 @@ std::optional<std::string> check_program(const Program& program, bool train, std
     refused = Refused{"interpreted: " + expected.error().code};
     return std::nullopt;
   }
-  const Result<TensorFile> found = run_by(program, program.io, train, default_compiler().make({}));
+  const Result<TensorFile> found = run_by(program, program.io, train, compiler->make({}));
   if (!found) {
     if (found.error().fault != Fault::Unsupported) return "compiled: " + found.error().line();
     refused = Refused{"compiled: " + found.error().code};
@@ -172,7 +172,7 @@ std::optional<std::string> check_program(const Program& program, bool train, std
 Status write_program(const Program& program, bool train, const std::string& stem) {
   std::ofstream(stem + ".py") << print(*program.graph);
   TRY_DO(write_safetensors(stem + ".io.safetensors", program.io));
-  TRY(const TensorFile out, run_by(program, program.io, train, default_compiler().make({})));
+  TRY(const TensorFile out, run_by(program, program.io, train, compiler->make({})));
   return write_safetensors(stem + ".out.safetensors", out);
 }
 

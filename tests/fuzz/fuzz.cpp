@@ -1,6 +1,6 @@
 // Runs random graphs in three ways: by the interpreter (whose metas are compared with inferred ones), compiled, and
 // decomposed for the compiler. Prints a difference as FX text with its seed.
-//   partita_fuzz [--seed S] [--count N | --minutes M] [--jobs J] [--only NAME]   exit 1 when there is a difference
+//   partita_fuzz [--seed S] [--count N | --minutes M] [--jobs J] [--only NAME] [--backend B]   exit 1: it differs
 //   partita_fuzz --write FOLDER ...                        cases for against_torch.py
 //   partita_fuzz --programs [--train] [--write FOLDER] ...  programs with memory instead: see programs.h. What is
 //                                                         written is for programs_in_torch.py
@@ -118,7 +118,7 @@ Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
   const auto exact = interpret(graph, inputs, in_double);
   const Expected expected{graph, inputs, *values, exact ? *exact : std::vector<Value>()};
   if (way == Way::Compiled) {
-    const auto executable = default_compiler().make({})(graph);
+    const auto executable = fuzz::compiler->make({})(graph);
     if (!executable) return error(executable.error());
     const auto found = (*executable)(inputs);
     return found ? compare(expected, *found, true) : error(found.error());
@@ -208,7 +208,7 @@ Finding check_changed(const Graph& graph, const std::vector<Value>& inputs, bool
     return std::nullopt;
   if (!interpreted && interpreted.error().fault == Fault::Internal) return "interpreted: " + interpreted.error().line();
   accepted = static_cast<bool>(interpreted);
-  const auto compiled = run_compiled(graph, *again, default_compiler().make({}));
+  const auto compiled = run_compiled(graph, *again, fuzz::compiler->make({}));
   if (!compiled && compiled.error().fault == Fault::Internal) return "compiled: " + compiled.error().line();
   if (compiled && !interpreted) return "only compiled code accepts: " + interpreted.error().line();
   if (!compiled || compiled->size() != interpreted->size()) return std::nullopt;
@@ -373,6 +373,14 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->excludes(counted);
   app.add_option("--jobs", jobs, "processes")->capture_default_str();
+  app.add_option_function<std::string>(
+      "--backend",
+      [](const std::string& name) {
+        const auto found = find_backend(name);
+        if (!found) throw CLI::ValidationError(found.error().line());
+        fuzz::compiler = *found;
+      },
+      "what compiles them");
   app.add_option("--only", only, "operators whose name contains this");
   app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");

@@ -6,10 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "codegen/backends.h"
 #include "core/ir/graph.h"
 #include "core/load/safetensors.h"
 
 namespace partita::fuzz {
+
+/// What compiles graphs and programs: `--backend`.
+inline const Backend* compiler = &default_compiler();
 
 struct Program {
   std::unique_ptr<Graph> graph;  ///< ATen calls and operators of sub graphs; null when none could be made
