@@ -19,6 +19,9 @@
 namespace partita {
 
 class CodeStore;
+namespace codegen {
+class CudaDevice;
+}
 struct GraphCache;
 
 /// Another process in which a compiler makes its code and runs it, so that a crash or hang is an error (is_death() in
@@ -46,6 +49,8 @@ struct BackendOptions {
   std::shared_ptr<StageTimes> times;
   /// The kernels that a compiler makes: the CPU's, or CUDA's, which the CPU then runs (codegen/cuda/emulate.h).
   DeviceType kernels = DeviceType::Cpu;
+  /// Runs CUDA's kernels; null: the CPU does.
+  std::shared_ptr<codegen::CudaDevice> device;
   std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
 };
 

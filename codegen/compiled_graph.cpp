@@ -7,6 +7,7 @@
 
 #include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_shape.h"
+#include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "core/aot/pipeline.h"
 #include "core/base/verification.h"
@@ -378,6 +379,7 @@ Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& p
 
 codegen::CpuOptions CompiledGraph::cpu_options() const {
   codegen::CpuOptions cpu;
+  cpu.device = options_.device;
   if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
     cpu.configuration = code_key(options_.config);
     cpu.load_code = [store](const std::string& key) { return store->find(key); };
@@ -396,6 +398,7 @@ Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector
   how.fixed_inputs = fixed_;
   how.packed = packed_;
   if (options_.kernels == DeviceType::Cuda) how.prepare = codegen::prepare_emulated;
+  if (const auto& code = entry.compiled.device_code) how.device = codegen::kernel_device(code);
   how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
     return compile_sub_graph(graph, std::move(generator));
   };

@@ -6,6 +6,7 @@
 #include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_forms.h"
 #include "codegen/cuda/cuda_forms.h"
+#include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
@@ -39,7 +40,7 @@ KeyParts cache_key(const Graph& graph, const BackendOptions& options) {
 }
 
 bool caches(const BackendOptions& options) {
-  return options.store && !options.config.force_disable_caches && !build_id().empty();
+  return options.store && !options.device && !options.config.force_disable_caches && !build_id().empty();
 }
 
 /// The graph must outlive the result.
@@ -89,6 +90,17 @@ CompileFn cpu_compiler(const BackendOptions& options) {
   }
   if (options.worker) return compile_in_worker(options.kernels == DeviceType::Cuda ? "cuda-emulate" : "cpu", options);
   return compiler(options, -1);
+}
+
+CompileFn cuda_compiler(const BackendOptions& options) {
+  if (options.worker) return compile_in_worker("cuda", options);
+  return [options](const Graph& graph) -> Result<CompiledFn> {
+    TRY(const auto device, codegen::CudaDevice::open());
+    BackendOptions own = options;
+    own.kernels = DeviceType::Cuda;
+    own.device = device;
+    return compiler(own, -1)(graph);
+  };
 }
 
 std::shared_ptr<const GraphCache> cpu_cache(const BackendOptions& options) {

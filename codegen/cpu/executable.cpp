@@ -7,6 +7,7 @@
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
+#include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
 #include "core/base/whereabouts.h"
@@ -34,12 +35,18 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
   std::optional<std::vector<std::string>> objects;
   const bool cuda = !source.cuda.empty();
   if (options.load_code || options.store_code)
-    key = options.configuration + (cuda ? emulation_key(source.cuda) : code_key(source.kernels, symbols, target));
+    key = options.configuration + (options.device ? options.device->architecture().name : std::string()) +
+          (cuda ? emulation_key(source.cuda) : code_key(source.kernels, symbols, target));
   if (options.load_code && !options.keep_text) {
     if (auto bytes = options.load_code(key)) {
       TRY(objects, unpack(*bytes));
       out.times.from_store = true;
     }
+  }
+  if (!objects && options.device) {
+    TRY(const std::string cubin, compile_for(*options.device, source.cuda));
+    objects = {cubin};
+    if (options.store_code) options.store_code(key, pack(*objects));
   }
   if (!objects) {
     if (watched()) note_kernels(source.kernels);
@@ -58,7 +65,11 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
   }
   out.code_key = std::move(key);
   const auto start = Clock::now();
-  TRY(out.code, link_kernels(source.program, *objects));
+  if (options.device) {
+    TRY(out.device_code, load_for(options.device, source.cuda, objects->front()));
+  } else {
+    TRY(out.code, link_kernels(source.program, *objects));
+  }
   out.times.link_ms = ms_since(start);
   out.objects = *std::move(objects);
   return {};
@@ -73,7 +84,7 @@ Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::sp
 
 Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options) {
   const auto start = Clock::now();
-  TRY(ProgramSource source, make_program(plan));
+  TRY(ProgramSource source, make_program(plan, !options.device));
   CompiledProgram out;
   TRY_DO(compile_code(source, options, out));
   out.program = std::make_shared<Program>(std::move(source.program));
@@ -90,6 +101,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
                    {.generator = options.generator,
                     .compile_sub_graph = options.compile_sub_graph,
                     .fixed_inputs = options.fixed_inputs,
+                    .device = compiled.device_code ? kernel_device(compiled.device_code) : nullptr,
                     .prepare = plan.target.device == DeviceType::Cuda ? prepare_emulated : prepare_extern}));
   const double prepare_ms = executable->times.prepare_ms;
   executable->times = compiled.times;

@@ -17,6 +17,8 @@
 namespace partita::codegen {
 
 class LoadedCode;
+class CudaDevice;
+struct CudaCode;
 struct Program;
 
 struct CpuOptions {
@@ -29,7 +31,8 @@ struct CpuOptions {
   /// Inputs whose values do not change between runs, which the caller promises (the weights of an inference). They are
   /// packed for oneDNN once.
   std::set<int> fixed_inputs;
-  std::string configuration;  ///< a part of the key of stored code
+  std::string configuration;           ///< a part of the key of stored code
+  std::shared_ptr<CudaDevice> device;  ///< runs the kernels of a plan for CUDA; null: the CPU does
   /// Loads stored machine code by key (nullopt: none), and stores new code.
   std::function<std::optional<std::string>(const std::string& key)> load_code;
   std::function<void(const std::string& key, const std::string& code)> store_code;
@@ -74,9 +77,10 @@ class Executable {
 /// plan with symbols.
 struct CompiledProgram {
   std::shared_ptr<const Program> program;
-  std::shared_ptr<LoadedCode> code;  ///< null without kernels
-  std::vector<std::string> objects;  ///< what `code` was linked from
-  std::string code_key = {};         ///< of the objects in the store; empty without kernels or a store
+  std::shared_ptr<LoadedCode> code;                  ///< null without kernels, and where a device has them
+  std::shared_ptr<const CudaCode> device_code = {};  ///< null: kernels run on the CPU
+  std::vector<std::string> objects;                  ///< what `code` was linked from
+  std::string code_key = {};                         ///< of the objects in the store; empty without kernels or a store
   CompileTimes times;
   std::string ir, assembly;  ///< set with keep_text
 };

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/jit.h"
+#include "codegen/cpu/plan_executable.h"
 #include "codegen/cpu/runtime.h"
 #include "codegen/cpu/threads.h"
 #include "codegen/cuda/emulate_run.h"
@@ -27,247 +27,6 @@ using schedule::Plan;
 using schedule::PlanBuffer;
 using schedule::PlanView;
 using Clock = std::chrono::steady_clock;
-
-/// One function of a kernel, and how to call it.
-struct PhaseStep {
-  PhaseFunction function = nullptr;
-  std::int64_t iterations = 0;
-  std::int64_t alignment = 1;
-  int parts = 1;  ///< threads worth using
-};
-
-struct KernelStep {
-  std::string name;
-  std::vector<PhaseStep> phases;
-  std::vector<void*> arguments;
-  std::vector<int> buffers;                                    ///< plan buffers of the first arguments
-  std::vector<std::pair<std::size_t, std::size_t>> workspace;  ///< offset and bytes of the next ones
-  std::size_t workspace_bytes = 0;
-  std::size_t fault = 0;  ///< the argument after these; an emulated launch follows it
-  std::vector<loops::Bound> bounds;
-  std::vector<std::string> origins;
-};
-
-struct InputView {
-  TensorMeta meta;
-  Sizes sizes, strides;
-  int buffer = -1;                   ///< -1: it is not read
-  bool written = false;              ///< the graph mutates it
-  std::shared_ptr<Storage> staging;  ///< holds copies of tensors with other strides; allocated when needed
-};
-
-struct OutputView {
-  std::optional<ConcreteView> view;
-  Value value;  ///< a literal
-};
-
-class PlanExecutable final : public Executable {
- public:
-  Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
-
-  std::shared_ptr<LoadedCode> code;
-  std::vector<std::int64_t> symbols;  ///< values, in the order of the program's
-  std::vector<PlanBuffer> buffers;
-  std::vector<std::int64_t> elements;
-  std::vector<Tensor> constants;  ///< kept, because `base` points into them
-  std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
-  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
-  std::shared_ptr<Storage> arena, scratch, workspace;
-  std::size_t scratch_bytes = 0;  ///< bytes of one thread
-  std::vector<InputView> inputs_;
-  std::vector<OutputView> outputs;
-  struct Step {
-    int kernel = -1, external = -1;  ///< index into kernels or calls; neither: the call before it does its work
-  };
-  std::vector<Step> steps;
-  std::vector<KernelStep> kernels;
-  std::vector<std::unique_ptr<ExternStep>> calls;
-  int threads = 1;
-  bool emulated = false;  ///< its kernels are CUDA's
-  std::shared_ptr<Generator> generator;
-  bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
-
- private:
-  void write_back(const std::vector<Value>& values);
-  Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
-  Status run_kernel(KernelStep& step);
-  void note(const Step& step) const;
-
-  std::mutex mutex_;
-};
-
-std::string list(std::span<const std::int64_t> v) {
-  return fmt::format("[{}]", fmt::join(v, ", "));
-}
-
-bool same_strides(const Tensor& t, const Sizes& strides) {
-  for (std::size_t d = 0; d < t.sizes.size(); ++d)
-    if (t.sizes[d] > 1 && t.strides[d] != strides[d]) return false;
-  return true;
-}
-
-/// Provides memory for a result: the last run's if nobody holds it, else new. Its pages are mapped already, which saves
-/// half of the time of a memory-bound graph.
-Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
-  if (memory && memory.use_count() == 1) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads by the thread that released it
-    return {};
-  }
-  TRY(memory, Storage::allocate(bytes));
-  return {};
-}
-
-Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
-  if (values.size() != inputs_.size())
-    return input_error("run.inputs",
-                       fmt::format("{} inputs are given, but the graph takes {}", values.size(), inputs_.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    InputView& input = inputs_[i];
-    if (input.buffer < 0) continue;
-    auto* t = values[i].get<Tensor>();
-    if (!t) return input_error("run.input", fmt::format("input {} is not a tensor", i));
-    TRY_DO(reachable(t->device()));
-    if (t->dtype != input.meta.dtype)
-      return input_error("run.input", fmt::format("input {} is {}, but the graph was compiled for {}", i,
-                                                  torch_name(t->dtype), torch_name(input.meta.dtype)));
-    if (t->sizes != input.sizes)
-      return input_error("run.input",
-                         fmt::format("input {} has sizes {}, but the graph was compiled for {}; "
-                                     "mark what changes dynamic (torch._dynamo.mark_dynamic) and capture again",
-                                     i, list(t->sizes), list(input.sizes)));
-    if (input.written && repeats_elements(*t)) return input_error("run.input", repeated_elements);
-    auto b = static_cast<std::size_t>(input.buffer);
-    std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);
-    bool holds =
-        t->numel() == 0 || (t->storage->bytes() >= static_cast<std::size_t>(t->offset) * itemsize(t->dtype) + room);
-    if (same_strides(*t, input.strides) && holds) {
-      base[b] = t->numel() == 0 ? nullptr : t->data();
-      held[b] = t->storage;
-      continue;
-    }
-    TRY_DO(reuse_or_allocate(input.staging, room));
-    Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
-    copy.copy_from(*t);
-    base[b] = input.staging->data();
-    held[b] = input.staging;
-  }
-  return {};
-}
-
-/// Copies back inputs that the plan wrote to in a staging copy.
-void PlanExecutable::write_back(const std::vector<Value>& values) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const InputView& input = inputs_[i];
-    if (!input.written || !input.staging || base[static_cast<std::size_t>(input.buffer)] != input.staging->data())
-      continue;
-    values[i].get<Tensor>()->copy_from(Tensor{input.staging, input.meta.dtype, input.sizes, input.strides, 0});
-  }
-}
-
-Diagnostic diagnostic(const KernelFault& fault, const KernelStep& step) {
-  if (fault.which != KernelFault::zero_division)
-    return loops::out_of_bounds(step.bounds[static_cast<std::size_t>(fault.which)], fault.position);
-  return input_error("ops.zero_division", "ZeroDivisionError",
-                     {.node = fmt::format("{}", fmt::join(step.origins, ", "))});
-}
-
-Status PlanExecutable::run_kernel(KernelStep& step) {
-  KernelFault fault;
-  for (std::size_t i = 0; i < step.buffers.size(); ++i)
-    step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
-  for (std::size_t i = 0; i < step.workspace.size(); ++i)
-    step.arguments[step.buffers.size() + i] = workspace->data() + step.workspace[i].first;
-  step.arguments[step.fault] = &fault;
-  std::optional<EmulatedLaunch> launch;
-  if (emulated) {
-    step.arguments[step.fault + 1] = &launch.emplace();
-    for (std::size_t i = 0; i < step.buffers.size(); ++i) {
-      const auto b = static_cast<std::size_t>(step.buffers[i]);
-      launch->memory.push_back({base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)});
-    }
-    for (const auto& [offset, bytes] : step.workspace) launch->memory.push_back({workspace->data() + offset, bytes});
-    launch->memory.push_back({reinterpret_cast<std::byte*>(&fault), sizeof fault});
-  }
-  struct Context {
-    PhaseFunction function;
-    void* const* arguments;
-    const std::int64_t* symbols;
-    std::byte* scratch;
-    std::size_t scratch_bytes;
-  } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
-  for (const PhaseStep& phase : step.phases) {
-    context.function = phase.function;
-    if (launch) launch->blocks = phase.iterations;
-    auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
-      auto* k = static_cast<Context*>(c);
-      k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,
-                  end);
-    };
-    parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
-    if (launch && launch->failed)
-      return Diagnostic{Fault::Internal,
-                        launch->code,
-                        fmt::format("kernel {}: {}", step.name, launch->what),
-                        {.node = fmt::format("{}", fmt::join(step.origins, ", "))}};
-  }
-  if (fault.met) return diagnostic(fault, step);
-  return {};
-}
-
-/// For whoever watches this process: a step that crashes says nothing itself.
-void PlanExecutable::note(const Step& step) const {
-  if (step.kernel >= 0) {
-    const KernelStep& kernel = kernels[static_cast<std::size_t>(step.kernel)];
-    return now_at("running kernel " + kernel.name, kernel.origins);
-  }
-  if (step.external < 0) return;
-  const ExternReport& call = externs[static_cast<std::size_t>(step.external)];
-  now_at(fmt::format("running {} ({})", call.op, call.library), {&call.node, 1});
-}
-
-Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
-  std::lock_guard lock(mutex_);
-  if (draws_anew) *generator = Generator();
-  std::vector<std::shared_ptr<Storage>> held(buffers.size());
-  TRY_DO(bind_inputs(inputs, held));
-  for (std::size_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].kind != PlanBuffer::Kind::Output) continue;
-    TRY_DO(reuse_or_allocate(output_memory[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
-    held[b] = output_memory[b];
-    base[b] = held[b]->data();
-  }
-  const bool noted = watched();
-  for (const Step& step : steps) {
-    if (noted) note(step);
-    const auto begun = step_seconds ? Clock::now() : Clock::time_point();
-    if (step.kernel >= 0) {
-      TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
-    } else if (step.external >= 0) {
-      TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
-    }
-    if (step_seconds) step_seconds->push_back(std::chrono::duration<double>(Clock::now() - begun).count());
-  }
-  if (noted) now_at("handing over the results");
-  write_back(inputs);
-  std::vector<Value> results;
-  results.reserve(outputs.size());
-  for (const OutputView& out : outputs) {
-    if (!out.view) {
-      results.push_back(out.value);
-      continue;
-    }
-    auto b = static_cast<std::size_t>(out.view->buffer);
-    Tensor t{held[b], out.view->dtype, out.view->sizes, out.view->strides, out.view->offset};
-    if (buffers[b].kind == PlanBuffer::Kind::Constant) {
-      t.storage = constants[b].storage;
-      t.offset += constants[b].offset;
-    } else if (buffers[b].kind == PlanBuffer::Kind::Input && base[b]) {
-      t.offset += (base[b] - held[b]->data()) / static_cast<std::ptrdiff_t>(itemsize(t.dtype));
-    }
-    results.push_back(std::move(t));
-  }
-  return results;
-}
 
 /// A kernel of one phase as the work of a call.
 class KernelWork final : public ResultWork {
@@ -318,6 +77,8 @@ class Loader {
   Result<std::unique_ptr<Executable>> load(std::shared_ptr<LoadedCode> code) {
     const auto start = Clock::now();
     out_->code = std::move(code);
+    out_->device = options_.device;
+    out_->written = program_.written;
     out_->threads = std::max(plan_.target.threads, 1);
     out_->emulated = plan_.target.device == DeviceType::Cuda;
     for (const std::string& name : program_.symbols) {
@@ -424,7 +185,7 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
       options_.packed};
   if (call.graph && options_.compile_sub_graph)
     context.compile_sub_graph = [&](const Graph& graph) { return options_.compile_sub_graph(graph, out_->generator); };
-  if (work) {
+  if (work && !options_.device) {
     std::size_t scratch = 0;
     TRY(KernelStep step, kernel_step(*work, scratch));
     if (step.phases.size() == 1 && scratch == 0)
@@ -436,6 +197,13 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
   out_->externs.push_back({call.origin, call.op->name, prepared.library, why_not, std::move(prepared.work)});
   out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
   out_->calls.push_back(std::move(prepared.step));
+  auto& [read, wrote] = out_->call_buffers.emplace_back();
+  for (const auto& argument : call.args) {
+    if (auto* v = std::get_if<PlanView>(&argument)) read.push_back(v->buffer);
+    if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
+      for (const PlanView& v : *list) read.push_back(v.buffer);
+  }
+  for (const PlanView& v : call.results) wrote.push_back(v.buffer);
   return prepared.does_work;
 }
 
@@ -469,9 +237,12 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
   for (const Phase& phase : kernel.entry.phases) {
     const auto iterations = value(phase.iterations);
     if (!iterations) return dynamic("kernel " + kernel.name);
-    if (!out_->code) return does_not_fit("kernel " + kernel.name + " has no code");
-    TRY(void* address, out_->code->find(phase.symbol));
-    PhaseStep p{reinterpret_cast<PhaseFunction>(address), *iterations, phase.alignment, 1};
+    PhaseStep p{nullptr, phase.symbol, *iterations, phase.alignment, 1};
+    if (!options_.device) {
+      if (!out_->code) return does_not_fit("kernel " + kernel.name + " has no code");
+      TRY(void* address, out_->code->find(phase.symbol));
+      p.function = reinterpret_cast<PhaseFunction>(address);
+    }
     // A part must do more work than waking a thread costs, which is a few microseconds.
     constexpr double part_work = 40'000;
     if (phase.parallel)
@@ -515,7 +286,7 @@ Status Loader::steps() {
     const KernelCall* work = known.has_work ? &std::get<KernelCall>(plan_.steps[i + 1]) : nullptr;
     TRY(done, add_call(std::get<ExternCall>(plan_.steps[i]), known, work));
   }
-  if (workspace_bytes_ > 0) {
+  if (workspace_bytes_ > 0 && !out_->device) {
     TRY(out_->workspace, Storage::allocate(workspace_bytes_));
   }
   if (out_->scratch_bytes > 0) {

@@ -7,6 +7,7 @@
 
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/kernel_device.h"
 #include "codegen/cpu/program.h"
 
 namespace partita::codegen {
@@ -17,6 +18,8 @@ struct ExecutorOptions {
   std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
   std::set<int> fixed_inputs;
   std::shared_ptr<PackedWeights> packed = {};  ///< shared with executables that take the same weights; may be null
+  /// Where kernels run, in place of their code; null: on the CPU.
+  std::shared_ptr<KernelDevice> device = {};
   /// Prepares the program's extern calls: prepare_extern, or what a program without operator records has for it.
   Result<Prepared> (*prepare)(const ExternContext& context, std::string& why_not) = prepare_extern;
 };

@@ -46,8 +46,7 @@ std::string without_comments(std::string_view text) {
 
 class Maker {
  public:
-  Maker(const Plan& plan, double most_matrix_operations)
-      : plan_(plan), most_matrix_operations_(most_matrix_operations) {}
+  Maker(const Plan& plan, bool emulated) : plan_(plan), emulated_(emulated) {}
 
   Result<ProgramSource> make() {
     TRY_DO(check_devices(plan_));
@@ -110,13 +109,20 @@ class Maker {
       out_.cuda.push_back(std::move(text));
     }
     if (fresh) out_.kernels.push_back(kernel);
-    out_.program.kernels.push_back(
-        {.name = kernel.name,
-         .entry = cuda ? emulated_entry(out_.cuda[found->second]) : kernel_entry(kernel, symbol),
-         .bounds = kernel.scalars.bounds(),
-         .origins = kernel.origins,
-         .work = kernel_work(kernel)});
+    out_.program.kernels.push_back({.name = kernel.name,
+                                    .entry = cuda ? cuda_entry(out_.cuda[found->second]) : kernel_entry(kernel, symbol),
+                                    .bounds = kernel.scalars.bounds(),
+                                    .origins = kernel.origins,
+                                    .work = kernel_work(kernel)});
     return static_cast<int>(out_.program.kernels.size()) - 1;
+  }
+
+  /// On a device, functions keep the names that they have in the text.
+  KernelEntry cuda_entry(const CudaKernel& kernel) const {
+    KernelEntry entry = emulated_entry(kernel);
+    for (std::size_t i = 0; i < kernel.functions.size() && !emulated_; ++i)
+      entry.phases[i].symbol = kernel.functions[i].name;
+    return entry;
   }
 
   /// A call that kernels of our own do on a GPU; nullopt for others.
@@ -129,7 +135,8 @@ class Maker {
     std::string why_not;
     const std::size_t symbols = out_.program.symbols.size();
     std::optional<MatrixKernel> made = matrix_kernel(context, {"matrix", symbols}, why_not);
-    if (!made || made->operations > most_matrix_operations_) return std::nullopt;
+    constexpr double most_emulated = 4e9;  // operations: about a minute's work
+    if (!made || (emulated_ && made->operations > most_emulated)) return std::nullopt;
     const auto [found, fresh] = known_.emplace(without_comments(made->kernel.text), out_.kernels.size());
     const std::size_t index = found->second;
     if (fresh) {
@@ -138,7 +145,7 @@ class Maker {
       out_.cuda.push_back(std::move(made->kernel));
     }
     out_.program.kernels.push_back({.name = made->shape.name,
-                                    .entry = emulated_entry(out_.cuda[index]),
+                                    .entry = cuda_entry(out_.cuda[index]),
                                     .bounds = {},
                                     .origins = made->shape.origins,
                                     .work = {{made->operations, {}}}});
@@ -146,15 +153,15 @@ class Maker {
   }
 
   const Plan& plan_;
-  const double most_matrix_operations_;
+  const bool emulated_;
   ProgramSource out_;
   std::unordered_map<std::string, std::size_t> known_;  ///< by the text of a kernel: its number
 };
 
 }  // namespace
 
-Result<ProgramSource> make_program(const Plan& plan, double most_matrix_operations) {
-  return Maker(plan, most_matrix_operations).make();
+Result<ProgramSource> make_program(const Plan& plan, bool emulated) {
+  return Maker(plan, emulated).make();
 }
 
 }  // namespace partita::codegen

@@ -53,9 +53,9 @@ struct ProgramSource {
 /// Takes a plan apart. The names in Plan::symbols are the program's symbols. Kernels are for Target::device; buffers
 /// and calls must be on the CPU: of CUDA kernels it is the CPU that runs them (codegen/cuda/emulate.h). Errors:
 /// codegen.device for a plan that needs another device, emit_cuda()'s.
-/// A plan of CUDA kernels has kernels of our own for matrix products, convolutions and attention of at most so many
-/// operations; calls of more are left as they are. The default is what the emulation does in about a minute.
-Result<ProgramSource> make_program(const schedule::Plan& plan, double most_matrix_operations = 4e9);
+/// A plan of CUDA kernels has kernels of our own for matrix products, convolutions and attention. If the CPU is to run
+/// them (`emulated`), functions have the emulation's names, and calls that would take it minutes are left as they are.
+Result<ProgramSource> make_program(const schedule::Plan& plan, bool emulated = true);
 
 /// The program as bytes, for a store. Error codegen.program (exit 3) names what has no such form: sub graphs.
 Result<std::string> program_bytes(Program program);

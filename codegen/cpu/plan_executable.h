@@ -1,0 +1,97 @@
+#pragma once
+// A prepared program as it runs: what executor.cpp makes of it, and plan_executable.cpp runs.
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/cpu/executable.h"
+#include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/jit.h"
+#include "codegen/cpu/kernel_device.h"
+#include "codegen/cpu/runtime.h"
+#include "core/schedule/plan.h"
+
+namespace partita::codegen {
+
+/// One function of a kernel, and how to call it.
+struct PhaseStep {
+  PhaseFunction function = nullptr;  ///< null: a device has it
+  std::string symbol;
+  std::int64_t iterations = 0;
+  std::int64_t alignment = 1;
+  int parts = 1;  ///< threads worth using
+};
+
+struct KernelStep {
+  std::string name;
+  std::vector<PhaseStep> phases;
+  std::vector<void*> arguments;
+  std::vector<int> buffers;                                    ///< plan buffers of the first arguments
+  std::vector<std::pair<std::size_t, std::size_t>> workspace;  ///< offset and bytes of the next ones
+  std::size_t workspace_bytes = 0;
+  std::size_t fault = 0;  ///< the argument after these; an emulated launch follows it
+  std::vector<loops::Bound> bounds;
+  std::vector<std::string> origins;
+};
+
+struct InputView {
+  TensorMeta meta;
+  Sizes sizes, strides;
+  int buffer = -1;                   ///< -1: it is not read
+  bool written = false;              ///< the graph mutates it
+  std::shared_ptr<Storage> staging;  ///< holds copies of tensors with other strides; allocated when needed
+};
+
+struct OutputView {
+  std::optional<ConcreteView> view;
+  Value value;  ///< a literal
+};
+
+class PlanExecutable final : public Executable {
+ public:
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
+
+  std::shared_ptr<LoadedCode> code;
+  std::vector<std::int64_t> symbols;  ///< values, in the order of the program's
+  std::vector<schedule::PlanBuffer> buffers;
+  std::vector<std::int64_t> elements;
+  std::vector<Tensor> constants;  ///< kept, because `base` points into them
+  std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
+  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
+  std::shared_ptr<Storage> arena, scratch, workspace;
+  std::size_t scratch_bytes = 0;  ///< bytes of one thread
+  std::vector<InputView> inputs_;
+  std::vector<OutputView> outputs;
+  struct Step {
+    int kernel = -1, external = -1;  ///< index into kernels or calls; neither: the call before it does its work
+  };
+  std::vector<Step> steps;
+  std::vector<KernelStep> kernels;
+  std::vector<std::unique_ptr<ExternStep>> calls;
+  int threads = 1;
+  bool emulated = false;                                                    ///< its kernels are CUDA's
+  std::shared_ptr<KernelDevice> device;                                     ///< null: the CPU runs the kernels
+  std::vector<bool> written;                                                ///< by plan buffer
+  std::vector<std::pair<std::vector<int>, std::vector<int>>> call_buffers;  ///< what calls read, and write
+  std::shared_ptr<Generator> generator;
+  bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
+
+ private:
+  void write_back(const std::vector<Value>& values);
+  Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
+  Status run_kernel(KernelStep& step);
+  Status begin_on_device();
+  Status run_on_device(std::size_t kernel);
+  Status end_on_device();
+  void note(const Step& step) const;
+
+  std::mutex mutex_;
+};
+
+/// The error that a kernel's fault is.
+Diagnostic diagnostic(const KernelFault& fault, const KernelStep& step);
+
+}  // namespace partita::codegen

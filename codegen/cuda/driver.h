@@ -1,0 +1,87 @@
+#pragma once
+// A CUDA device by its driver's library, which is opened at run time: without it everything else works.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/cpu/kernel_device.h"
+#include "codegen/cuda/compile.h"
+#include "codegen/cuda/cuda_kernel.h"
+#include "core/base/result.h"
+
+namespace partita::codegen {
+
+struct CudaDriver;  // the functions of the library
+
+/// The first device. Its work is in one stream, in order, so memory that is given back may be used again at once by
+/// what is asked for later. Any thread may call.
+class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
+ public:
+  /// The first device; who asks while it is open gets the same. Error cuda.device (exit 3): there is no library, no
+  /// device, or one that the library refuses.
+  static Result<std::shared_ptr<CudaDevice>> open(const std::string& library = "libcuda.so.1");
+  ~CudaDevice();
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  const std::string& name() const { return name_; }                       ///< "NVIDIA A100-SXM4-40GB"
+  const CudaArchitecture& architecture() const { return architecture_; }  ///< the newest known one that it runs
+
+  using Address = std::uint64_t;
+  /// Memory of at least so many bytes, aligned to 256. Error cuda.memory when the device has no more, after everything
+  /// that is kept for later use was given back to it.
+  Result<Address> allocate(std::size_t bytes);
+  void free(Address address);  ///< keeps it for later use
+  std::size_t kept_bytes() const { return kept_bytes_; }
+
+  Status to_device(Address to, const void* from, std::size_t bytes);
+  Status to_host(void* to, Address from, std::size_t bytes);  ///< waits for it
+  Status clear(Address at, std::size_t bytes);
+  /// Waits for all work. Error cuda.fault says what the device met, and which kernels it may have been in.
+  Status wait();
+
+  /// Code of a binary, and its functions. It goes with the last copy.
+  Result<std::shared_ptr<void>> load(const std::string& cubin);
+  Result<void*> function(void* module, const std::string& name, std::size_t shared_bytes);
+  /// `arguments`: addresses of the values. `kernel` and `nodes` are for errors.
+  Status launch(void* function, std::int64_t blocks, int threads, std::size_t shared_bytes, std::span<void*> arguments,
+                std::string_view kernel, std::span<const std::string> nodes);
+
+ private:
+  explicit CudaDevice(const CudaDriver& driver) : driver_(driver) {}
+  Status checked(int result, const char* call) const;
+  void release_kept();
+  /// Holds the device for a call, whose thread gets its context.
+  std::unique_lock<std::recursive_mutex> enter() const;
+
+  const CudaDriver& driver_;
+  int device_ = 0;
+  void* stream_ = nullptr;
+  void* context_ = nullptr;
+  mutable std::recursive_mutex mutex_;
+  std::string name_;
+  CudaArchitecture architecture_;
+  std::map<Address, std::size_t> allocated_;  ///< bytes, of all that the driver has given
+  std::multimap<std::size_t, Address> kept_;  ///< by bytes: what nobody uses
+  std::size_t kept_bytes_ = 0;
+  std::vector<std::string> running_;  ///< kernels since the last wait, with their nodes
+};
+
+/// A binary of the kernels for the device. Errors: find_cuda_compiler()'s, compile_cuda()'s.
+Result<std::string> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels);
+/// The code of a program on a device.
+struct CudaCode;
+/// `kernels`: what the binary was compiled from. Error cuda.driver when the device refuses it.
+Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& device,
+                                           std::span<const CudaKernel> kernels, const std::string& cubin);
+/// For one executable.
+std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<const CudaCode> code);
+
+}  // namespace partita::codegen
