@@ -9,7 +9,6 @@
 #include "codegen/cpu/epilogue_kernel.h"
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cuda/cuda_kernel.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
 
@@ -95,15 +94,10 @@ LinkedText linked_assembly(std::string_view assembly) {
   return out;
 }
 
-std::vector<std::string> symbols_of(const Plan& plan) {
+Result<ObjectCode> compiled(const Plan& plan, const loops::Kernel& kernel) {
   std::vector<std::string> symbols;
   for (const auto& [name, value] : plan.symbols) symbols.push_back(name);
-  return symbols;
-}
-
-Result<ObjectCode> compiled(const Plan& plan, const loops::Kernel& kernel) {
-  return compile_kernels({&kernel, 1}, symbols_of(plan),
-                         {.target = plan.target, .keep_text = true, .mark_lines = true});
+  return compile_kernels({&kernel, 1}, symbols, {.target = plan.target, .keep_text = true, .mark_lines = true});
 }
 
 /// With the kernel's name in place of its symbol.
@@ -148,16 +142,6 @@ std::vector<KernelForm> cpu_kernel_forms() {
           form("asm", "assembly", [](const Plan& plan, const loops::Kernel& kernel) -> Text {
             TRY(const ObjectCode code, compiled(plan, kernel));
             return std::optional(named(linked_assembly(code.assembly), kernel));
-          })};
-}
-
-std::vector<KernelForm> cuda_kernel_forms() {
-  using Text = Result<std::optional<LinkedText>>;
-  return {cpu_kernel_forms()[0], form("cuda", "CUDA C++", [](const Plan& plan, const loops::Kernel& kernel) -> Text {
-            TRY(const CudaKernel cuda, emit_cuda(kernel, kernel.name, symbols_of(plan), plan.target));
-            LinkedText text;
-            for_each_line(cuda.text, [&](std::string_view line) { text.add(line); });
-            return std::optional(std::move(text));
           })};
 }
 

@@ -12,8 +12,6 @@ Result<std::optional<loops::Kernel>> kernel_of_step(const schedule::Plan& plan, 
 
 /// Loop IR, LLVM IR after optimisation, assembly. Errors are compile_kernels().
 std::vector<KernelForm> cpu_kernel_forms();
-/// Loop IR and CUDA C++, of a plan for CUDA. Errors are emit_cuda()'s.
-std::vector<KernelForm> cuda_kernel_forms();
 
 /// See StagedCompiler::measure. `fixed_inputs` as CpuOptions has them.
 Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const std::set<int>& fixed_inputs,
