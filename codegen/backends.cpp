@@ -56,7 +56,8 @@ constexpr Backend table[] = {
     {"debug", "interpreter that checks every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
     {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache},
-    {"cuda", "CUDA kernels on a device; calls that have none on the CPU", cuda_compiler, false},
+    {"cuda", "CUDA kernels on a device; calls that have none on the CPU", cuda_compiler, false, nullptr, nullptr,
+     DeviceType::Cuda},
     {"cuda-emulate", "CUDA kernels, run on this machine's CPU", emulated<cpu_compiler>, false, emulated<cpu_stages>,
      emulated<cpu_cache>, DeviceType::Cuda},
 };
