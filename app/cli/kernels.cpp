@@ -59,9 +59,9 @@ std::string kernels_text(const PlannedGraph& graph) {
   if (timed) {
     double sum = 0;
     for (const schedule::KernelRow& row : report.rows) sum += row.seconds.value_or(0);
-    out += fmt::format("{} in all; the limit is {}/s copied and {} operations/s in products of matrices\n",
-                       seconds_text(sum), bytes_text(report.limit->bytes_per_second),
-                       count_text(report.limit->operations_per_second));
+    out += fmt::format(
+        "{} in all; the limit is {}/s copied and {} operations/s in products of matrices (*: in the cache)\n",
+        seconds_text(sum), bytes_text(report.limit->bytes_per_second), count_text(report.limit->operations_per_second));
   }
   out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", "step", "kind", "read", "written", "arith");
   if (timed) out += fmt::format(" {:>9} {:>7}", "time", "limit");
@@ -73,7 +73,7 @@ std::string kernels_text(const PlannedGraph& graph) {
     if (timed) {
       const auto share = report.share(row);
       out += fmt::format(" {:>9} {:>7}", seconds_text(row.seconds.value_or(0)),
-                         share ? fmt::format("{:.0f} %", 100 * *share) : "-");
+                         share ? fmt::format("{:.0f} %{}", 100 * *share, report.in_cache(row) ? " *" : "") : "-");
     }
     out += "  " + plain(row.name);
     if (!row.library.empty()) out += fmt::format(" ({})", row.library);

@@ -229,8 +229,7 @@ std::vector<const BufferRow*> KernelReport::live_at(std::size_t step) const {
 
 std::optional<double> KernelReport::share(const KernelRow& row) const {
   if (!row.seconds || *row.seconds <= 0 || !limit) return std::nullopt;
-  const double moved = row.read + row.written;
-  const double moving = moved > cache_bytes ? moved / limit->bytes_per_second : 0;
+  const double moving = in_cache(row) ? 0 : (row.read + row.written) / limit->bytes_per_second;
   return std::max(moving, row.operations / limit->operations_per_second) / *row.seconds;
 }
 

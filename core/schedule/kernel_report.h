@@ -65,6 +65,7 @@ struct KernelReport {
   /// The least time that a step's bytes and arithmetic take at the limit, by the time it took. Bytes that fit into the
   /// cache do not count. Nullopt when it was not run.
   std::optional<double> share(const KernelRow& row) const;
+  bool in_cache(const KernelRow& row) const { return row.read + row.written <= cache_bytes; }
 };
 
 /// The list for a plan of concrete sizes, without what only a run tells.
