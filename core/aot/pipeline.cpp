@@ -371,6 +371,13 @@ Status prepare_post_grad(Graph& graph) {
     // Text has no annotations of tuples, but the planner needs their metas.
     if (node->meta.known() || !node->op()->is_call() || find_control(node->op())) continue;
     TRY(node->meta, infer(*node));
+    // What text says of a result decides: a layout that was chosen is not what inference gives.
+    auto* tuple = std::get_if<MetaTuple>(&node->meta.v);
+    for (const Node* user : node->users()) {
+      const auto* index = tuple && user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
+      if (index && *index >= 0 && static_cast<std::size_t>(*index) < tuple->items.size() && user->meta.tensor())
+        tuple->items[static_cast<std::size_t>(*index)] = user->meta;
+    }
   }
   return {};
 }
