@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -119,7 +120,10 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
       const auto b = static_cast<std::size_t>(step.buffers[i]);
       launch->memory.push_back({base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)});
     }
-    for (const auto& [offset, bytes] : step.workspace) launch->memory.push_back({workspace->data() + offset, bytes});
+    for (const auto& [offset, bytes] : step.workspace) {
+      std::memset(workspace->data() + offset, 0xff, bytes);  // NaN, for whoever reads what nobody wrote
+      launch->memory.push_back({workspace->data() + offset, bytes});
+    }
     launch->memory.push_back({reinterpret_cast<std::byte*>(&fault), sizeof fault});
   }
   struct Context {

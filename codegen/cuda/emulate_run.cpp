@@ -8,6 +8,7 @@
 
 #include <boost/context/detail/fcontext.hpp>
 #include <fmt/format.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include "codegen/cuda/emulate_access.h"
@@ -21,6 +22,7 @@ namespace context = boost::context::detail;
 
 constexpr unsigned warp_threads = 32, most_threads = 1024, slot_bytes = 64;
 constexpr std::size_t stack_bytes = 64 << 10, shared_alignment = 128;
+constexpr std::size_t all_stacks = most_threads * stack_bytes;
 
 /// As emulate_prelude.cuh declares it.
 struct Index {
@@ -61,6 +63,12 @@ std::string at_line(unsigned line) {
 /// Runs one block after another, for one thread of the machine.
 class Blocks {
  public:
+  Blocks() = default;
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+  ~Blocks() {
+    if (stacks_) ::munmap(stacks_, all_stacks);
+  }
   void run(const Function& function, void* const* arguments, const std::int64_t* symbols, EmulatedLaunch& launch,
            std::int64_t begin, std::int64_t end);
   const Place& here() const { return lanes_[current_].place; }
@@ -137,11 +145,13 @@ void Blocks::run(const Function& function, void* const* arguments, const std::in
   arguments_ = arguments;
   symbols_ = symbols;
   launch_ = &launch;
+  // What was left when a launch failed is not unwound.
+  if (failed_) ASAN_UNPOISON_MEMORY_REGION(stacks_, all_stacks);
   failed_ = false;
   last_ = 0;
   CHECK(function.threads >= 1 && function.threads <= most_threads, "threads of a CUDA block");
   if (!stacks_) {
-    void* memory = ::mmap(nullptr, std::size_t{most_threads} * stack_bytes, PROT_READ | PROT_WRITE,
+    void* memory = ::mmap(nullptr, all_stacks, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) return fail("codegen.cuda_memory", "there is no memory for the stacks of a block");
     stacks_ = static_cast<std::byte*>(memory);
