@@ -381,6 +381,7 @@ loops::Target cuda_target() {
   target.parallel_elements = 0;
   target.few_results = 256;
   target.few_columns = 1 << 15;
+  target.few_channels = 256;
   target.split_rows = 256;
   target.scratch_elements = 12 << 10;  // of four bytes, in the 48 KiB that a group of threads shares
   target.atomic_sums = !config().deterministic;
