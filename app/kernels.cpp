@@ -67,14 +67,15 @@ CompileFn measuring(const StagedCompiler& compiler, const schedule::MachineLimit
   };
 }
 
-Result<double> probe(const StagedCompiler& compiler, const char* text, double amount) {
+/// `amount` a second, the best of several rounds: other programs only take away.
+Result<double> probe(const StagedCompiler& compiler, int rounds, const char* text, double amount) {
   Artefact artefact = Artefact::of_string(text);
   artefact.kind = ArtefactKind::Graph;
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   TRY(const StagedCompiler::Planned planned, compiler.plan(*graph));
   TRY(const std::vector<Value> inputs, random_inputs(*graph, 0));
-  double best = 0;  // other programs only take away
-  for (int round = 0; round < 3; ++round) {
+  double best = 0;
+  for (int round = 0; round < rounds; ++round) {
     TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.03));
     double seconds = 0;
     for (const StepMeasure& step : measured.steps) seconds += step.seconds;
@@ -128,31 +129,35 @@ Result<schedule::MachineLimit> machine_limit(const Backend& backend) {
   const std::string key = content_hash(
       fmt::format("machine limit\n{}\n{} threads\n{}\n{}\n", backend.name, config().threads, host.name, host.features));
   CodeStore store;
-  schedule::MachineLimit limit;
-  if (const auto kept = store.find(key)) {
-    const std::size_t space = kept->find(' ');
-    const auto parse = [](std::string_view text, double& to) {
-      return std::from_chars(text.data(), text.data() + text.size(), to).ec == std::errc();
-    };
-    if (space != std::string::npos && parse(std::string_view(*kept).substr(0, space), limit.bytes_per_second) &&
-        parse(std::string_view(*kept).substr(space + 1), limit.operations_per_second))
-      return limit;
-  }
+  schedule::MachineLimit best;
+  const auto parse = [](std::string_view text, double& to) {
+    return std::from_chars(text.data(), text.data() + text.size(), to).ec == std::errc();
+  };
+  if (const auto kept = store.find(key))
+    if (const std::size_t space = kept->find(' ');
+        space == std::string::npos || !parse(std::string_view(*kept).substr(0, space), best.bytes_per_second) ||
+        !parse(std::string_view(*kept).substr(space + 1), best.operations_per_second))
+      best = {};
+  // A busy machine shows less than it can: each use looks whether there is more.
+  const int rounds = best.bytes_per_second > 0 ? 1 : 3;
   const StagedCompiler compiler = backend.stages({});
-  TRY(limit.bytes_per_second, probe(compiler, R"(class Copy(torch.nn.Module):
+  TRY(const double bytes, probe(compiler, rounds, R"(class Copy(torch.nn.Module):
     def forward(self, a: "f32[16777216]"):
         neg: "f32[16777216]" = torch.ops.aten.neg.default(a)
         return (neg,)
 )",
-                                    2.0 * 4 * 16777216));
-  TRY(limit.operations_per_second, probe(compiler, R"(class Product(torch.nn.Module):
+                                2.0 * 4 * 16777216));
+  TRY(const double operations, probe(compiler, rounds, R"(class Product(torch.nn.Module):
     def forward(self, a: "f32[512, 512]", b: "f32[512, 512]"):
         mm: "f32[512, 512]" = torch.ops.aten.mm.default(a, b)
         return (mm,)
 )",
-                                         2.0 * 512 * 512 * 512));
-  store.put(key, fmt::format("{} {}", limit.bytes_per_second, limit.operations_per_second), "machine limit", "limit");
-  return limit;
+                                     2.0 * 512 * 512 * 512));
+  const bool better = bytes > best.bytes_per_second || operations > best.operations_per_second;
+  best = {std::max(bytes, best.bytes_per_second), std::max(operations, best.operations_per_second)};
+  if (better)
+    store.put(key, fmt::format("{} {}", best.bytes_per_second, best.operations_per_second), "machine limit", "limit");
+  return best;
 }
 
 Json kernels_json(const PlannedGraph& graph) {

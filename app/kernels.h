@@ -25,7 +25,8 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
                                                const RunRequest& request, const Backend& backend);
 
 /// What this machine can do, as the backend's own code does it: bytes per second of a copy, operations per second of a
-/// product of matrices in single precision. Measured once, in about 0.2 s, and kept in the store.
+/// product of matrices in single precision. The best that was ever measured on this machine, which the store keeps;
+/// each call measures again for less than 0.2 s, since a busy machine shows less.
 Result<schedule::MachineLimit> machine_limit(const Backend& backend);
 
 nlohmann::ordered_json kernels_json(const PlannedGraph& graph);

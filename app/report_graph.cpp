@@ -15,8 +15,9 @@ namespace partita {
 nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const std::string& id,
                                     const std::string& title) {
   using Json = nlohmann::ordered_json;
-  const std::string code = print(*graph);
-  const views::CodeDocument document(views::text(code), graph.get());
+  const views::CodeDocument document(views::text(print(*graph)), graph.get());
+  std::string code;
+  for (int line = 0; line < document.line_count(); ++line) code += document.shown_line(line).toStdString() + "\n";
   const std::shared_ptr<const views::Scene> scene = views::make_scene(graph, {});
   const views::Picture& picture = scene->picture;
   const views::PictureLayout& layout = scene->layout;

@@ -46,7 +46,8 @@ with tempfile.TemporaryDirectory() as work:
                           f"step {s['step']} does not say why it is apart from {maker[b]}")
             maker.update({b: s["step"] for b in s["writes"]})
     again = json.loads(run(MODEL, "--inputs", IO, "--json"))
-    check(again["graphs"][0]["limit"] == timed["graphs"][0]["limit"], "the machine is measured once")
+    check(all(again["graphs"][0]["limit"][k] >= v for k, v in timed["graphs"][0]["limit"].items()),
+          "the limit is the best that was ever measured")
 
     kernel = next(s for s in plain["graphs"][0]["steps"] if s["kind"] == "kernel" and len(s["nodes"]) > 1)
     for form in ("loops", "llvm", "asm"):

@@ -65,9 +65,10 @@ std::vector<Row> kernel_rows(const KernelList& list) {
     out.cells.emplace_back(text(row.name));
     out.cells.push_back(row.seconds ? Cell(seconds_text(*row.seconds), *row.seconds) : Cell());
     const auto share = list.report.share(row);
-    out.cells.push_back(
-        share ? Cell(QString("%1 %").arg(100 * *share, 0, 'f', 0), *share, *share < 0.25 ? Tone::Warn : Tone::Plain)
-              : Cell());
+    const bool cached = list.report.in_cache(row);
+    out.cells.push_back(share ? Cell(QString("%1 %%2").arg(100 * *share, 0, 'f', 0).arg(cached ? ", in cache" : ""),
+                                     *share, *share < 0.25 && !cached ? Tone::Warn : Tone::Plain)
+                              : Cell());
     out.cells.push_back(bytes_cell(row.read));
     out.cells.push_back(bytes_cell(row.written));
     out.cells.emplace_back(amount(row.operations), row.operations, row.operations > 0 ? Tone::Plain : Tone::Dim);

@@ -117,7 +117,7 @@ void KernelsView::show_list(int) {
 /// are shown.
 void KernelsView::make_panes(const QStringList& forms) {
   constexpr int least_width = 280;
-  qDeleteAll(panes_);
+  while (code_->count() > 0) delete code_->widget(0);
   panes_.clear();
   while (QLayoutItem* item = forms_->takeAt(0)) {
     delete item->widget();
@@ -127,15 +127,22 @@ void KernelsView::make_panes(const QStringList& forms) {
   for (qsizetype i = 0; i < forms.size(); ++i) {
     auto* pane = new LinkedPane(forms[i]);
     connect(pane, &LinkedPane::node_chosen, this, [this](int node) { mark(node, true); });
-    code_->addWidget(pane);
+    auto* part = new QWidget;
+    auto* column = plain_column(part);
+    auto* heading = styled_label("panelTitle", forms[i].toUpper());
+    heading->setContentsMargins(12, 4, 12, 4);
+    column->addWidget(heading);
+    column->addWidget(pane, 1);
+    code_->addWidget(part);
     panes_.push_back(pane);
     auto* shown = new QCheckBox(forms[i]);
     shown->setChecked(forms.size() <= room || i == 0 || i + 1 == forms.size());
-    pane->setVisible(shown->isChecked());
-    connect(shown, &QCheckBox::toggled, pane, &QWidget::setVisible);
+    part->setVisible(shown->isChecked());
+    connect(shown, &QCheckBox::toggled, part, &QWidget::setVisible);
     forms_->addWidget(shown);
   }
   forms_->addStretch(1);
+  for (LinkedPane* pane : panes_) pane->set_note(tr("Choose a step to see its code."));
 }
 
 void KernelsView::go_to(int step) {
@@ -153,7 +160,7 @@ void KernelsView::show_step(int step, const QString& node) {
   memory_->set_step(step);
   details_->setText(kernel_details(*shown, static_cast<std::size_t>(step)));
   if (other) {
-    for (LinkedPane* pane : panes_) pane->set_note(tr("%1 …").arg(pane->title()));
+    for (LinkedPane* pane : panes_) pane->set_note(tr("compiling…"));
     Q_EMIT code_asked(step);
   }
   const auto& origins = shown->report.rows[static_cast<std::size_t>(step)].origins;
