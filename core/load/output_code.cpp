@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -103,6 +104,7 @@ class Reader {
       if (at_ + 1 < lines_.size()) ++at_;
       d.end = static_cast<int>(at_) + 1;
     }
+    definition_of_.insert_or_assign(d.name, definitions_.size());
     definitions_.push_back(std::move(d));
   }
 
@@ -117,21 +119,22 @@ class Reader {
     }
     std::string_view name = dotted;
     if (name.ends_with(".run")) name.remove_suffix(4);
-    const auto own = std::ranges::find(definitions_, name, &Definition::name);
+    const auto known = definition_of_.find(name);
+    const Definition* own = known == definition_of_.end() ? nullptr : &definitions_[known->second];
     const bool library = name.starts_with("extern_kernels.") || name.starts_with("aten.") ||
                          name.starts_with("torch.ops.") || name.starts_with("inductor_ops.");
-    if (own == definitions_.end() && !library) {
+    if (!own && !library) {
       // A stream or a buffer may be asked for between the comment and the call.
       if (!dotted.starts_with("get_raw_stream") && !dotted.starts_with("empty_strided")) said_ = {};
       return;
     }
     InductorKernel k;
-    k.name = own == definitions_.end() ? dotted : name;
-    k.language = own == definitions_.end() ? "call" : own->language;
+    k.name = own ? name : dotted;
+    k.language = own ? own->language : "call";
     k.call = static_cast<int>(at_) + 1;
     k.handle = said_.handle;
     Said said = std::exchange(said_, {});
-    if (own != definitions_.end()) {
+    if (own) {
       k.begin = own->begin;
       k.end = own->end;
       if (said.sources.empty()) said.sources = own->said.sources;
@@ -148,6 +151,7 @@ class Reader {
   std::size_t at_ = 0;
   Said said_;
   std::vector<Definition> definitions_;
+  std::unordered_map<std::string_view, std::size_t> definition_of_;
   std::vector<InductorKernel> kernels_;
 };
 
