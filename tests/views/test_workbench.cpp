@@ -292,7 +292,8 @@ class TestWorkbench : public QObject {
     const auto fused = std::ranges::find_if(
         rows, [](const auto& row) { return row.kind == schedule::KernelRow::Kind::Kernel && row.origins.size() > 2; });
     QVERIFY(fused != rows.end());
-    view->table()->set_current_row(static_cast<int>(fused - rows.begin()));
+    QTableView* table = view->table()->view();
+    table->setCurrentIndex(table->model()->index(static_cast<int>(fused - rows.begin()), 0));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->panes()[2]->line_count() > 0; }, 60000));
     QSignalSpy chosen(view, &KernelsView::node_chosen);
     for (LinkedPane* pane : view->panes()) {
