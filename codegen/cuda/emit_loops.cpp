@@ -130,32 +130,35 @@ std::size_t CudaEmitter::depth(loops::Scalar s) const {
 }
 
 void CudaEmitter::statements(const std::vector<Stmt>& body) {
-  for (const Stmt& s : body) statement(s);
-}
-
-void CudaEmitter::statement(const Stmt& stmt) {
-  if (std::holds_alternative<loops::Barrier>(stmt)) {
-    if (!group_ || !barriers_) return;
-    cooperates_ = true;
-    forget([](const Dependences::Node& d) { return d.buffers.any(); });
-    return line("__syncthreads();");
-  }
   // One thread of a group runs what is not in its Thread loops.
-  const auto* l = std::get_if<Loop>(&stmt);
-  const bool shared = group_ && !in_thread_;
-  const bool once =
-      shared && (l ? l->accumulators.empty() && !has_thread_loop({stmt}) : std::holds_alternative<Store>(stmt));
-  if (once) {
+  const auto by_one_thread = [&](const Stmt& stmt) {
+    const auto* l = std::get_if<Loop>(&stmt);
+    return l ? l->accumulators.empty() && !has_thread_loop({stmt}) : std::holds_alternative<Store>(stmt);
+  };
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (!group_ || in_thread_ || !by_one_thread(body[i])) {
+      statement(body[i]);
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < body.size() && by_one_thread(body[end])) ++end;
     open({}, true);
     in_thread_ = true;
-  }
-  if (const auto* s = std::get_if<Store>(&stmt)) store(*s);
-  if (const auto* r = std::get_if<loops::Reduce>(&stmt)) reduce(*r);
-  if (l) loop(*l);
-  if (once) {
+    for (; i < end; ++i) statement(body[i]);
+    --i;
     in_thread_ = false;
     close(group_is_warp_ ? "if (lane == 0) {" : "if (threadIdx.x == 0) {");
   }
+}
+
+void CudaEmitter::statement(const Stmt& stmt) {
+  if (const auto* s = std::get_if<Store>(&stmt)) return store(*s);
+  if (const auto* r = std::get_if<loops::Reduce>(&stmt)) return reduce(*r);
+  if (const auto* l = std::get_if<Loop>(&stmt)) return loop(*l);
+  if (!group_ || !barriers_) return;
+  cooperates_ = true;
+  forget([](const Dependences::Node& d) { return d.buffers.any(); });
+  line("__syncthreads();");
 }
 
 void CudaEmitter::loop(const Loop& l) {
