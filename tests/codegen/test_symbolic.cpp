@@ -11,6 +11,7 @@
 #include "core/schedule/specialise.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::testing;
@@ -225,6 +226,23 @@ class TestSymbolic : public QObject {
     for (const SizeCompilation& c : compiled.compilations) QCOMPARE(c.kind, Kind::Symbolic);
     QCOMPARE(compiled.compilations[2].fixed, (SymbolValues{{"s1", 1}}));
     QCOMPARE(compiled.compilations[3].tried.size(), std::size_t{3});
+  }
+
+  /// A half of two columns is 1 by the sizes of the example, and not by its expression.
+  void a_size_that_happens_to_be_one_stays_symbolic() {
+    const auto graph = fx("s0: 'Sym(s0)', x: <f32[3, s0][s0, 1]>", "g = $glu(x, 1)\nreturn (g,)");
+    graph->shapes->set_hint("s0", 2);
+    const auto run = default_compiler().make({})(*graph);
+    QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+    for (const std::int64_t columns : {2, 6, 4}) {
+      std::vector<double> x;
+      for (std::int64_t i = 0; i < 3 * columns; ++i) x.push_back(0.25 * static_cast<double>(i) - 1);
+      const std::vector<Value> inputs{columns, f32({3, columns}, x)};
+      const auto expected = interpret(*graph, inputs), found = (*run)(inputs);
+      QVERIFY2(expected && found, expected && found ? "" : (expected ? found : expected).error().line().c_str());
+      QCOMPARE(found->at(0).get<Tensor>()->sizes, (Sizes{3, columns / 2}));
+      QCOMPARE(QString::fromStdString(wrong(expected->at(0), found->at(0), {})), QString());
+    }
   }
 
   void compilations_end_at_a_limit() {
