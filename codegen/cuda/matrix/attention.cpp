@@ -28,7 +28,7 @@ __device__ void load_tile(T (&to)[tile][pitch], int width, Index first, Index ro
 #endif
 
 // <what> of <origin>: <queries> queries, <keys> keys, width <width>, <batch> x <heads> heads<causal_words>.
-extern "C" __global__ void __launch_bounds__(256) <name>({parameters}) {
+extern "C" __global__ void __launch_bounds__(256, 1) <name>({parameters}) {
   using Index = {index};
   using Sum = <sum>;
   constexpr Index queries = <queries>, keys = <keys>;

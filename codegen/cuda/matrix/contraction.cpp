@@ -111,11 +111,12 @@ __device__ inline float to_tf32(float v) {
 
 // The words in angle brackets are replaced; C++'s braces stay.
 
-/// Which tile a block computes, and where its factors' elements are.
+/// Which tile a block computes, and where its factors' elements are. That one block per multiprocessor is enough is
+/// said, because the assembler else takes 64 registers, and spills.
 constexpr std::string_view beginning = R"(
 // <what>
 // <groups> x [<m>, <k>] x [<k>, <n>]; a block computes <tile_m> x <tile_n>, <tile_k> of k at a time<in_parts>.
-extern "C" __global__ void __launch_bounds__(256) <name>(<parameters>) {
+extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
   using Index = <index>;
   using Sum = <sum>;
   constexpr Index m_size = <m>, n_size = <n>, k_size = <k>;
@@ -296,7 +297,7 @@ constexpr std::string_view tensor_body = R"(
 
 /// Adds the parts of k, in order.
 constexpr std::string_view adding_text = R"(
-extern "C" __global__ void __launch_bounds__(256) <name>(<parameters>) {
+extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
   using Index = <index>;
   using Sum = <sum>;
   const long long at = blockIdx.x * 256ll + threadIdx.x;
