@@ -86,12 +86,14 @@ class Printer {
                          name_shared(s.index, depth);
                          element = s.element.is(0) ? text(s.index) : element + " + " + text(s.index);
                        }
+                       note(s.value);
                        line(depth, fmt::format("{}{}[{}] {} {}", s.accumulate == Accumulate::Atomic ? "atomic " : "",
                                                buffer(s.buffer), element,
                                                s.accumulate == Accumulate::None ? "=" : "+=", text(s.value)));
                      },
                      [&](const Reduce& r) {
                        name_shared(r.value, depth);
+                       note(r.value);
                        const Accumulator& a = k_.accumulators[static_cast<std::size_t>(r.accumulator)];
                        line(depth, fmt::format("a{} = {}(a{}, {})", r.accumulator, name(a.combine), r.accumulator,
                                                text(r.value)));
@@ -126,11 +128,16 @@ class Printer {
 
   std::string text(Scalar s) const { return named_.contains(s.id) ? fmt::format("t{}", s.id) : expression(s); }
 
+  /// The line is of the node that the value is computed for.
+  void note(Scalar s) const {
+    const ScalarOp op = k_.scalars[s].op;
+    const int source = k_.scalars.sources()[static_cast<std::size_t>(s.id)];
+    if (source >= 0 && op != ScalarOp::Const && op != ScalarOp::Input && op != ScalarOp::Index) met_.insert(source);
+  }
+
   std::string expression(Scalar s) const {
     const ScalarNode& n = k_.scalars[s];
-    const int source = k_.scalars.sources()[static_cast<std::size_t>(s.id)];
-    if (source >= 0 && n.op != ScalarOp::Const && n.op != ScalarOp::Input && n.op != ScalarOp::Index)
-      met_.insert(source);
+    note(s);
     switch (n.op) {
       case ScalarOp::Const:
         return is_floating(n.dtype) ? fmt::format("{}", n.real) : fmt::format("{}", n.integer);

@@ -28,9 +28,13 @@ QStringList QuestionsController::command() const {
   return words << "--inputs" << shell_word(bench_.inputs());
 }
 
+/// Until something is asked, what can be.
 void QuestionsController::wait_for(const Document&) {
   words_.clear();
-  view_->set_answer({});
+  QuestionAnswer all{tr("What can be asked, here or from the menu Ask:"), {}};
+  for (const QuestionChoice& q : bench_.tools().questions)
+    all.rows.push_back({{}, {Cell(QString("%1: %2").arg(q.usage(), q.help), Tone::Dim)}});
+  view_->set_answer(all);
 }
 
 /// The chosen node is what a question is about that takes one; the rest is for the user to complete.
