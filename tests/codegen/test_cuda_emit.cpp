@@ -137,72 +137,20 @@ extern "C" __global__ void __launch_bounds__(256) k_0(const BFloat16* __restrict
 )cuda"},
     {"a long row", "x: <f32[8, 50257][50257, 1]>", "softmax = $_softmax(x, 1, False)\nreturn (softmax,)", {}, R"cuda(
 // k0_softmax: softmax
-// 232 blocks of 512: a block for each iteration of i0
+// 8 blocks of 512: a block for each iteration of i0
 extern "C" __global__ void __launch_bounds__(512) k_0(const float* __restrict__ in_x, float* __restrict__ out_softmax,
     KernelFault* fault) {
   const int i0 = blockIdx.x;
   float max_0 = -INFINITY;
-  for (int i1 = threadIdx.x; i1 < 1733; i1 += 512)
-    max_0 = Max(max_0, in_x[i0 * 1733 + i1]);
+  for (int i1 = threadIdx.x; i1 < 50257; i1 += 512)
+    max_0 = Max(max_0, in_x[i0 * 50257 + i1]);
   max_0 = block_max(max_0);
-  if (threadIdx.x == 0)
-    out_softmax[i0] = max_0;
-}
-// k1_softmax: softmax
-// 2 blocks of 128: a warp for each iteration of i0
-extern "C" __global__ void __launch_bounds__(128) k_0(const float* __restrict__ in_softmax,
-    float* __restrict__ out_softmax, KernelFault* fault) {
-  const int i0 = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
-  float max_0 = -INFINITY;
-  for (int i1 = lane; i1 < 29; i1 += 32)
-    max_0 = Max(max_0, in_softmax[i0 * 29 + i1]);
-  max_0 = warp_max(max_0);
-  if (lane == 0)
-    out_softmax[i0] = max_0;
-}
-// k2_softmax: softmax
-// 232 blocks of 512: a block for each iteration of i0
-extern "C" __global__ void __launch_bounds__(512) k_0(const float* __restrict__ in_x,
-    const float* __restrict__ in_softmax, float* __restrict__ out_softmax, float* __restrict__ out_softmax_2,
-    KernelFault* fault) {
-  const int i0 = blockIdx.x;
-  float sum_0 = 0.0f;
-  const float softmax = in_softmax[i0 / 29];
-  for (int i1 = threadIdx.x; i1 < 1733; i1 += 512) {
-    const float x = in_x[i0 * 1733 + i1];
-    out_softmax[i0 * 1733 + i1] = exp(x - in_softmax[(i0 * 1733 + i1) / 50257]);
-    sum_0 += exp(x - softmax);
-  }
-  sum_0 = block_sum(sum_0);
-  if (threadIdx.x == 0)
-    out_softmax_2[i0] = sum_0;
-}
-// k3_softmax: softmax
-// 2 blocks of 128: a warp for each iteration of i0
-extern "C" __global__ void __launch_bounds__(128) k_0(const float* __restrict__ in_softmax,
-    float* __restrict__ out_softmax, KernelFault* fault) {
-  const int i0 = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
-  float sum_0 = 0.0f;
-  for (int i1 = lane; i1 < 29; i1 += 32)
-    sum_0 += in_softmax[i0 * 29 + i1];
-  sum_0 = warp_sum(sum_0);
-  if (lane == 0)
-    out_softmax[i0] = sum_0;
-}
-// k4_softmax: softmax
-// 393 blocks of 256: a thread for each 4 iterations of i0
-extern "C" __global__ void __launch_bounds__(256) k_0(const float* __restrict__ in_softmax,
-    const float* __restrict__ in_softmax_2, float* __restrict__ out_softmax, KernelFault* fault) {
-  const int v0 = (blockIdx.x * 256 + threadIdx.x) * 4;
-  if (v0 >= 402056) return;
-  const Pack<float, 4> softmax = load<4>(in_softmax + v0);
-  Pack<float, 4> softmax_2;
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int i0 = v0 + k;
-    softmax_2[k] = softmax[k] / in_softmax_2[i0 / 50257];
-  }
-  store(out_softmax + v0, softmax_2);
+  float sum_1 = 0.0f;
+  for (int i2 = threadIdx.x; i2 < 50257; i2 += 512)
+    sum_1 += exp(in_x[i0 * 50257 + i2] - max_0);
+  sum_1 = block_sum(sum_1);
+  for (int i3 = threadIdx.x; i3 < 50257; i3 += 512)
+    out_softmax[i0 * 50257 + i3] = exp(in_x[i0 * 50257 + i3] - max_0) / sum_1;
 }
 )cuda"},
     {"a warp for a row", "x: <f32[10, 40][40, 1]>", "sum_1 = $sum.dim_IntList(x, [1])\nreturn (sum_1,)", {}, R"cuda(
