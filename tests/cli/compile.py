@@ -172,7 +172,7 @@ with tempfile.TemporaryDirectory() as work:
 
     # Damaged bytes in what a library says of its model, and in its programs: an error, or what was there.
     good, chance = open("mlp.so", "rb").read(), random.Random(1)
-    places = [m.start() for m in re.finditer(b"PT[LP]1", good) if m.start() % 64 == 0]
+    places = [m.start() for m in re.finditer(rb"PT[LP]\d", good) if m.start() % 64 == 0]
     os.mkdir("damaged")
     check(len(places) >= 2, f"there is a description and a program: {places}")
     for _ in range(40):
