@@ -76,7 +76,7 @@ Result<double> probe(const StagedCompiler& compiler, int rounds, const char* tex
   TRY(const std::vector<Value> inputs, random_inputs(*graph, 0));
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
-    TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.03));
+    TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.01));
     double seconds = 0;
     for (const StepMeasure& step : measured.steps) seconds += step.seconds;
     best = std::max(best, amount / seconds);
@@ -138,21 +138,22 @@ Result<schedule::MachineLimit> machine_limit(const Backend& backend) {
         space == std::string::npos || !parse(std::string_view(*kept).substr(0, space), best.bytes_per_second) ||
         !parse(std::string_view(*kept).substr(space + 1), best.operations_per_second))
       best = {};
-  // A busy machine shows less than it can: each use looks whether there is more.
-  const int rounds = best.bytes_per_second > 0 ? 1 : 3;
+  // A busy machine shows less than it can: each use looks whether there is more. The calls are short, so that some are
+  // not interrupted.
+  const int rounds = best.bytes_per_second > 0 ? 2 : 6;
   const StagedCompiler compiler = backend.stages({});
   TRY(const double bytes, probe(compiler, rounds, R"(class Copy(torch.nn.Module):
-    def forward(self, a: "f32[16777216]"):
-        neg: "f32[16777216]" = torch.ops.aten.neg.default(a)
+    def forward(self, a: "f32[2097152]"):
+        neg: "f32[2097152]" = torch.ops.aten.neg.default(a)
         return (neg,)
 )",
-                                2.0 * 4 * 16777216));
+                                2.0 * 4 * 2097152));
   TRY(const double operations, probe(compiler, rounds, R"(class Product(torch.nn.Module):
-    def forward(self, a: "f32[512, 512]", b: "f32[512, 512]"):
-        mm: "f32[512, 512]" = torch.ops.aten.mm.default(a, b)
+    def forward(self, a: "f32[256, 256]", b: "f32[256, 256]"):
+        mm: "f32[256, 256]" = torch.ops.aten.mm.default(a, b)
         return (mm,)
 )",
-                                     2.0 * 512 * 512 * 512));
+                                     2.0 * 256 * 256 * 256));
   const bool better = bytes > best.bytes_per_second || operations > best.operations_per_second;
   best = {std::max(bytes, best.bytes_per_second), std::max(operations, best.operations_per_second)};
   if (better)
