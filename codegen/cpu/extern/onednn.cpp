@@ -1,10 +1,6 @@
 #include "codegen/cpu/extern/onednn.h"
 
-#include <cstdlib>
-#include <new>
-
 #include <omp.h>
-#include <sys/mman.h>
 
 #include "core/base/check.h"
 
@@ -59,22 +55,6 @@ std::shared_ptr<PackedWeights> weights_of(const ExternContext& context, int buff
   return context.packed ? context.packed : packed_weights();
 }
 
-namespace {
-
-/// Memory for weights, which every run reads whole. With small pages a product of few rows waits for addresses to be
-/// translated more than for the weights.
-std::shared_ptr<memory> in_large_pages(const memory::desc& layout) {
-  constexpr std::size_t page = 1 << 21;
-  if (layout.get_size() < page) return std::make_shared<memory>(layout, cpu_engine());
-  const std::shared_ptr<void> address(std::aligned_alloc(page, (layout.get_size() + 63) / 64 * 64), std::free);
-  if (!address) throw std::bad_alloc();
-  // The rest keeps small pages. Without effect where the system has no large ones.
-  ::madvise(address.get(), layout.get_size() / page * page, MADV_HUGEPAGE);
-  return {new memory(layout, cpu_engine(), address.get()), [address](const memory* m) { delete m; }};
-}
-
-}  // namespace
-
 std::shared_ptr<memory> PackedWeights::packed(memory& plain, const memory::desc& wanted, dnnl::stream& stream) {
   const std::lock_guard lock(mutex_);
   std::vector<Entry>& here = entries_[plain.get_data_handle()];
@@ -82,7 +62,7 @@ std::shared_ptr<memory> PackedWeights::packed(memory& plain, const memory::desc&
   for (const Entry& e : here)
     if (e.plain == plain.get_desc() && e.wanted == wanted)
       if (auto known = e.memory.lock()) return known;
-  auto made = in_large_pages(wanted);
+  auto made = std::make_shared<memory>(wanted, cpu_engine());
   dnnl::reorder(plain, *made).execute(stream, plain, *made);
   here.push_back({plain.get_desc(), wanted, made});
   return made;
