@@ -143,11 +143,11 @@ Result<schedule::MachineLimit> machine_limit(const Backend& backend) {
   const int rounds = best.bytes_per_second > 0 ? 2 : 6;
   const StagedCompiler compiler = backend.stages({});
   TRY(const double bytes, probe(compiler, rounds, R"(class Copy(torch.nn.Module):
-    def forward(self, a: "f32[2097152]"):
-        neg: "f32[2097152]" = torch.ops.aten.neg.default(a)
+    def forward(self, a: "f32[1048576]"):
+        neg: "f32[1048576]" = torch.ops.aten.neg.default(a)
         return (neg,)
 )",
-                                2.0 * 4 * 2097152));
+                                2.0 * 4 * 1048576));
   TRY(const double operations, probe(compiler, rounds, R"(class Product(torch.nn.Module):
     def forward(self, a: "f32[256, 256]", b: "f32[256, 256]"):
         mm: "f32[256, 256]" = torch.ops.aten.mm.default(a, b)
