@@ -194,7 +194,8 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
   std::string why_not;
   TRY(Prepared prepared, options_.prepare(context, why_not));
   out_->draws_anew |= !options_.generator && known.draws;
-  out_->externs.push_back({call.origin, call.op->name, prepared.library, why_not, std::move(prepared.work)});
+  out_->externs.push_back(
+      {call.origin, call.op->name, prepared.library, why_not, work ? std::move(prepared.work) : ""});
   out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
   out_->calls.push_back(std::move(prepared.step));
   auto& [read, wrote] = out_->call_buffers.emplace_back();

@@ -69,19 +69,19 @@ class MachinePlans : public QObject {
     QTest::addColumn<QString>("how");
     const auto row = [](const char* name, const char* sizes, const char* weight, const char* rest, int threads,
                         const char* how) { QTest::newRow(name) << sizes << weight << rest << threads << how; };
-    row("one thread", "[1, 32, 14, 15]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
+    row("one thread", "[1, 32, 14, 16]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 14 rows");
-    row("a block for each thread", "[1, 32, 14, 15]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
+    row("a block for each thread", "[1, 32, 14, 16]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
         "in blocks of 7 rows");
     row("images", "[4, 32, 5, 6]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 4,
         "in blocks of 5 rows");
-    row("depthwise, dilated", "[1, 48, 20, 11]", "[48, 1, 3, 3]", "[1, 1], [2, 2], [2, 2], False, [0, 0], 48", 2,
+    row("depthwise, dilated", "[1, 48, 20, 12]", "[48, 1, 3, 3]", "[1, 1], [2, 2], [2, 2], False, [0, 0], 48", 2,
         "in blocks of 10 rows");
-    row("more padding than a block has rows", "[1, 32, 4, 9]", "[32, 32, 7, 7]",
+    row("more padding than a block has rows", "[1, 32, 4, 10]", "[32, 32, 7, 7]",
         "[1, 1], [3, 3], [1, 1], False, [0, 0], 1", 4, "in blocks of 1 row");
     row("large images", "[1, 16, 120, 64]", "[16, 16, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 60 rows");
-    row("rows that threads cannot share", "[1, 32, 7, 7]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1",
+    row("rows that threads cannot share", "[1, 32, 7, 8]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1",
         2, "a kernel of its own: 7 rows do not make equal blocks for 2 threads");
     row("a large weight", "[1, 256, 6, 6]", "[256, 256, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
         "a kernel of its own: the weights, which each block would read, are larger than the result");
