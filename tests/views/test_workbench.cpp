@@ -1,13 +1,8 @@
 // Drives the window as a user does, on samples of the repo and on graphs made here.
-#include <QAction>
 #include <QEnterEvent>
 #include <QLabel>
-#include <QMenuBar>
-#include <QSignalSpy>
 #include <QStandardPaths>
-#include <QTableView>
 #include <QTest>
-#include <QTreeView>
 #include <fstream>
 
 #include "app/window_tools.h"
@@ -21,9 +16,7 @@
 #include "views/graph/export.h"
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
-#include "views/kernels/kernels_controller.h"
 #include "views/passes/passes_controller.h"
-#include "views/questions/questions_controller.h"
 #include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
 #include "views/window/workbench.h"
@@ -232,103 +225,6 @@ class TestWorkbench : public QObject {
     const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
-  }
-
-  void questions_are_answered_and_their_rows_are_nodes() {
-    auto given = program_tools({}, PARTITA_BINARY);
-    QVERIFY(bool(given));
-    given->store_file.clear();
-    Workbench bench(*given);
-    bench.window().show();
-    QVERIFY(open_unfolded(bench, folder_.write("asked.py", *tests::joint_graph(3))));
-    auto& questions = bench.get<QuestionsController>();
-    const auto ask = [&](const QString& words) {
-      questions.ask(words.split(' '));
-      return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000);
-    };
-    QVERIFY(ask("users gelu_1"));
-    std::set<QString> found, expected;
-    for (const Row& row : questions.view()->model()->rows()) found.insert(row.node);
-    for (const Node* user : bench.current()->graph->find("gelu_1")->users())
-      expected.insert(QString::fromStdString(user->name()));
-    QCOMPARE(found, expected);
-    QVERIFY(bench.command_line().contains("query users gelu_1"));
-    questions.view()->view()->setCurrentIndex(questions.view()->view()->model()->index(0, 0));
-    QVERIFY(expected.contains(bench.selection().spot().node));
-    QVERIFY(ask("why"));
-    QVERIFY(questions.view()->answer().contains("there are users"));
-    // Every question is a command, and asks about the chosen node.
-    bench.select_node("gelu_1");
-    QAction* users = nullptr;
-    for (QAction* menu : bench.window().menuBar()->actions())
-      if (menu->text() == "Ask")
-        for (QAction* action : menu->menu()->actions())
-          if (action->text().contains("users NODE")) users = action;
-    QVERIFY(users);
-    users->trigger();
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-    QCOMPARE(questions.view()->question(), QString("users gelu_1"));
-    QCOMPARE(questions.view()->model()->rows().size(), expected.size());
-  }
-
-  void kernels_are_linked_to_nodes_and_lines() {
-    auto given = program_tools({}, PARTITA_BINARY);
-    QVERIFY(bool(given));
-    given->store_file.clear();
-    Workbench bench(*given);
-    bench.window().show();
-    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
-    QVERIFY(wait_shown(bench));
-    QVERIFY(bench.show_view("kernels"));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-    KernelsView* view = bench.get<KernelsController>().view();
-    const auto list = view->list();
-    QVERIFY(list);
-    QCOMPARE(view->table()->model()->rowCount(), static_cast<int>(list->report.rows.size()));
-    QCOMPARE(view->panes().size(), 3u);
-
-    // A step that fuses several nodes: the lines of each are marked in all panes, and clicks go both ways.
-    const auto& rows = list->report.rows;
-    const auto fused = std::ranges::find_if(
-        rows, [](const auto& row) { return row.kind == schedule::KernelRow::Kind::Kernel && row.origins.size() > 2; });
-    QVERIFY(fused != rows.end());
-    QTableView* table = view->table()->view();
-    table->setCurrentIndex(table->model()->index(static_cast<int>(fused - rows.begin()), 0));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->panes()[2]->line_count() > 0; }, 60000));
-    QSignalSpy chosen(view, &KernelsView::node_chosen);
-    for (LinkedPane* pane : view->panes()) {
-      std::set<int> met;
-      for (int line = 0; line < pane->line_count(); ++line)
-        met.insert(pane->nodes_at(line).begin(), pane->nodes_at(line).end());
-      QVERIFY2(met.size() >= 2, qPrintable(pane->title()));
-    }
-    LinkedPane* assembly = view->panes()[2];
-    QTest::keyClick(assembly, Qt::Key_End);
-    while (chosen.isEmpty() && assembly->line_count() > 0) QTest::keyClick(assembly, Qt::Key_Up);
-    const QString node = chosen.front().front().toString();
-    QVERIFY(std::ranges::find(fused->origins, node.toStdString()) != fused->origins.end());
-    for (LinkedPane* pane : view->panes()) QVERIFY(pane->marked() >= 0);
-
-    // Times come from another process.
-    bench.get<KernelsController>().plan(true);
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 120000));
-    QVERIFY(view->list() && view->list()->report.limit);
-    for (const auto& row : view->list()->report.rows) QVERIFY(row.seconds && *row.seconds > 0);
-    QVERIFY(bench.command_line().contains("kernels"));
-
-    // What inductor wrote, from a log.
-    Workbench logged(*given);
-    logged.window().show();
-    logged.open(QString(PARTITA_SOURCE_DIR) + "/tests/load/inductor.log");
-    QVERIFY(wait_shown(logged));
-    KernelsView* theirs = logged.get<KernelsController>().view();
-    logged.get<KernelsController>().find_inductor();
-    QVERIFY(QTest::qWaitFor([&] { return logged.jobs().idle() && theirs->list(); }, 60000));
-    QCOMPARE(theirs->list()->report.rows.front().name, std::string("extern_kernels.addmm"));
-    theirs->select("mul_2", nullptr);
-    QVERIFY(theirs->step() >= 0);
-    QCOMPARE(theirs->list()->report.rows[static_cast<std::size_t>(theirs->step())].name,
-             std::string("cpp_fused_gelu_0"));
   }
 
   void compilers_by_name_run_the_program() {
