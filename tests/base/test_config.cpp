@@ -23,8 +23,12 @@ std::string another_value(const ConfigRow& row) {
       return "3MiB";
     case ConfigType::Count:
       return "7k";
-    case ConfigType::Choice:
-      return "default";
+    case ConfigType::Choice: {
+      const std::string_view choices = row.allowed.choices;
+      const std::string_view first = choices.substr(0, choices.find('|')),
+                             last = choices.substr(choices.rfind('|') + 1);
+      return std::string(row.text(Config()) == last ? first : last);
+    }
     case ConfigType::Names:
       return "a,b";
     case ConfigType::Text:

@@ -372,7 +372,7 @@ def options(env, work):
     w = Window(env, work, joint, "--view", "run", "--compiler", "debug_nop")
     w.expect("painted")
     w.idle()
-    w.see("label", "nop that holds every value")
+    w.see("label", "10 results; ")
     w.click(w.see("menu", "Graph", exact=True))  # menus are seen too
     w.see("menu", "Run and compare")
     w.key("Escape", "Escape")
