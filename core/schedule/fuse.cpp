@@ -186,7 +186,8 @@ class Fuser {
     for (const Member& m : group.members) {
       if (m.coverage != Coverage::Full || m.level == 0) continue;
       const bool little = g_.lowering.hint(domain.numel()) <= g_.target().little_work;
-      if (domain.by_columns) return little ? std::nullopt : std::optional(Apart::Columns);
+      if (domain.by_columns && little) return std::nullopt;
+      if (domain.by_columns) return Apart::Columns;
       if (g_.lowering.hint(domain.kept_numel()) < g_.target().few_rows && !little) return Apart::Rows;
     }
     return std::nullopt;
