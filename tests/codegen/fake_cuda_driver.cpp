@@ -2,9 +2,9 @@
 // what is called, for test_cuda_driver.cpp.
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <map>
 #include <string>
-#include <vector>
 
 namespace {
 
@@ -14,7 +14,7 @@ struct State {
   int devices = 1, major = 8, minor = 0;
   std::size_t room = std::size_t{1} << 30;
   std::map<std::uint64_t, std::size_t> memory;
-  std::vector<std::string*> functions;
+  std::list<std::string> functions;
   void (*on_launch)(const char* function, unsigned blocks, unsigned threads, void** arguments) = nullptr;
 };
 State state;
@@ -128,8 +128,7 @@ int cuModuleUnload(void*) {
   return did("unload");
 }
 int cuModuleGetFunction(void** function, void*, const char* name) {
-  state.functions.push_back(new std::string(name));
-  *function = state.functions.back();
+  *function = &state.functions.emplace_back(name);
   return did("function", name);
 }
 int cuFuncSetAttribute(void*, int, int value) {
