@@ -172,7 +172,10 @@ void CudaEmitter::hold_rows(const Loop& group, std::int64_t extent) {
     for (const Access& a : accesses(l->body)) {
       (a.stores ? stored : loaded)[a.buffer] = true;
       const SymExpr element = in_row(a.element, *l);
-      const bool is_own_element = !a.computed && !a.adds && is_own(a.element, l->var);
+      // What is held is loaded and stored as packs.
+      const bool by_lanes =
+          row_lanes_ == 1 || buffer(a.buffer).role == Buffer::Role::Scratch || in_pack(a, *l, row_lanes_);
+      const bool is_own_element = !a.computed && !a.adds && by_lanes && is_own(a.element, l->var);
       const auto mine = own.try_emplace(a.buffer, true).first;
       auto& of_buffer = uses[a.buffer];
       mine->second = mine->second && is_own_element && (of_buffer.empty() || of_buffer[0].element == element);

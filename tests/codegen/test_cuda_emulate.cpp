@@ -240,6 +240,9 @@ class TestCudaEmulate : public QObject {
     QTest::newRow("pointwise") << "x: <f32[300][1]>" << "a: <f32[300][1]> = $gelu(x)\nreturn (a,)";
     QTest::newRow("softmax") << "x: <f32[7, 300][300, 1]>"
                              << "a: <f32[7, 300][300, 1]> = $_softmax(x, 1, False)\nreturn (a,)";
+    QTest::newRow("row with gaps") << "x: <f32[256][2]>"
+                                   << "v: <f32[][]> = $var.correction(x)\na: <f32[256][1]> = $add.Tensor(x, v)\n"
+                                      "return (a,)";
     QTest::newRow("columns") << "x: <f32[700, 9][9, 1]>"
                              << "a: <f32[9][1]> = $sum.dim_IntList(x, [0])\nreturn (a,)";
     QTest::newRow("half") << "x: <f16[40, 40][40, 1]>"
