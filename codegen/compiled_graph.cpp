@@ -36,6 +36,7 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
 Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const BackendOptions& options,
                                  bool symbolic) {
   const trace::Stage timed("plan", options.times.get());
+  const ConfigScope scope(options.config);  // targets read it
   const bool cuda = options.kernels == DeviceType::Cuda;
   TRY(schedule::Plan plan, schedule::make_plan(graph, {.sizes = sizes,
                                                        .target = cuda ? codegen::emulated_target(options.config.threads)
@@ -365,6 +366,7 @@ Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& p
     trace::output_code(name_, print(plan));
   }
   const trace::Stage timed("code_gen");
+  const ConfigScope scope(options_.config);  // matrix kernels read it
   auto made = codegen::compile_program(plan, cpu_options());
   if (!made) part.failed(made.error());
   const codegen::CompileTimes took = made ? made->times : codegen::CompileTimes();

@@ -242,6 +242,17 @@ class TestConfigKey : public QObject {
     }
   }
 
+  void a_plan_has_the_configuration_of_its_options() {
+    const auto graph = fx("x: <f32[8][1]>", "a = $sin(x)\nreturn (a,)");
+    for (const bool ordered : {false, true}) {
+      BackendOptions options;
+      options.config.deterministic = ordered;
+      const auto planned = (*find_backend("cuda-emulate"))->stages(options).plan(*graph);
+      QVERIFY2(planned, planned ? "" : planned.error().line().c_str());
+      QCOMPARE(planned->second.target.atomic_sums, !ordered);
+    }
+  }
+
   void what_decides_code_enters_the_key() {
     const Counts first = after(Config());
     Counts before = after(Config());
