@@ -47,6 +47,8 @@ std::vector<Row> rows() {
       {"aten.upsample_nearest2d.vec", {{2, 3, 4, 4}}, {ints({3, INT64_MAX}), none}, "beyond 64 bits"},
       {"aten.upsample_nearest3d.default", {{2, 3, 4, 4, 4}}, {ints({6, 6, 6}), 1e-300, 1.7, 1.7}, "beyond 64 bits"},
       {"aten.upsample_bicubic2d.default", {{2, 3, 4, 4}}, {ints({2, 2}), false, 0.6, 1e-300}, "beyond 64 bits"},
+      {"aten.constant_pad_nd.default", {{5, 6, 7}}, {ints({0, 0, -7, 4})}, "non-negative"},
+      {"aten._safe_softmax.default", {{}}, {1}, "out of range"},
       {"aten.diag_embed.default", {{3}}, {INT64_MIN}, "beyond 64 bits"},
       {"aten.view.dtype", {{8, 3}}, {DType::Float64}, "divisible by 2"},
       {"aten.unflatten.int", {{3}}, {0, ints({})}, "non-empty"},

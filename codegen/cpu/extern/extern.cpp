@@ -60,9 +60,10 @@ std::optional<Sizes> ExternContext::integers(std::size_t i) const {
   if (!list) return std::nullopt;
   Sizes out;
   for (const Arg& item : list->items) {
-    auto n = number_of(item);
-    if (!n) return std::nullopt;
-    out.push_back(static_cast<std::int64_t>(*n));
+    auto* n = item.get<std::int64_t>();
+    auto* flag = item.get<bool>();
+    if (!n && !flag) return std::nullopt;
+    out.push_back(n ? *n : *flag);
   }
   return out;
 }

@@ -184,7 +184,7 @@ void add_bias(const Tensor& y, const Tensor& bias) {
   for (std::int64_t n = 0; n < split.outer; ++n)
     for (std::int64_t k = 0; k < split.length; ++k) {
       T* plane = y.as<T>() + (n * split.length + k) * split.inner;
-      for (std::int64_t i = 0; i < split.inner; ++i) plane[i] += bias.as<T>()[k];
+      for (std::int64_t i = 0; i < split.inner; ++i) plane[i] = kernels::wrapping_sum(plane[i], bias.as<T>()[k]);
     }
 }
 

@@ -67,6 +67,14 @@ Meta fake_constant_pad(FakeCall& c) {
   for (SymExpr s : sizes)
     if (s.is_int() && s.as_int() < 0) fail("The input size plus negative padding resulted in a negative output size");
   SymList pad = c.syms("pad");
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    SymExpr kept = self.sizes[self.dim() - 1 - i];
+    for (SymExpr width : {pad[2 * i], pad[2 * i + 1]})
+      if (c.test(sym_lt(width, 0), "a part to crop")) {
+        kept = kept + width;
+        if (c.test(sym_lt(kept, 0), "the part that is left")) fail("narrow(): length must be non-negative.");
+      }
+  }
   bool only_crops = std::all_of(pad.begin(), pad.end(), [](SymExpr p) { return p.is_int() && p.as_int() <= 0; });
   if (!only_crops) return new_like(self, sizes, suggest_memory_format(self, c.shapes));
   // Eager PyTorch clones the slice that is left, so strides follow self's.

@@ -25,7 +25,7 @@ struct Row {
 
 V round_decimals(In& in) {
   std::int64_t decimals = in.call.integer("decimals");
-  V ten = in.constant(std::pow(10.0, static_cast<double>(std::abs(decimals))));
+  V ten = in.constant(std::pow(10.0, std::abs(static_cast<double>(decimals))));
   return decimals < 0 ? Round(in[0] / ten) * ten : Round(in[0] * ten) / ten;
 }
 

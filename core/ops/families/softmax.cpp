@@ -244,6 +244,7 @@ constexpr char softmax_op[] = "aten._softmax.default", log_softmax_op[] = "aten.
 
 Meta fake_safe_softmax(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
+  wrap_dim(c.integer("dim"), self.dim());
   TensorMeta meta = new_like(self, self.sizes);
   if (auto dtype = c.dtype("dtype")) meta.dtype = *dtype;
   return meta;
