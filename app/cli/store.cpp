@@ -60,31 +60,19 @@ Result<int> show(const Options& o) {
   return 0;
 }
 
-/// The key of an entry of a whole graph.
-Result<KeyParts> key_in(StoreFile& store, const std::string& id) {
-  TRY(const CompiledObject object, store.compiled(id));
-  auto entry = read_entry(object.bytes);
-  if (!entry)
-    return input_error("store.id", fmt::format("{} is no entry of a whole graph; `partita store list` shows those as "
-                                               "{} and {}",
-                                               id, autograd_cache, fxgraph_cache));
-  return std::move(entry->parts);
-}
-
 Result<int> explain(const Options& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
-  TRY(const KeyParts a, key_in(store, o.id));
-  TRY(const KeyParts b, key_in(store, o.other));
-  const std::vector<KeyDifference> differences = key_differences(a, b);
+  TRY(const EntryDifference found, explain_entries(store, o.id, o.other));
   if (o.json) {
     nlohmann::ordered_json differs = nlohmann::ordered_json::array();
-    for (const KeyDifference& d : differences) differs.push_back({{"part", d.part}, {"lines", d.lines}});
-    const nlohmann::ordered_json document = {{"a", o.id}, {"b", o.other}, {"differs", std::move(differs)}};
+    for (const KeyDifference& d : found.parts) differs.push_back({{"part", d.part}, {"lines", d.lines}});
+    const nlohmann::ordered_json document = {{"a", found.a}, {"b", found.b}, {"differs", std::move(differs)}};
     fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return 0;
   }
-  if (differences.empty()) fmt::print("the keys are equal\n");
-  for (const KeyDifference& d : differences) {
+  if (o.other.empty()) fmt::print("nearest before it: {}\n", found.a);
+  if (found.parts.empty()) fmt::print("the keys are equal\n");
+  for (const KeyDifference& d : found.parts) {
     fmt::print("{}\n", d.part);
     for (const std::string& line : d.lines) fmt::print("  {}\n", line);
   }
@@ -175,7 +163,7 @@ const Command store_command = {
       CLI::App* explains = verb(
           "explain", "where the keys of two whole graphs differ, down to the line: why one is not the other", explain);
       explains->add_option("a", o->id, "compiled/NUMBER, as list shows it")->required();
-      explains->add_option("b", o->other, "the other")->required();
+      explains->add_option("b", o->other, "the other; left out: the nearest that was there when A was made");
       explains->add_flag("--json", o->json, "one JSON document");
       verb("verify", "read everything; exit 1 when something is damaged", verify)
           ->add_option("--recompile", o->recompile, "also compile so many stored graphs again, and compare");

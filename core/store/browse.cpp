@@ -6,29 +6,33 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "core/store/graph_entry.h"
 #include "core/store/store.h"
 
 namespace partita {
 namespace {
 
-/// How a table is listed and shown. `big` is the column with text or bytes.
+/// How rows of a table are listed and shown.
 struct Table {
   std::string_view name;
+  const char* rows;     ///< SQL: the table, and which of its rows
   const char* title;    ///< SQL
   const char* bytes;    ///< SQL
   const char* columns;  ///< SQL list for `show`
   const char* big;      ///< column printed in full; null: it holds bytes, which are not printed
 };
+constexpr const char *code = "compiled WHERE kind <> 'limit'", *limits = "compiled WHERE kind = 'limit'";
 constexpr Table tables[] = {
-    {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, signature, at, used, hits",
+    {"compiled", code, "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, signature, at, used, hits",
      nullptr},
-    {"runs", "path || ' ' || graph || ' ' || backend || ' ' || outcome", "0",
+    {"measured", limits, "graph", "bytes", "at, used, graph", "object"},
+    {"runs", "runs", "path || ' ' || graph || ' ' || backend || ' ' || outcome", "0",
      "at, path, graph, backend, options, milliseconds, outcome", nullptr},
-    {"checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",
+    {"checks", "checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",
      "at, path, graph, kind, ok", "report"},
-    {"snapshots", "graph || ' after ' || pass", "length(text)", "at, graph, pass, hash", "text"},
-    {"notes", "path || ' ' || graph || ' ' || node", "length(text)", "at, path, graph, node", "text"},
-    {"tries", "'minify ' || session", "length(answer)", "at, session, candidate", "answer"},
+    {"snapshots", "snapshots", "graph || ' after ' || pass", "length(text)", "at, graph, pass, hash", "text"},
+    {"notes", "notes", "path || ' ' || graph || ' ' || node", "length(text)", "at, path, graph, node", "text"},
+    {"tries", "tries", "'minify ' || session", "length(answer)", "at, session, candidate", "answer"},
 };
 
 }  // namespace
@@ -39,9 +43,9 @@ Result<StoreStats> StoreFile::stats() {
   out.file = sqlite3_db_filename(db, "main");
   std::error_code ignored;
   out.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(out.file, ignored));
-  TRY(out.compiled, number(db, "SELECT count(*) FROM compiled"));
-  TRY(out.compiled_bytes, number(db, "SELECT coalesce(sum(bytes), 0) FROM compiled"));
-  TRY(out.hits, number(db, "SELECT coalesce(sum(hits), 0) FROM compiled"));
+  TRY(out.compiled, number(db, fmt::format("SELECT count(*) FROM {}", code)));
+  TRY(out.compiled_bytes, number(db, fmt::format("SELECT coalesce(sum(bytes), 0) FROM {}", code)));
+  TRY(out.hits, number(db, fmt::format("SELECT coalesce(sum(hits), 0) FROM {}", code)));
   TRY(out.runs, number(db, "SELECT count(*) FROM runs"));
   TRY(out.checks, number(db, "SELECT count(*) FROM checks"));
   TRY(out.snapshots, number(db, "SELECT count(*) FROM snapshots"));
@@ -53,7 +57,7 @@ Result<std::vector<StoreEntry>> StoreFile::list() {
   for (const Table& t : tables) {
     TRY(Statement s,
         Statement::prepare(db_.get(), fmt::format("SELECT id, at, {}, {} FROM {} ORDER BY at DESC, id DESC", t.title,
-                                                  t.bytes, t.name)));
+                                                  t.bytes, t.rows)));
     TRY_DO(
         s.each_row([&] { out.push_back({std::string(t.name), s.integer(0), s.integer(1), s.text(2), s.integer(3)}); }));
   }
@@ -79,6 +83,16 @@ Result<std::vector<StoredCheck>> StoreFile::checks(std::int64_t limit) {
   std::vector<StoredCheck> out;
   TRY_DO(s.each_row(
       [&] { out.push_back({s.integer(0), s.integer(1), {s.text(2), s.text(3), s.text(4), s.integer(5) != 0, {}}}); }));
+  return out;
+}
+
+Result<std::vector<StoredEntry>> StoreFile::entries(std::int64_t limit) {
+  TRY(Statement s, prepared(db_.get(),
+                            "SELECT id, at, graph, kind, hits FROM compiled WHERE kind IN (?, ?) "
+                            "ORDER BY at DESC, id DESC LIMIT ?",
+                            autograd_cache, fxgraph_cache, limit));
+  std::vector<StoredEntry> out;
+  TRY_DO(s.each_row([&] { out.push_back({s.integer(0), s.integer(1), s.text(2), s.text(3), s.integer(4)}); }));
   return out;
 }
 
@@ -126,8 +140,8 @@ Result<CompiledObject> StoreFile::compiled(std::string_view id) {
 Result<std::string> StoreFile::show(std::string_view id) {
   TRY(const auto row, row_of(id));
   const auto [table, row_id] = row;
-  const std::string sql = fmt::format("SELECT {}{}{} FROM {} WHERE id = ?", table->columns, table->big ? ", " : "",
-                                      table->big ? table->big : "", table->name);
+  const std::string sql = fmt::format("SELECT {}{}{} FROM (SELECT * FROM {}) WHERE id = ?", table->columns,
+                                      table->big ? ", " : "", table->big ? table->big : "", table->rows);
   TRY(Statement s, prepared(db_.get(), sql, row_id));
   TRY(const bool found, s.step());
   if (!found) return no_row(id);
@@ -162,7 +176,7 @@ Result<std::vector<std::string>> StoreFile::verify() {
 }
 
 Status StoreFile::clear() {
-  for (const Table& t : tables) TRY_DO(execute(db_.get(), fmt::format("DELETE FROM {}", t.name)));
+  for (const Table& t : tables) TRY_DO(execute(db_.get(), fmt::format("DELETE FROM {}", t.rows)));
   return execute(db_.get(), "PRAGMA wal_checkpoint(TRUNCATE); VACUUM;");
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/hash.h"
 #include "core/load/trace_writer.h"
 #include "core/store/code_store.h"
+#include "core/store/store.h"
 
 namespace partita {
 
@@ -94,6 +95,50 @@ std::vector<KeyDifference> key_differences(const KeyParts& a, const KeyParts& b,
     out.push_back(std::move(difference));
   }
   return out;
+}
+
+namespace {
+
+Result<KeyParts> key_in(StoreFile& store, const std::string& id) {
+  TRY(const CompiledObject object, store.compiled(id));
+  auto entry = read_entry(object.bytes);
+  if (!entry)
+    return input_error("store.id", fmt::format("{} is no entry of a whole graph; `partita store list` shows those as "
+                                               "{} and {}",
+                                               id, autograd_cache, fxgraph_cache));
+  return std::move(entry->parts);
+}
+
+}  // namespace
+
+Result<EntryDifference> explain_entries(StoreFile& store, const std::string& id, const std::string& other) {
+  TRY(const KeyParts asked, key_in(store, id));
+  if (!other.empty()) {
+    TRY(const KeyParts second, key_in(store, other));
+    return EntryDifference{id, other, key_differences(asked, second)};
+  }
+  constexpr std::int64_t most_read = 500, most_compared = 50;
+  TRY(const std::vector<StoredEntry> rows, store.entries(most_read));
+  const auto row_id = [](const StoredEntry& e) { return fmt::format("compiled/{}", e.id); };
+  auto at = std::ranges::find(rows, id, row_id);
+  EntryDifference nearest{{}, id, {}};
+  std::size_t fewest = SIZE_MAX;
+  std::int64_t compared = 0;
+  for (auto row = at; row != rows.end() && compared < most_compared; ++row) {
+    if (row == at || row->cache != at->cache) continue;
+    const auto key = key_in(store, row_id(*row));
+    if (!key) continue;  // another user's, or damaged
+    ++compared;
+    std::size_t lines = 0;
+    for (const KeyDifference& d : key_differences(*key, asked, SIZE_MAX)) lines += d.lines.size();
+    if (lines >= fewest) continue;
+    fewest = lines;
+    nearest.a = row_id(*row);
+    nearest.parts = key_differences(*key, asked);
+  }
+  if (nearest.a.empty())
+    return input_error("store.id", fmt::format("there is no entry of the same cache before {} to compare it with", id));
+  return nearest;
 }
 
 std::string_view name_of(CacheOutcome outcome) {

@@ -16,6 +16,7 @@
 namespace partita {
 
 class CodeStore;
+class StoreFile;
 
 /// All that an entry depends on, by name: "graph" is its text. The entry keeps them, so that two keys can be compared.
 using KeyParts = std::vector<std::pair<std::string, std::string>>;
@@ -33,13 +34,21 @@ std::optional<GraphEntry> read_entry(std::string_view bytes);
 Diagnostic damaged_entry();
 
 /// Where two keys differ: a line per part, and for texts of several lines the lines that only one of them has, marked
-/// by
-/// - and +, at most `most` of them. Empty when they are equal.
+/// by - and +, at most `most` of them. Empty when they are equal.
 struct KeyDifference {
   std::string part;
   std::vector<std::string> lines;
 };
 std::vector<KeyDifference> key_differences(const KeyParts& a, const KeyParts& b, std::size_t most = 20);
+
+/// Two kept entries by their rows ("compiled/3"), and where their keys differ.
+struct EntryDifference {
+  std::string a, b;
+  std::vector<KeyDifference> parts;
+};
+/// Without `other`, `id` is compared with the nearest of the entries that the same cache had made before it, which says
+/// why none of them was found. Error store.id: a row is no entry, or there is none before it.
+Result<EntryDifference> explain_entries(StoreFile& store, const std::string& id, const std::string& other = {});
 
 enum class CacheOutcome : unsigned char { Hit, Miss, Bypass, Saved };
 std::string_view name_of(CacheOutcome outcome);  ///< "hit"

@@ -52,6 +52,13 @@ struct StoredCheck {
   std::int64_t at = 0;
   CheckRow row;  ///< without its report; check_report gives it
 };
+/// An entry of a cache of whole graphs (graph_entry.h), as a compilation that missed has made it.
+struct StoredEntry {
+  std::int64_t id = 0;
+  std::int64_t at = 0;  ///< seconds since 1970
+  std::string graph, cache;
+  std::int64_t hits = 0;  ///< how often it was found
+};
 
 /// What a user wrote at a node. A bookmark is a note without text.
 struct NodeNote {
@@ -112,10 +119,11 @@ class StoreFile {
   Status drop_note(const std::string& path, const std::string& graph, const std::string& node);
 
   Result<StoreStats> stats();
-  Result<std::vector<StoreEntry>> list();                       ///< newest first
-  Result<std::vector<StoredRun>> runs(std::int64_t limit);      ///< newest first
-  Result<std::vector<StoredCheck>> checks(std::int64_t limit);  ///< newest first
-  Result<std::string> check_report(std::int64_t id);            ///< error store.id when there is no such row
+  Result<std::vector<StoreEntry>> list();                        ///< newest first
+  Result<std::vector<StoredRun>> runs(std::int64_t limit);       ///< newest first
+  Result<std::vector<StoredCheck>> checks(std::int64_t limit);   ///< newest first
+  Result<std::vector<StoredEntry>> entries(std::int64_t limit);  ///< newest first
+  Result<std::string> check_report(std::int64_t id);             ///< error store.id when there is no such row
   /// Text about the row "compiled/3": one "name: value" per line, then its text or report.
   Result<std::string> show(std::string_view id);
   /// The object of the row "compiled/3". Errors store.id, store.untrusted: it was not signed by this user.

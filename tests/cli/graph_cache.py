@@ -83,6 +83,13 @@ def explained(home):
     check(f"explain: {done.stdout} {done.stderr}", parts == {"configuration": ["- fuse=true", "+ fuse=false"]})
     done = home.store("explain", rows[0], rows[0])
     check(f"explain of one: {done.stdout}", done.returncode == 0 and "equal" in done.stdout)
+    done = home.store("explain", rows[-1], "--json")  # the nearest before it
+    nearest = json.loads(done.stdout or "{}")
+    check(f"explain of one alone: {done.stdout} {done.stderr}",
+          nearest.get("b") == rows[-1] and nearest.get("a") == rows[0] and
+          nearest["differs"] == [{"part": "configuration", "lines": ["- fuse=true", "+ fuse=false"]}])
+    done = home.store("explain", rows[0])
+    check(f"explain of the first: {done.stderr}", done.returncode == 2 and "no entry" in done.stderr)
     elf = next(f"compiled/{number}" for number, kind in home.rows() if kind == "elf")
     done = home.store("explain", rows[0], elf)
     check(f"explain of machine code: {done.stderr}", done.returncode == 2)

@@ -219,7 +219,7 @@ class TestTensor : public QObject {
     std::vector<StoredCheck> checks{{7, 100, {"a/m.pt2", "g", "compare", false, {}}}};
     std::vector<StoredRun> runs{{3, 200, {"a/m.pt2", "g", "cpu", "", 1.5, "ok"}},
                                 {2, 50, {"b", "g", "cpu", "", 2, "x"}}};
-    std::vector<PastWork> past = past_work(checks, runs);
+    std::vector<PastWork> past = past_work(checks, runs, {});
     QCOMPARE(past.size(), std::size_t{3});
     QCOMPARE(past[1].id, 7);
     QCOMPARE(newest_pair(past), std::vector<int>{1});
@@ -228,13 +228,30 @@ class TestTensor : public QObject {
                                                    {7, 200, {"m", "h", "compare", true, {}}},  // another graph
                                                    {6, 200, {"m", "g", "passes", true, {}}},   // another kind
                                                    {5, 100, {"m", "g", "compare", true, {}}}},
-                                                  {});
+                                                  {}, {});
     QCOMPARE(newest_pair(checks_only), (std::vector<int>{0, 4}));
     QVERIFY(newest_pair({}).empty());
     std::vector<Row> rows = past_rows(past);
     QCOMPARE(rows[0].cells[6].text, QString("1.50 ms"));
     QCOMPARE(rows[1].cells[2].text, QString("differs"));
     QCOMPARE(rows[2].cells[2].tone, Tone::Bad);
+    rows =
+        past_rows(past_work({}, {}, {{5, 10, "forward", "fxgraph_cache", 0}, {6, 11, "forward", "fxgraph_cache", 2}}));
+    QCOMPARE(rows[0].cells[1].text, QString("cache"));
+    QCOMPARE(rows[0].cells[2].text, QString("found 2 times"));
+    QCOMPARE(rows[1].cells[2].text, QString("not found again"));
+  }
+
+  void lines_of_two_keys_stand_beside_each_other() {
+    const EntryDifference found{
+        "compiled/1", "compiled/2", {{"graph", {"- a", "- b", "+ c", "... and 1 more"}}, {"options", {"+ x"}}}};
+    QStringList rows;
+    for (const Row& row : side_by_side(found)) {
+      QStringList cells;
+      for (const Cell& cell : row.cells) cells << cell.text;
+      rows << cells.join('|');
+    }
+    QCOMPARE(rows, (QStringList{"graph|a||c||", "graph|b||||", "graph|||||... and 1 more", "options|||x||"}));
   }
 };
 

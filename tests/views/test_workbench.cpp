@@ -227,6 +227,30 @@ class TestWorkbench : public QObject {
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
   }
 
+  void entries_of_the_cache_say_why_they_were_made() {
+    WorkbenchTools with_store = tools();
+    with_store.store_file = folder_.filePath("entries.sqlite").toStdString();
+    auto store = StoreFile::open(with_store.store_file);
+    QVERIFY(bool(store));
+    for (const std::string graph : {"a\nb\n", "x\ny\nz\n", "a\nc\n"}) {
+      const KeyParts parts{{"graph", graph}, {"options", "train\n"}};
+      QVERIFY(
+          store->put_compiled({key_of(parts), "", "", ""}, {entry_bytes(parts, "code"), "forward", "fxgraph_cache"}));
+    }
+    Workbench bench(with_store);
+    bench.window().show();
+    QVERIFY(bench.show_view("history"));
+    TablePanel* past = bench.get<HistoryController>().view()->past();
+    QVERIFY(QTest::qWaitFor([&] { return past->model()->rowCount() == 3; }, 30000));
+    const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
+    past->choose_rows({0});  // beside the nearest before it
+    QVERIFY(QTest::qWaitFor([&] { return beside.size() == 1; }, 30000));
+    QCOMPARE(beside[0].cells[0].text + beside[0].cells[1].text + beside[0].cells[3].text, QString("graphbc"));
+    past->choose_rows({0, 1});
+    QVERIFY(QTest::qWaitFor([&] { return beside.size() == 3; }, 30000));
+    QCOMPARE(beside[0].cells[1].text + beside[0].cells[3].text, QString("xa"));
+  }
+
   void compilers_by_name_run_the_program() {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));

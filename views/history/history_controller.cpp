@@ -17,8 +17,10 @@ std::unique_ptr<Controller> make_history_view(Workbench& bench) {
 HistoryController::HistoryController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &HistoryView::refresh_asked, this, &HistoryController::read_past);
   connect(view_, &HistoryView::reports_asked, this, &HistoryController::read_reports);
+  connect(view_, &HistoryView::explanation_asked, this, &HistoryController::explain);
   connect(view_, &HistoryView::node_chosen, &bench, &Workbench::select_node);
-  bench.window().add_command("Graph", tr("Checks and runs of the past"), QKeySequence("Ctrl+H"), [this] { show(); });
+  bench.window().add_command("Graph", tr("Checks, runs and cache entries of the past"), QKeySequence("Ctrl+H"),
+                             [this] { show(); });
 }
 
 void HistoryController::show() {
@@ -34,7 +36,8 @@ void HistoryController::read_past() {
         TRY(StoreFile store, StoreFile::open(file));
         TRY(const auto checks, store.checks(kMostPast));
         TRY(const auto runs, store.runs(kMostPast));
-        return past_work(checks, runs);
+        TRY(const auto entries, store.entries(kMostPast));
+        return past_work(checks, runs, entries);
       },
       [this](Result<Past> past) {
         if (!past) return view_->set_note(text(past.error().line()));
@@ -59,6 +62,19 @@ void HistoryController::read_reports(const std::vector<std::int64_t>& checks) {
       [this](Result<Reports> reports) {
         if (!reports) return view_->set_note(text(reports.error().line()));
         view_->set_reports(*reports);
+      });
+}
+
+void HistoryController::explain(const std::string& a, const std::string& b) {
+  bench_.jobs().start<EntryDifference>(
+      tr("Compare the keys of entries"), "reports", this,
+      [a, b, file = bench_.tools().store_file](const Progress&) -> Result<EntryDifference> {
+        TRY(StoreFile store, StoreFile::open(file));
+        return a.empty() ? explain_entries(store, b) : explain_entries(store, a, b);
+      },
+      [this](Result<EntryDifference> found) {
+        if (!found) return view_->set_note(text(found.error().line()));
+        view_->set_explanation(*found);
       });
 }
 

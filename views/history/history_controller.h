@@ -4,7 +4,7 @@
 
 namespace partita::views {
 
-/// Reads checks and runs of the past from the store.
+/// Reads checks, runs and cache entries of the past from the store.
 class HistoryController : public WidgetController<HistoryView> {
  public:
   explicit HistoryController(Workbench& bench);
@@ -14,6 +14,7 @@ class HistoryController : public WidgetController<HistoryView> {
  private:
   void read_past();
   void read_reports(const std::vector<std::int64_t>& checks);
+  void explain(const std::string& a, const std::string& b);
 };
 
 }  // namespace partita::views

@@ -1,6 +1,7 @@
 #include "views/history/history_view.h"
 
 #include <QDateTime>
+#include <QTableView>
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -15,6 +16,16 @@ namespace {
 
 QString error_of(const Difference& d) {
   return d.specials_differ() ? QString("nan") : error_text(d.max_abs);
+}
+
+QString kind_name(PastWork::Kind kind) {
+  static constexpr const char* names[] = {"check", "run", "cache"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+Tone tone_of(const PastWork& p) {
+  if (p.kind == PastWork::Kind::Entry) return Tone::Dim;
+  return p.ok ? Tone::Good : Tone::Bad;
 }
 
 /// How the second side relates to the first, and how important that is to a reader.
@@ -46,7 +57,8 @@ void add_side(std::vector<Cell>& cells, const Difference* d) {
 
 }  // namespace
 
-std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const std::vector<StoredRun>& runs) {
+std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const std::vector<StoredRun>& runs,
+                                const std::vector<StoredEntry>& entries) {
   std::vector<PastWork> past;
   for (const StoredCheck& c : checks)
     past.push_back({PastWork::Kind::Check, c.id, c.at, text(c.row.path), text(c.row.graph), text(c.row.kind),
@@ -55,6 +67,16 @@ std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const st
     past.push_back({PastWork::Kind::Run, r.id, r.at, text(r.row.path), text(r.row.graph),
                     QString(text(r.row.backend) + " " + text(r.row.options)).trimmed(), text(r.row.outcome),
                     r.row.outcome == "ok", r.row.milliseconds});
+  for (const StoredEntry& e : entries)
+    past.push_back({PastWork::Kind::Entry,
+                    e.id,
+                    e.at,
+                    {},
+                    text(e.graph),
+                    text(e.cache),
+                    e.hits > 0 ? "found " + count_text(e.hits, "time") : "not found again",
+                    true,
+                    -1});
   std::ranges::stable_sort(past, std::greater{}, &PastWork::at);
   return past;
 }
@@ -62,12 +84,11 @@ std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const st
 std::vector<Row> past_rows(const std::vector<PastWork>& past) {
   std::vector<Row> rows;
   for (const PastWork& p : past)
-    rows.push_back({{},
-                    {Cell(QDateTime::fromSecsSinceEpoch(p.at).toString("yyyy-MM-dd hh:mm:ss")),
-                     Cell(p.kind == PastWork::Kind::Check ? "check" : "run", Tone::Dim),
-                     Cell(p.outcome, p.ok ? Tone::Good : Tone::Bad), Cell(file_title(p.path)), Cell(p.graph),
-                     Cell(p.what, Tone::Dim),
-                     p.milliseconds < 0 ? Cell() : Cell(seconds_text(p.milliseconds / 1000), p.milliseconds)}});
+    rows.push_back(
+        {{},
+         {Cell(QDateTime::fromSecsSinceEpoch(p.at).toString("yyyy-MM-dd hh:mm:ss")), Cell(kind_name(p.kind), Tone::Dim),
+          Cell(p.outcome, tone_of(p)), Cell(file_title(p.path)), Cell(p.graph), Cell(p.what, Tone::Dim),
+          p.milliseconds < 0 ? Cell() : Cell(seconds_text(p.milliseconds / 1000), p.milliseconds)}});
   return rows;
 }
 
@@ -141,6 +162,21 @@ std::vector<Row> side_by_side(const PastWork& a, const PastWork* b) {
   return rows;
 }
 
+std::vector<Row> side_by_side(const EntryDifference& entries) {
+  std::vector<Row> rows;
+  for (const KeyDifference& part : entries.parts) {
+    QStringList a, b, rest;
+    for (const std::string& line : part.lines)
+      (line.starts_with("- ") ? a : line.starts_with("+ ") ? b : rest) << text(line);
+    for (qsizetype i = 0; i < std::max(a.size(), b.size()); ++i)
+      rows.push_back(
+          {{}, {Cell(text(part.part)), Cell(a.value(i).mid(2)), Cell(), Cell(b.value(i).mid(2)), Cell(), Cell()}});
+    for (const QString& line : rest)
+      rows.push_back({{}, {Cell(text(part.part)), Cell(), Cell(), Cell(), Cell(), Cell(line, Tone::Dim)}});
+  }
+  return rows;
+}
+
 HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   past_table_ =
@@ -154,11 +190,11 @@ HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
   note_->setObjectName("dim");
   note_->setContentsMargins(12, 8, 12, 2);
   column->addWidget(note_);
-  beside_ = new TablePanel({tr("Node or output"), tr("A"), tr("Error of A"), tr("B"), tr("Error of B"), tr("Change")});
+  beside_ = new TablePanel({tr("What"), tr("A"), tr("Error of A"), tr("B"), tr("Error of B"), tr("Change")});
   connect(beside_, &TablePanel::node_chosen, this, &HistoryView::node_chosen);
   column->addWidget(beside_, 1);
   layout->addWidget(split_of({past_table_, right}, {500, 500}));
-  set_note(tr("Choose one check or run, or two to see them beside each other"));
+  set_note(tr("Choose one check, run or cache entry, or two to see them beside each other"));
 }
 
 void HistoryView::set_past(std::vector<PastWork> past) {
@@ -175,14 +211,19 @@ void HistoryView::choose() {
   std::vector<PastWork> chosen;
   for (int row : rows) chosen.push_back(past_[static_cast<std::size_t>(row)]);
   for (const PastWork& p : chosen)
-    if (p.kind != chosen.front().kind) return set_note(tr("Choose two checks or two runs"));
-  beside_->set_rows({});
+    if (p.kind != chosen.front().kind) return set_note(tr("Choose two of one kind"));
+  show_beside({});
   QStringList names;
   for (const PastWork& p : chosen)
     names << QDateTime::fromSecsSinceEpoch(p.at).toString("hh:mm:ss") + " " + file_title(p.path);
   note_->setText(names.size() == 2 ? tr("A: %1     B: %2").arg(names[0], names[1]) : tr("A: %1").arg(names[0]));
   if (chosen.front().kind == PastWork::Kind::Run)
-    return beside_->set_rows(side_by_side(chosen[0], chosen.size() > 1 ? &chosen[1] : nullptr));
+    return show_beside(side_by_side(chosen[0], chosen.size() > 1 ? &chosen[1] : nullptr));
+  if (chosen.front().kind == PastWork::Kind::Entry) {
+    const auto id = [](const PastWork& p) { return "compiled/" + std::to_string(p.id); };
+    Q_EMIT explanation_asked(chosen.size() > 1 ? id(chosen[0]) : std::string(), id(chosen.back()));
+    return;
+  }
   std::vector<std::int64_t> ids;
   for (const PastWork& p : chosen) ids.push_back(p.id);
   Q_EMIT reports_asked(ids);
@@ -190,12 +231,30 @@ void HistoryView::choose() {
 
 void HistoryView::set_reports(const std::vector<Report>& reports) {
   if (reports.empty()) return;
-  beside_->set_rows(side_by_side(reports[0], reports.size() > 1 ? &reports[1] : nullptr));
+  show_beside(side_by_side(reports[0], reports.size() > 1 ? &reports[1] : nullptr));
+}
+
+void HistoryView::set_explanation(const EntryDifference& entries) {
+  QStringList parts;
+  for (const KeyDifference& d : entries.parts) parts << text(d.part);
+  note_->setText(tr("A: %1     B: %2     %3")
+                     .arg(text(entries.a), text(entries.b),
+                          parts.isEmpty() ? tr("the keys are equal") : tr("differ in: %1").arg(parts.join(", "))));
+  show_beside(side_by_side(entries));
+}
+
+void HistoryView::show_beside(std::vector<Row> rows) {
+  beside_->set_rows(std::move(rows));
+  const auto& shown = beside_->model()->rows();
+  for (int c = 1; c < beside_->model()->columnCount(); ++c)
+    beside_->view()->setColumnHidden(c, !shown.empty() && std::ranges::all_of(shown, [&](const Row& row) {
+                                       return row.cells[static_cast<std::size_t>(c)].text.isEmpty();
+                                     }));
 }
 
 void HistoryView::set_note(const QString& text) {
   note_->setText(text);
-  beside_->set_rows({});
+  show_beside({});
 }
 
 }  // namespace partita::views
