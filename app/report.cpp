@@ -93,6 +93,7 @@ class Page {
       TRY_DO(add_comparison(**picked, data));
     }
     for (const InductorCode& code : inductor_code(loaded_)) data["inductor"].push_back(inductor_json(code));
+    add_compilations(data);
     TRY_DO(add_repro(data));
     environment();
     for (const Diagnostic& w : loaded_.warnings) row("Not read", w.line());
@@ -245,6 +246,38 @@ class Page {
     row(fmt::format("{} with {}", found, expected),
         report.ok() ? fmt::format("{} values, all agree", report.rows.size())
                     : fmt::format("{} of {} values differ", report.bad(), report.rows.size()));
+  }
+
+  /// What a log says of its compilations: what took how long, and under which guards the code runs.
+  void add_compilations(Json& data) {
+    for (const Artefact& a : loaded_.artefacts) {
+      const bool metrics = a.id.ends_with("compilation_metrics"), guards = a.id.find("guards") != std::string::npos;
+      if (a.is_graph() || !(metrics || guards)) continue;
+      const auto text = a.text();
+      if (!text) {
+        missing(a.id, text.error());
+      } else if (guards) {
+        const bool fits = text_bytes_ + text->size() <= most_bytes;
+        text_bytes_ += fits ? text->size() : 0;
+        data["guards"].push_back(
+            {{"id", a.id}, {"text", fits ? *text : "left out, to keep the page small: see partita show"}});
+      } else {
+        add_times(a.id, *text, data["compile_times"]);
+      }
+    }
+  }
+
+  /// A row for each time in the records of PyTorch's CompilationMetrics, one a line behind the log's heading.
+  static void add_times(const std::string& id, std::string_view text, Json& rows) {
+    for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
+      end = std::min(text.find('\n'), text.size());
+      const std::string_view line = text.substr(0, end);
+      const Json record = Json::parse(line.substr(std::min(line.find('{'), line.size())), nullptr, false);
+      if (!record.is_object() || record.empty() || !record.front().is_object()) continue;
+      for (const auto& [name, value] : record.front().items())
+        if (name.ends_with("time_s") && value.is_number() && value > 0)
+          rows.push_back({{"id", id}, {"what", name.substr(0, name.size() - 7)}, {"seconds", value}});
+    }
   }
 
   Status add_repro(Json& data) {

@@ -294,6 +294,10 @@
     section('inductor-' + code.code, "PyTorch's kernels, " + code.code, el('p', {}, `${code.found} links to nodes found, ${code.missed} missed`),
       table(['Line', 'Language', 'Name', 'Linked by', 'Nodes', 'From'], code.kernels.map(k => [[String(k.call_line), k.call_line], k.language, k.name, k.link,
         k.nodes.join(', '), k.frames.map(f => `${f.file}:${f.line} ${f.code}`).join('; ')])));
+  if (data.compile_times)
+    section('compile-times', 'Compile times', table(['Of', 'What', 'Time'], data.compile_times.map(t => [t.id, t.what.replaceAll('_', ' '), [seconds(t.seconds), t.seconds]])));
+  if (data.guards)
+    section('guards', 'Guards', ...data.guards.map(g => el('details', {}, el('summary', {}, g.id), el('pre', {class: 'scroll'}, g.text))));
   for (const report of data.comparison || [])
     section('compare-' + report.found, `Comparison, ${report.found} with ${report.expected}`,
       el('p', {class: report.ok ? 'good' : 'bad'}, report.ok ? 'all agree' : `${report.rows.filter(r => !r.ok).length} of ${report.rows.length} differ`),

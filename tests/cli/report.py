@@ -160,6 +160,14 @@ with tempfile.TemporaryDirectory() as folder:
         log = facts(report(folder, f"{source}/tests/load/inductor.log"))
         check(log["inductor"] and log["inductor"][0]["found"] > 0, "inductor's kernels")
 
+        # What a log says of its compilations.
+        subprocess.run([partita, "run", MODEL, "--inputs", IO, "--backend", "cpu", "--trace", f"{folder}/trace"], check=True,
+                       stdout=subprocess.DEVNULL, env={**os.environ, "PARTITA_STORE": f"{folder}/store.sqlite"})
+        traced = facts(report(folder, f"{folder}/trace"))
+        check(any(t["what"] == "inductor_compile" and t["seconds"] > 0 for t in traced.get("compile_times", [])),
+              f"compile times: {traced.get('compile_times')}")
+        check(any(g["id"].endswith("dynamo_guards") and "check_tensor" in g["text"] for g in traced.get("guards", [])), "guards")
+
         # Text of files is data: it ends no element and begins none.
         bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>]]>&lt;\u2028<!--"
         hostile = f"{folder}/a<b>&\"'<script>.py"
