@@ -263,6 +263,7 @@ class GroupEmitter {
     groups_ = is_gpu(g) && !domain_.by_columns && g.lowering.hint(product(domain_.part(true))) >= g.target().group_row;
     if (is_gpu(g)) analysed_.domain.by_columns = false;
     found_ = analyse(g, stages, analysed_);
+    read_again();
     for (const Member& m : analysed_.members)
       passes_ = std::max(passes_, m.level + (m.coverage == Coverage::Kept ? 0 : 1));
   }
@@ -362,6 +363,16 @@ class GroupEmitter {
     Merged all;
     for (const Merged& dims : merged) all.insert(all.end(), dims.begin(), dims.end());
     return all;
+  }
+
+  /// What a row's value without memory reads is read in each pass that computes it again.
+  void read_again() {
+    for (std::size_t i = members().size(); i-- > 0;)
+      for (const std::size_t reader : found_.readers[i]) {
+        const Member& by = members()[reader];
+        if (by.coverage == Coverage::Full && !by.stored && !by.scratch)
+          found_.passes[members()[i].definition].merge(std::set<int>(found_.passes[by.definition]));
+      }
   }
 
   /// Did an earlier pass store the member's row for this pass or a later one?

@@ -258,6 +258,9 @@ class TestCudaEmit : public QObject {
     add("reduced dims apart", "x: <f32[4, 5, 30][150, 30, 1]>", "a = $sum.dim_IntList(x, [0, 2])\nreturn (a,)");
     add("a maximum and its place", "x: <f32[4, 50][50, 1]>",
         "a = $amax(x, [1], True)\nb = $eq.Tensor(x, a)\nc = $argmax(x, 1)\nreturn (a, b, c)");
+    add("a stored row read by a later pass only through a value without memory",
+        "x: <f32[33, 33][33, 1]>, y: <f32[33, 1][1, 33]>",
+        "a = $floor_divide(x, y)\nb = $addcmul(a, y, a)\nc = $std.dim(b, [1])\nreturn (a, c)");
     add("a number", "x: <f32[]>", "a = $exp(x)\nreturn (a,)");
     add("nothing", "x: <f32[0, 4][4, 1]>", "a = $exp(x)\nb = $sum.dim_IntList(x, [0])\nreturn (a, b)");
   }
