@@ -134,9 +134,11 @@ class Emitter final : public Body {
     // Sort into graph order; reads may come in another order.
     std::vector<std::string>& origins = to_.kernel.origins;
     std::ranges::sort(origins, {}, [&](const std::string& origin) { return origins_.at(origin); });
+    std::unordered_map<std::string_view, int> place;
+    for (std::size_t i = 0; i < origins.size(); ++i) place.emplace(origins[i], static_cast<int>(i));
     to_.kernel.scalars.map_sources([&](int definition) {
-      const auto at = std::ranges::find(origins, g_.lowering[definition].origin);
-      return at == origins.end() ? -1 : static_cast<int>(at - origins.begin());
+      const auto at = place.find(g_.lowering[definition].origin);
+      return at == place.end() ? -1 : at->second;
     });
   }
 

@@ -51,18 +51,20 @@ class Fuser {
     return list;
   }
 
-  /// The groups that make or also read what the unit reads, latest first.
+  /// The groups that make what the unit reads, and the latest that also read it, latest first.
   std::vector<int> candidates(int u) const {
     std::set<int> found;
+    const auto siblings = [&](const std::map<int, std::set<int>>& readers, int of) {
+      const auto it = readers.find(of);
+      if (it == readers.end()) return;
+      std::size_t left = 2 * most_candidates;  // what many groups read must not cost each of them a look at all
+      for (auto group = it->second.rbegin(); group != it->second.rend() && left-- > 0; ++group) found.insert(*group);
+    };
     for (int need : unit(u).needs) {
-      int of = group_of_[static_cast<std::size_t>(need)];
-      found.insert(of);
-      // Siblings: other readers of the same results.
-      if (auto it = readers_.find(need); it != readers_.end()) found.insert(it->second.begin(), it->second.end());
+      found.insert(group_of_[static_cast<std::size_t>(need)]);
+      siblings(readers_, need);
     }
-    for (int memory : unit(u).reads)
-      if (auto it = input_readers_.find(memory); it != input_readers_.end())
-        found.insert(it->second.begin(), it->second.end());
+    for (int memory : unit(u).reads) siblings(input_readers_, memory);
     std::vector<int> list(found.rbegin(), found.rend());
     std::erase_if(list, [&](int c) { return groups_[static_cast<std::size_t>(c)].members.empty(); });
     return list;
@@ -76,6 +78,7 @@ class Fuser {
       const int from = open.back();
       open.pop_back();
       if (from == to) return true;
+      if (height_[static_cast<std::size_t>(from)] <= height_[static_cast<std::size_t>(to)]) continue;
       if (std::exchange(seen_[static_cast<std::size_t>(from)], search_) == search_) continue;
       for (int u : groups_[static_cast<std::size_t>(from)].units)
         for (const std::set<int>* before : {&unit(u).needs, &unit(u).after})
@@ -85,9 +88,38 @@ class Fuser {
     return false;
   }
 
-  void note_reads(int u, int group) {
+  /// Notes that the unit is part of the group now.
+  void note_unit(int u, int group) {
+    group_of_[static_cast<std::size_t>(u)] = group;
+    height_.resize(groups_.size());
+    waiting_.resize(groups_.size());
+    for (const int before : waits_for(u)) {
+      const int of = group_of_[static_cast<std::size_t>(before)];
+      if (of == group) continue;
+      std::vector<int>& waiting = waiting_[static_cast<std::size_t>(of)];
+      if (waiting.empty() || waiting.back() != group) waiting.push_back(group);
+      raise(group, height_[static_cast<std::size_t>(of)] + 1);
+    }
     for (int need : unit(u).needs) readers_[need].insert(group);
     for (int memory : unit(u).reads) input_readers_[memory].insert(group);
+  }
+
+  /// Raises the group to a height, and what waits for it above that. The lowest go first, so each is raised once.
+  void raise(int group, int height) {
+    std::map<std::pair<int, int>, int> open;  // height and group -> the height that it needs
+    const auto need = [&](int which, int least) {
+      const int now = height_[static_cast<std::size_t>(which)];
+      if (now >= least) return;
+      int& most = open[{now, which}];
+      most = std::max(most, least);
+    };
+    need(group, height);
+    while (!open.empty()) {
+      const auto [at, least] = *open.begin();
+      open.erase(open.begin());
+      height_[static_cast<std::size_t>(at.second)] = least;
+      for (const int later : waiting_[static_cast<std::size_t>(at.second)]) need(later, least + 1);
+    }
   }
 
   void alone(int u) {
@@ -97,19 +129,17 @@ class Fuser {
       group.domain = domain_of(g_, unit(u).id);
       group.members.push_back(
           {unit(u).id, *coverage_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});
-      settle(group);
+      if (group.domain.reduces()) settle(group);
     }
-    int index = static_cast<int>(groups_.size());
-    group_of_[static_cast<std::size_t>(u)] = index;
-    note_reads(u, index);
     groups_.push_back(std::move(group));
+    streams_.emplace_back();
+    note_unit(u, static_cast<int>(groups_.size()) - 1);
   }
 
   bool stored(int definition) const { return s_.stored[static_cast<std::size_t>(definition)]; }
 
-  /// Chooses between a row-wise and a column-wise nest by the dims along which most loads run.
-  void settle(Group& group) const {
-    if (!group.domain.reduces()) return;
+  /// Analyses the group, and chooses between a row-wise and a column-wise nest by the dims along which most loads run.
+  Analysis settle(Group& group) const {
     Analysis found = analyse(g_, s_, group);
     int along_kept = 0, along_reduced = 0;
     for (SymExpr e : found.elements)
@@ -117,12 +147,14 @@ class Fuser {
         if (!group.domain.space[d].is(1) && found.math.factor(e, found.position[d]) == 1)
           ++(group.domain.reduced[d] ? along_reduced : along_kept);
     group.domain.by_columns = along_kept > along_reduced && !group.domain.kept_numel().is(0);
+    return found;
   }
 
   /// Nullopt when the unit is now part of the group.
   std::optional<Apart> join(int u, int candidate) {
-    Group& old = groups_[static_cast<std::size_t>(candidate)];
-    const Definition& d = g_.lowering[unit(u).id];
+    Group& group = groups_[static_cast<std::size_t>(candidate)];
+    const int id = unit(u).id;
+    const Definition& d = g_.lowering[id];
     bool linked = false;
     std::vector<int> others;
     for (int before : waits_for(u)) {
@@ -131,46 +163,48 @@ class Fuser {
       if (of != candidate) others.push_back(of);
     }
     if (depends(others, candidate)) return Apart::Order;
-    Apart why = Apart::Space;
-    std::vector<Domain> domains{old.domain};
-    if (d.kind == Definition::Kind::Reduce && !old.domain.reduces()) domains = {domain_of(g_, unit(u).id)};
-    for (const Domain& domain : domains) {
-      Group merged{old.units, domain, {}};
-      merged.units.insert(u);
-      bool fits = true;
-      int depth = 0;
-      for (int each : merged.units) {
-        int id = unit(each).id;
-        auto coverage = coverage_in(domain, g_.lowering[id]);
-        depth += s_.depth[static_cast<std::size_t>(id)];
-        fits = coverage && depth <= deepest_group;
-        if (!fits) {
-          why = coverage ? Apart::Deep : Apart::Space;
-          break;
-        }
-        merged.members.push_back({id, *coverage, 0, stored(id), false});
-      }
-      if (!fits) continue;
-      if (domain.reduces() && !old.domain.reduces()) settle(merged);
-      Analysis found = analyse(g_, s_, merged);
-      if (const auto not_worth = found.legal ? unworthy(merged, found, linked) : Apart::Incomplete) {
-        why = *not_worth;
-        continue;
-      }
-      if (!overwrites_safely(merged, found)) {
-        why = Apart::Overwrite;
-        continue;
-      }
-      old = std::move(merged);
-      group_of_[static_cast<std::size_t>(u)] = candidate;
-      note_reads(u, candidate);
-      return std::nullopt;
+    const bool anew = d.kind == Definition::Kind::Reduce && !group.domain.reduces();
+    const Domain domain = anew ? domain_of(g_, id) : group.domain;
+    const auto coverage = coverage_in(domain, d);
+    if (!coverage) return Apart::Space;
+    int depth = s_.depth[static_cast<std::size_t>(id)];
+    for (const Member& m : group.members) {
+      if (anew && !coverage_in(domain, g_.lowering[m.definition])) return Apart::Space;
+      depth += s_.depth[static_cast<std::size_t>(m.definition)];
+    }
+    if (depth > deepest_group) return Apart::Deep;
+
+    Group old = anew ? group : Group();
+    // In a domain that stays, only the new member is looked at: members do not depend on later ones.
+    const std::size_t first = anew || group.members.size() == 1 ? 0 : group.members.size();
+    group.domain = domain;
+    if (anew)
+      for (Member& m : group.members) m.coverage = *coverage_in(domain, g_.lowering[m.definition]);
+    group.units.insert(u);
+    group.members.push_back({id, *coverage, 0, stored(id), false});
+    Analysis found = anew ? settle(group) : analyse(g_, s_, group, first);
+    if (first > 0)
+      found.streams.insert(streams_[static_cast<std::size_t>(candidate)].begin(),
+                           streams_[static_cast<std::size_t>(candidate)].end());
+    const auto overwrites = [&](const Member& m) { return g_.destination.contains(m.definition); };
+    std::optional<Apart> why = found.legal ? unworthy(group, found, first, linked) : Apart::Incomplete;
+    if (!why && std::ranges::any_of(group.members, overwrites) &&
+        !overwrites_safely(group, first > 0 ? analyse(g_, s_, group) : found))
+      why = Apart::Overwrite;
+    if (!why) {
+      streams_[static_cast<std::size_t>(candidate)] = std::move(found.streams);
+      note_unit(u, candidate);
+    } else if (anew) {
+      group = std::move(old);
+    } else {
+      group.units.erase(u);
+      group.members.pop_back();
     }
     return why;
   }
 
-  /// Why the group is not worth it, if it is not.
-  std::optional<Apart> unworthy(const Group& group, const Analysis& found, bool linked) const {
+  /// Why the group is not worth it, if it is not. The members before `first` have been found worth it.
+  std::optional<Apart> unworthy(const Group& group, const Analysis& found, std::size_t first, bool linked) const {
     const Domain& domain = group.domain;
     if (!linked && found.streams.empty()) return Apart::Unrelated;
     std::set<int> memory = found.streams;
@@ -183,8 +217,8 @@ class Fuser {
     if (inner > 0 && group.members.size() > 1 &&
         std::ranges::any_of(found.elements, [&](SymExpr e) { return divides(e, found.position[inner - 1]); }))
       return Apart::Gather;
-    for (const Member& m : group.members) {
-      if (m.coverage != Coverage::Full || m.level == 0) continue;
+    for (std::size_t i = first; i < group.members.size(); ++i) {
+      if (group.members[i].coverage != Coverage::Full || group.members[i].level == 0) continue;
       const bool little = g_.lowering.hint(domain.numel()) <= g_.target().little_work;
       if (domain.by_columns && little) return std::nullopt;
       if (domain.by_columns) return Apart::Columns;
@@ -208,7 +242,9 @@ class Fuser {
       out[i] = {i, m.level, m.coverage == Coverage::Kept ? -1 : m.level};
       if (m.coverage == Coverage::Reduce) continue;  // its readers take the result
       if (m.coverage == Coverage::Full) out[i].pass = out[i].row_pass = std::max(m.level, last_pass);
-      for (std::size_t reader : found.readers[i]) {
+      const auto readers = found.readers.find(i);
+      if (readers == found.readers.end()) continue;
+      for (std::size_t reader : readers->second) {
         out[i].statement = std::max(out[i].statement, out[reader].statement);
         out[i].pass = std::max(out[i].pass, out[reader].pass);
         out[i].row_pass = std::max(out[i].row_pass, out[reader].row_pass);
@@ -251,7 +287,7 @@ class Fuser {
           if (int of = group_of_[static_cast<std::size_t>(before)]; of != i) visit(of);
       state[static_cast<std::size_t>(i)] = 2;
       place[static_cast<std::size_t>(i)] = out.groups.size();
-      out.groups.push_back(groups_[static_cast<std::size_t>(i)]);
+      out.groups.push_back(std::move(groups_[static_cast<std::size_t>(i)]));
     };
     for (std::size_t i = 0; i < groups_.size(); ++i) visit(static_cast<int>(i));
     for (const Refused& r : refused_) {
@@ -273,6 +309,9 @@ class Fuser {
   std::vector<Group> groups_;
   std::vector<Refused> refused_;
   std::vector<int> group_of_;
+  std::vector<std::set<int>> streams_;     ///< by group: Analysis::streams of its members
+  std::vector<int> height_;                ///< by group: above those of all groups that must run before
+  std::vector<std::vector<int>> waiting_;  ///< by group: those that must run after, as far as they read what it makes
   std::map<int, std::set<int>> readers_, input_readers_;
   std::vector<int> seen_;  ///< by group: the last search that met it
   int search_ = 0;

@@ -47,13 +47,10 @@ std::vector<SymExpr> part_of(const std::vector<SymExpr>& of, const std::vector<b
 class Walk final : public Body {
  public:
   Walk(loops::ScalarBuilder& b, const LoweredGraph& g, const Stages& stages, Group& group, Analysis& found)
-      : Body(b, found.math), g_(g), stages_(stages), group_(group), found_(found) {
-    for (std::size_t m = 0; m < group.members.size(); ++m) member_.emplace(group.members[m].definition, m);
-  }
+      : Body(b, found.math), g_(g), stages_(stages), group_(group), found_(found) {}
 
-  void run() {
-    found_.readers.resize(group_.members.size());
-    for (walked_ = 0; walked_ < group_.members.size(); ++walked_) {
+  void run(std::size_t first) {
+    for (walked_ = first; walked_ < group_.members.size(); ++walked_) {
       Member& m = group_.members[walked_];
       const Definition& d = g_.lowering[m.definition];
       auto index = index_at(math, group_.domain, d, m.coverage, found_.position);
@@ -78,7 +75,7 @@ class Walk final : public Body {
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
     const Definition& d = g_.lowering[tensor.id];
-    if (auto it = member_.find(tensor.id); it != member_.end()) return read_member(tensor, it->second, index);
+    if (const auto m = member(tensor.id)) return read_member(tensor, *m, index);
     bool memory = d.kind == Definition::Kind::Memory;
     if (memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0) {
       SymExpr e = math.element(index, layout_of(g_, tensor.id).strides);
@@ -95,6 +92,16 @@ class Walk final : public Body {
   }
 
  private:
+  /// Members are in the order of units.
+  std::optional<std::size_t> member(int definition) const {
+    const auto unit = [&](int id) { return stages_.unit_of[static_cast<std::size_t>(id)]; };
+    if (unit(definition) < 0) return std::nullopt;
+    const auto at = std::ranges::lower_bound(group_.members, unit(definition), {},
+                                             [&](const Member& m) { return unit(m.definition); });
+    if (at == group_.members.end() || at->definition != definition) return std::nullopt;
+    return static_cast<std::size_t>(at - group_.members.begin());
+  }
+
   Scalar read_member(const LoweredTensor& tensor, std::size_t m, const Index& index) {
     const Member& member = group_.members[m];
     found_.readers[m].insert(walked_);
@@ -115,7 +122,6 @@ class Walk final : public Body {
   const Stages& stages_;
   Group& group_;
   Analysis& found_;
-  std::unordered_map<int, std::size_t> member_;
   std::unordered_map<ElementKey, Scalar, ElementKeyHash> known_;
   std::vector<std::pair<int, SymExpr>> fresh_;
   std::set<int> reads_;
@@ -187,11 +193,11 @@ Domain domain_of(const LoweredGraph& g, int definition) {
   return domain;
 }
 
-Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group) {
+Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group, std::size_t first) {
   Analysis found;
   found.position = found.math.variables("d", group.domain.space);
   loops::ScalarBuilder b;
-  Walk(b, g, stages, group, found).run();
+  Walk(b, g, stages, group, found).run(first);
   for (const loops::ScalarNode& n : b.nodes())
     if (n.op == loops::ScalarOp::Index) found.elements.push_back(n.index);
   return found;

@@ -71,9 +71,9 @@ struct Analysis {
   std::vector<SymExpr> elements;  ///< of all loads, stores and other uses of the index, in terms of `position`
   Position position;
   loops::IndexMath math;
-  std::map<int, std::set<int>> passes;          ///< definition -> levels of its readers; Full members only
-  std::map<int, std::vector<InputLoad>> loads;  ///< by input memory
-  std::vector<std::set<std::size_t>> readers;   ///< by member: the members that read it
+  std::map<int, std::set<int>> passes;                   ///< definition -> levels of its readers; Full members only
+  std::map<int, std::vector<InputLoad>> loads;           ///< by input memory
+  std::map<std::size_t, std::set<std::size_t>> readers;  ///< by member: the members that read it
   std::set<int> streams;  ///< definitions read from memory that have at least as many elements as the space
 };
 
@@ -89,7 +89,8 @@ struct ElementKeyHash {
 };
 
 /// Sets the members' levels, and says whether every value can be computed where it is needed. `stored` members are
-/// assumed to be written as their layout says.
-Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group);
+/// assumed to be written as their layout says. `first`: the members before it have their levels already, and the
+/// results are those of the others only.
+Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group, std::size_t first = 0);
 
 }  // namespace partita::schedule

@@ -1,6 +1,7 @@
 #include "core/schedule/stages.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/check.h"
 #include "core/ops/record.h"
@@ -197,12 +198,12 @@ class Finder {
     }
     externs_before(l_.size());
     // Overwrite an input only after all its readers.
-    for (const auto& [id, target] : g_.destination) {
-      const int writer = s_.unit_of[static_cast<std::size_t>(id)];
-      for (int u = 0; u < static_cast<int>(s_.units.size()); ++u)
-        if (u != writer && s_.units[static_cast<std::size_t>(u)].reads.contains(target))
-          s_.units[static_cast<std::size_t>(writer)].after.insert(u);
-    }
+    std::multimap<int, int> writers;  // by input
+    for (const auto& [id, target] : g_.destination) writers.emplace(target, s_.unit_of[static_cast<std::size_t>(id)]);
+    for (int u = 0; u < static_cast<int>(s_.units.size()) && !writers.empty(); ++u)
+      for (const int input : s_.units[static_cast<std::size_t>(u)].reads)
+        for (auto [at, end] = writers.equal_range(input); at != end; ++at)
+          if (at->second != u) s_.units[static_cast<std::size_t>(at->second)].after.insert(u);
   }
 
   const LoweredGraph& g_;
