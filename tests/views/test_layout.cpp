@@ -23,7 +23,7 @@ int overlaps(const views::PictureLayout& layout) {
 
 // The overview in which the forward has at most this many cards.
 std::unordered_set<std::string> overview_of(const std::shared_ptr<Graph>& graph, int most) {
-  return overview_folds(make_picture(graph), [&](const std::unordered_set<std::string>& folded, bool) {
+  return overview_folds(make_picture(graph), [&](const std::unordered_set<std::string>& folded) {
     PictureOptions options;
     options.folded = folded;
     const Picture picture = make_picture(graph, options);

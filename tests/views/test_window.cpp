@@ -89,7 +89,7 @@ class TestWindow : public QObject {
     QVERIFY(wait_shown(bench, 60000));
     const GraphView* view = picture(bench);
     QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
-    QVERIFY2(view->zoom() > 0.68, qPrintable(QString::number(view->zoom())));
+    QVERIFY2(view->zoom() >= 0.8, qPrintable(QString::number(view->zoom())));
   }
 
   void an_exported_model_opens_at_its_layers() {
@@ -103,7 +103,7 @@ class TestWindow : public QObject {
     const GraphView* view = picture(bench);
     const Scene& scene = *view->scene();
     QCOMPARE(view->cards_in_view().size(), scene.picture.cards.size());
-    QVERIFY2(view->zoom() > 0.77, qPrintable(QString::number(view->zoom())));
+    QVERIFY2(view->zoom() >= 0.8, qPrintable(QString::number(view->zoom())));
     // What stands in the two layers is seen, and every card is linked.
     QVERIFY(scene.picture.cards.size() > 10);
     for (std::size_t i = 0; i < scene.picture.cards.size(); ++i)

@@ -272,7 +272,7 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
 }
 
 std::unordered_set<std::string> overview_folds(
-    const Picture& open, const std::function<bool(const std::unordered_set<std::string>&, bool layers)>& fits) {
+    const Picture& open, const std::function<bool(const std::unordered_set<std::string>&)>& fits) {
   constexpr int kOpenAtOnce = 60;  ///< nodes; smaller frames show all of them when the one around them is opened
   constexpr int kMostTries = 12, kMostParts = 40;
   const std::size_t count = open.frames.size();
@@ -281,13 +281,8 @@ std::unordered_set<std::string> overview_folds(
   std::vector<int> parts(count);  // cards that opening a frame shows
   for (const Card& card : open.cards)
     if (card.frame >= 0 && card.family != Family::Input && !card.again) ++parts[card.frame];
-  std::map<std::pair<int, std::string>, int> alike;  // frames of a kind in a frame
-  std::vector<bool> holds_layers(count);
-  for (const Frame& frame : open.frames) {
-    if (frame.parent < 0) continue;
-    ++parts[frame.parent];
-    if (++alike[{frame.parent, without_numbers(frame.path)}] >= kLeastBlocks) holds_layers[frame.parent] = true;
-  }
+  for (const Frame& frame : open.frames)
+    if (frame.parent >= 0) ++parts[frame.parent];
   std::vector<bool> opened(count);
   const auto seen = [&](int f) { return open.frames[f].parent < 0 || opened[open.frames[f].parent]; };
   const auto folds = [&] {
@@ -298,7 +293,7 @@ std::unordered_set<std::string> overview_folds(
     return keys;
   };
   std::unordered_set<std::string> best = folds();
-  fits(best, false);
+  fits(best);
   for (int tries = 0; tries < kMostTries; ++tries) {
     const std::vector<int>* largest = nullptr;
     int most = 0;
@@ -311,13 +306,9 @@ std::unordered_set<std::string> overview_folds(
     }
     if (!largest) break;
     std::vector<bool> before = opened;
-    bool layers = false;
-    for (int f : *largest) {
-      if (opened[f] || (open.frames[f].parent >= 0 && !before[open.frames[f].parent])) continue;
-      opened[f] = true;
-      layers = layers || holds_layers[f];
-    }
-    if (std::unordered_set<std::string> next = folds(); fits(next, layers)) {
+    for (int f : *largest)
+      if (open.frames[f].parent < 0 || before[open.frames[f].parent]) opened[f] = true;
+    if (std::unordered_set<std::string> next = folds(); fits(next)) {
       best = std::move(next);
     } else {
       opened = std::move(before);

@@ -11,10 +11,9 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
                                const std::unordered_set<std::string>& folded, std::vector<int>& frame_of);
 
 /// The frames to fold for an overview. Of all being folded it opens what is largest, as long as `fits` says of the
-/// folds that it may, and whether what was opened holds layers; frames of one kind (layers.0, layers.1) open together.
-/// Frames inside folded ones are folded too when they are large, so that opening one shows its parts. `open`: with
-/// nothing folded.
-std::unordered_set<std::string> overview_folds(
-    const Picture& open, const std::function<bool(const std::unordered_set<std::string>&, bool layers)>& fits);
+/// folds that it may; frames of one kind (layers.0, layers.1) open together. Frames inside folded ones are folded too
+/// when they are large, so that opening one shows its parts. `open`: with nothing folded.
+std::unordered_set<std::string> overview_folds(const Picture& open,
+                                               const std::function<bool(const std::unordered_set<std::string>&)>& fits);
 
 }  // namespace partita::views

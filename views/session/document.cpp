@@ -47,23 +47,23 @@ struct Overview {
 // The picture with as little folded as it takes to be readable as a whole in this room. If it cannot be, the one that
 // is largest there.
 Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too) {
-  constexpr double kReadable = 0.78, kReadableLayers = 0.68, kReadableNodes = 0.62;  // more is worth smaller letters
+  constexpr double kReadable = 0.8, kReadableNodes = 0.62;  // all of a small graph is worth smaller letters
   constexpr std::size_t kLarge = 500;
   options.folded.clear();
   const Picture open = make_picture(graph, options);
   options.like = &open;
   Overview best;
   double best_zoom = 0;
-  const auto readable_with = [&](const std::unordered_set<std::string>& folded, bool layers) {
+  const auto readable_with = [&](const std::unordered_set<std::string>& folded) {
     options.folded = folded;
     auto scene = make_scene(graph, options);
     const double zoom = std::min(room.width() / scene->layout.bounds.w, room.height() / scene->layout.bounds.h);
-    if (zoom < (layers ? kReadableLayers : kReadable) && zoom < best_zoom) return false;
+    if (zoom < kReadable && zoom < best_zoom) return false;
     best_zoom = zoom;
     best = {folded, std::move(scene)};
     return true;
   };
-  if (unfolded_too && graph->size() <= kLarge && readable_with({}, false) && best_zoom >= kReadableNodes) return best;
+  if (unfolded_too && graph->size() <= kLarge && readable_with({}) && best_zoom >= kReadableNodes) return best;
   best_zoom = 0;
   overview_folds(open, readable_with);
   return best;
