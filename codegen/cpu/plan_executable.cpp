@@ -135,7 +135,7 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
   } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
   for (const PhaseStep& phase : step.phases) {
     context.function = phase.function;
-    if (launch) launch->blocks = phase.iterations;
+    if (launch) launch->begin(phase.iterations);
     auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
       auto* k = static_cast<Context*>(c);
       k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,

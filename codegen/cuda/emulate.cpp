@@ -29,8 +29,10 @@ std::string launched(const CudaFunction& f) {
 std::string launches(const CudaKernel& kernel, const loops::Kernel& loops) {
   std::vector<std::string> names;
   for (const loops::Buffer& b : loops.buffers)
-    if (b.role != loops::Buffer::Role::Scratch) names.push_back(b.name);
-  for (std::size_t i = 0; i < kernel.workspace.size(); ++i) names.push_back(fmt::format("workspace {}", i));
+    if (b.role != loops::Buffer::Role::Scratch)
+      names.push_back(fmt::format("{}:{}", b.name, b.role == loops::Buffer::Role::Output ? itemsize(b.dtype) : 0));
+  for (std::size_t i = 0; i < kernel.workspace.size(); ++i)
+    names.push_back(fmt::format("workspace {}:{}", i, itemsize(kernel.workspace[i].dtype)));
   std::string text;
   for (const CudaFunction& f : kernel.functions)
     text += fmt::format("PARTITA_LAUNCH({}, {}, {}, {}, \"{}\")\n", f.name, f.threads, f.shared_bytes, f.cooperates,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -12,7 +13,6 @@
 #include <sys/mman.h>
 
 #include "codegen/cuda/emulate_access.h"
-#include "codegen/cuda/shared_memory_check.h"
 #include "core/base/check.h"
 
 namespace partita::codegen {
@@ -23,6 +23,7 @@ namespace context = boost::context::detail;
 constexpr unsigned warp_threads = 32, most_threads = 1024, slot_bytes = 64;
 constexpr std::size_t stack_bytes = 64 << 10, shared_alignment = 128;
 constexpr std::size_t all_stacks = most_threads * stack_bytes;
+constexpr std::size_t most_checked = std::size_t{1} << 24;  // elements of a memory, whose check takes 64 bytes of each
 
 /// As emulate_prelude.cuh declares it.
 struct Index {
@@ -53,7 +54,7 @@ struct Function {
   unsigned threads = 1;
   std::size_t shared_bytes = 0;
   bool cooperates = false;
-  const char* names = "";  ///< of the pointers, a comma between
+  const char* names = "";  ///< of the pointers: "in:0,out:4", with the bytes of an element that is written; 0: none is
 };
 
 std::string at_line(unsigned line) {
@@ -84,13 +85,16 @@ class Blocks {
     fail(code, std::move(what));
     suspend(Lane::State::Done);
   }
-  std::string who(unsigned thread) const {
-    return fmt::format("thread {} of block {}", thread, lanes_[thread].place.block.x);
+  std::string who(unsigned fiber) const {
+    const Place& place = lanes_[fiber].place;
+    return fmt::format("thread {} of block {}", place.thread.x, place.block.x);
   }
   unsigned current() const { return current_; }
 
  private:
   static void enter(context::transfer_t from);
+  bool describe_memory();
+  Touch touch(std::uint64_t how) const;
   void body();
   void start(unsigned fiber);
   void resume(unsigned fiber);
@@ -109,7 +113,8 @@ class Blocks {
   std::vector<Lane> lanes_{most_threads};
   std::vector<std::byte> shared_;
   std::byte* base_ = nullptr;  ///< of the block's shared memory
-  SharedMemoryCheck check_;
+  MemoryCheck shared_check_;
+  BlockTime time_;
   std::vector<std::byte> slots_ = std::vector<std::byte>(std::size_t{most_threads} * slot_bytes);
   std::byte* stacks_ = nullptr;
   context::fcontext_t scheduler_ = nullptr;
@@ -160,7 +165,8 @@ void Blocks::run(const Function& function, void* const* arguments, const std::in
     shared_.resize(function.shared_bytes + shared_alignment);
   base_ = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(shared_.data()) + shared_alignment - 1) &
                                        ~(shared_alignment - 1));
-  check_.resize(function.shared_bytes);
+  if (!shared_check_.resize(function.shared_bytes) || !describe_memory())
+    return fail("codegen.cuda_memory", "there is no memory to check accesses with");
   for (unsigned t = 0; t < function.threads; ++t)
     lanes_[t].place = {{t, 0, 0}, {}, {function.threads, 1, 1}, {static_cast<unsigned>(launch.blocks), 1, 1}};
   if (!function.cooperates) {
@@ -173,6 +179,36 @@ void Blocks::run(const Function& function, void* const* arguments, const std::in
     for (unsigned t = 0; t < function.threads; ++t) lanes_[t].place.block.x = static_cast<unsigned>(block);
     run_block();
   }
+}
+
+/// Reads the names of the kernel's memory, and makes checks of what it writes.
+bool Blocks::describe_memory() {
+  const std::lock_guard guard(launch_->lock);
+  if (std::exchange(launch_->described, true)) return true;
+  std::string_view names = function_->names;
+  for (EmulatedLaunch::Memory& m : launch_->memory) {
+    const std::string_view one = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), one.size() + 1));
+    m.name = one.substr(0, one.rfind(':'));
+    m.item = 0;
+    if (m.name.size() < one.size()) std::from_chars(one.data() + m.name.size() + 1, one.data() + one.size(), m.item);
+    m.check.reset();
+    if (m.item == 0 || m.bytes / m.item > most_checked) continue;
+    m.check = std::make_shared<MemoryCheck>();
+    if (m.bytes && !m.check->resize((m.bytes + m.item - 1) / m.item)) return false;
+  }
+  return true;
+}
+
+Touch Blocks::touch(std::uint64_t how) const {
+  const Place& place = lanes_[current_].place;
+  return {.block = place.block.x,
+          .epoch = time_.epoch,
+          .warp_epoch = time_.of_warps[place.thread.x / warp_threads],
+          .thread = place.thread.x,
+          .line = static_cast<unsigned>(how >> access_line_shift),
+          .writes = (how & access_write) != 0,
+          .atomic = (how & access_atomic) != 0};
 }
 
 void Blocks::enter(context::transfer_t from) {
@@ -211,7 +247,7 @@ void Blocks::suspend(Lane::State state) {
 
 void Blocks::run_block() {
   std::memset(base_, 0xff, function_->shared_bytes);  // NaN, for whoever reads what nobody wrote
-  check_.next_block();
+  ++time_.epoch;
   for (unsigned t = 0; t < function_->threads; ++t) start(t);
   do {
     for (unsigned first = 0; first < function_->threads; first += warp_threads)
@@ -249,7 +285,7 @@ bool Blocks::exchange(unsigned first) {
       if (mate.bytes) std::memcpy(slots_.data() + (first + other) * slot_bytes, mate.mine, mate.bytes);
       mate.state = Lane::State::Ready;
     }
-    if (asks.bytes == 0) check_.warp_waited(first / warp_threads);
+    if (asks.bytes == 0) time_.warp_waited(first / warp_threads);
     released = true;
   }
   return released;
@@ -295,7 +331,7 @@ bool Blocks::release_block() {
     return fail("codegen.cuda_barrier", fmt::format("{} waits for the block at {}, but thread {} ended without it",
                                                     who(*waits), at_line(lanes_[*waits].line), *ended)),
            false;
-  check_.block_waited();
+  ++time_.epoch;
   for (unsigned t = 0; t < function_->threads; ++t) lanes_[t].state = Lane::State::Ready;
   return true;
 }
@@ -344,42 +380,48 @@ void Blocks::access(std::byte* at, std::uint64_t bytes, std::uint64_t how) {
   const auto within = [&](const std::byte* begin, std::size_t size) {
     return at >= begin && bytes <= size && static_cast<std::size_t>(at - begin) <= size - bytes;
   };
+  Touch mine = touch(how);
+  const auto race = [&](MemoryCheck& check, std::size_t offset, std::size_t end, unsigned item, std::string_view of) {
+    const auto other = check.touch(offset / item, (end + item - 1) / item, mine);
+    if (!other) return;
+    const std::string block = other->block == mine.block ? "" : fmt::format(" of block {}", other->block);
+    leave("codegen.cuda_race",
+          fmt::format("{} of {}, from byte {} on, which thread {}{} {} at {} with no barrier between",
+                      line(does, bytes, line_at), of, offset, unsigned{other->thread}, block,
+                      other->writes ? "writes" : "reads", at_line(other->line)));
+  };
   if (within(base_, function_->shared_bytes)) {
-    const SharedMemoryCheck::Touch mine{
-        .thread = current_, .line = line_at, .writes = writes, .atomic = (how & access_atomic) != 0};
     const auto offset = static_cast<std::size_t>(at - base_);
-    if (const auto other = check_.touch(offset, bytes, mine))
-      leave("codegen.cuda_race",
-            fmt::format("{} of shared memory, from byte {} on, which thread {} {} at {} with no barrier between",
-                        line(does, bytes, line_at), offset, other->thread, other->writes ? "writes" : "reads",
-                        at_line(other->line)));
-    return;
+    mine.block = 0;  // each block has its own
+    return race(shared_check_, offset, offset + bytes, 1, "shared memory");
   }
-  const auto& memory = launch_->memory;
+  auto& memory = launch_->memory;
   // An atomic operation on a small type exchanges the whole word around it.
   const std::size_t word = how & access_atomic ? 3 : 0;
-  if (last_ < memory.size() && within(memory[last_].begin, (memory[last_].bytes + word) & ~word)) return;
-  for (std::size_t i = 0; i < memory.size(); ++i)
-    if (within(memory[i].begin, (memory[i].bytes + word) & ~word)) {
-      last_ = i;
-      return;
-    }
+  const auto is_in = [&](std::size_t i) {
+    return i < memory.size() && within(memory[i].begin, (memory[i].bytes + word) & ~word);
+  };
+  if (!is_in(last_))
+    for (last_ = 0; last_ < memory.size() && !is_in(last_);) ++last_;
+  if (last_ < memory.size()) {
+    const EmulatedLaunch::Memory& m = memory[last_];
+    if (!m.check) return;
+    const auto offset = static_cast<std::size_t>(at - m.begin);
+    return race(*m.check, offset, std::min(offset + bytes, m.bytes), m.item, m.name);
+  }
   if (within(stack(current_), stack_bytes) || within(slots_.data(), slots_.size())) return;
   // The nearest memory is the one that was meant.
   std::string what = "outside of all of its memory";
   std::uint64_t nearest = std::uint64_t{1} << 32;
-  std::string_view names = function_->names;
   for (const EmulatedLaunch::Memory& m : memory) {
-    const std::string_view name = names.substr(0, names.find(','));
-    names.remove_prefix(std::min(names.size(), name.size() + 1));
     const std::ptrdiff_t offset = at - m.begin;
     const std::uint64_t off = offset < 0
                                   ? static_cast<std::uint64_t>(-offset)
                                   : static_cast<std::uint64_t>(offset) + bytes -
                                         std::min<std::uint64_t>(m.bytes, static_cast<std::uint64_t>(offset) + bytes);
-    if (!m.begin || off >= nearest || name.empty()) continue;
+    if (!m.begin || off >= nearest || m.name.empty()) continue;
     nearest = off;
-    what = fmt::format("at byte {} of {}, which has {}", offset, name, m.bytes);
+    what = fmt::format("at byte {} of {}, which has {}", offset, m.name, m.bytes);
   }
   if (const std::ptrdiff_t offset = at - base_; function_->shared_bytes && offset >= 0 &&
                                                 static_cast<std::uint64_t>(offset) < nearest &&

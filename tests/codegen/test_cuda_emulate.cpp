@@ -55,7 +55,23 @@ const Planted rows[] = {
      "atomicAdd(&sums[0], parts[0] + parts[1])",
      "atomicAdd(&sums[0], 1.0f); atomicAdd(&parts[0], 1.0f); if (threadIdx.x == 33) out[0] = parts[0]",
      "codegen.cuda_race",
-     {"writes 4 bytes at line 12", "from byte 256 on, which thread 33 reads at line 12"}},
+     {"thread 33 of block 0 reads 4 bytes at line 12", "from byte 256 on, which thread 0 writes at line 12"}},
+    {"race of two blocks",
+     "out[blockIdx.x * n + threadIdx.x] =",
+     "out[threadIdx.x] =",
+     "codegen.cuda_race",
+     {"thread 0 of block 1 writes 4 bytes at line 7 of out, from byte 0 on, which thread 0 of block 0 writes at line "
+      "7"}},
+    {"race of blocks that add without an atomic operation",
+     "atomicAdd(&sums[0], parts[0] + parts[1])",
+     "sums[0] += parts[0] + parts[1]",
+     "codegen.cuda_race",
+     {"thread 0 of block 1 reads 4 bytes at line 12 of sums, from byte 0 on, which thread 0 of block 0 writes"}},
+    {"race of a block on memory that is not shared",
+     "float sum = mine;",
+     "float sum = out[blockIdx.x * n + 63 - threadIdx.x];",
+     "codegen.cuda_race",
+     {"thread 32 of block 0 writes 4 bytes at line 7 of out, from byte 128 on, which thread 31 reads at line 8"}},
     {"barrier that some leave out",
      "  __syncthreads();\n  if",
      "  if (threadIdx.x < 60) __syncthreads();\n  if",
@@ -103,9 +119,12 @@ const Planted rows[] = {
      {"thread 5 of block 0 traps at line 9"}},
 };
 
+/// Memory that the kernel writes, but for the one named "in".
 loops::Kernel memory_of(std::initializer_list<const char*> names) {
+  using Role = loops::Buffer::Role;
   loops::Kernel kernel;
-  for (const char* name : names) kernel.buffers.push_back({.name = name});
+  for (const std::string name : names)
+    kernel.buffers.push_back({.name = name, .role = name == "in" ? Role::Input : Role::Output});
   return kernel;
 }
 
