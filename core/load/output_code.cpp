@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/load/records.h"
+
 namespace partita {
 namespace {
 
@@ -233,15 +235,6 @@ void link(InductorCode& code, const Json& mapping, const Json& traces) {
   }
 }
 
-/// Does the last part of an id say so, copies included: "0_0.inductor_output_code_1"?
-bool is_called(const Artefact& a, std::string_view name) {
-  std::string_view id = a.id;
-  id.remove_prefix(std::min(id.size(), id.find_last_of("./") + 1));
-  if (!id.starts_with(name)) return false;
-  id.remove_prefix(name.size());
-  return id.empty() || (id[0] == '_' && id.find_first_not_of("0123456789", 1) == std::string_view::npos);
-}
-
 Json parsed_json(const Artefact& a) {
   const auto text = a.text();
   return text ? Json::parse(*text, nullptr, false) : Json();
@@ -280,7 +273,7 @@ std::vector<InductorCode> inductor_code(const Loaded& loaded) {
   std::vector<InductorCode> out;
   const std::vector<Artefact>& all = loaded.artefacts;
   const auto is_code = [](const Artefact& a) {
-    return is_called(a, "inductor_output_code") || is_called(a, "output_code");
+    return record_name(a) == "inductor_output_code" || record_name(a) == "output_code";
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!is_code(all[i])) continue;
@@ -290,7 +283,9 @@ std::vector<InductorCode> inductor_code(const Loaded& loaded) {
     code.kernels = read_output_code(code.text);
     // A log has the graph before its code and the mappings after it; a folder has all of one graph together.
     Json mapping, traces;
-    const auto of_group = [&](const Artefact& a) { return a.group == all[i].group; };
+    // Each rank has its own log, and a compilation of this name.
+    const std::string_view log = log_of(all[i]);
+    const auto of_group = [&](const Artefact& a) { return a.group == all[i].group && log_of(a) == log; };
     for (std::size_t j = 0; j < all.size(); ++j) {
       const Artefact& a = all[j];
       if (!of_group(a)) continue;
@@ -300,8 +295,8 @@ std::vector<InductorCode> inductor_code(const Loaded& loaded) {
     }
     for (std::size_t j = i + 1; j < all.size() && !(of_group(all[j]) && is_code(all[j])); ++j) {
       if (!of_group(all[j])) continue;
-      if (is_called(all[j], "inductor_provenance_tracking_node_mappings")) mapping = parsed_json(all[j]);
-      if (is_called(all[j], "inductor_provenance_tracking_kernel_stack_traces")) traces = parsed_json(all[j]);
+      if (record_name(all[j]) == "inductor_provenance_tracking_node_mappings") mapping = parsed_json(all[j]);
+      if (record_name(all[j]) == "inductor_provenance_tracking_kernel_stack_traces") traces = parsed_json(all[j]);
     }
     link(code, mapping, traces);
     out.push_back(std::move(code));

@@ -71,6 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
                     ["compare", joint, *between, "--plant", "aten.gelu.default:crash"]],
         "compile": [["compile", PROGRAM, "-o", f"{folder}/model.so", "--isa", "baseline"]],
         "config": [["config"]],
+        "diff": [["diff", PROGRAM, joint], ["diff", joint, joint, joint]],
         "export": [["export", PROGRAM]],
         "kernels": [["kernels", PROGRAM, "--train"], ["kernels", PROGRAM, "--inputs", IO, "--show", "asm"],
                     ["kernels", f"{SOURCE}/tests/load/inductor.log", "--backend", "pytorch"]],

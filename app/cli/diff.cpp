@@ -1,0 +1,143 @@
+#include "core/diff/diff.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/command.h"
+#include "app/progress_line.h"
+#include "core/base/python_text.h"
+
+namespace partita::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> paths;
+  bool all = false, json = false;
+};
+
+std::string without_control(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  return text;
+}
+
+/// A, B, ... Z, 27, 28, ...
+std::string letter(std::size_t run) {
+  return run < 26 ? std::string(1, static_cast<char>('A' + run)) : fmt::format("{}", run + 1);
+}
+
+/// "A C: 12 (gelu), B: 11": runs with the same together.
+std::string cells_text(const std::vector<DiffCell>& cells) {
+  std::vector<std::pair<std::string, std::string>> groups;  // text, letters
+  for (std::size_t run = 0; run < cells.size(); ++run) {
+    std::string text = cells[run].text.empty() ? "-" : cells[run].text;
+    if (!cells[run].node.empty()) text += fmt::format(" ({})", cells[run].node);
+    auto group = std::ranges::find(groups, text, &std::pair<std::string, std::string>::first);
+    if (group == groups.end()) group = groups.insert(group, {text, ""});
+    group->second += (group->second.empty() ? "" : " ") + letter(run);
+  }
+  std::string out;
+  for (const auto& [text, letters] : groups) out += fmt::format("\n      {}: {}", letters, without_control(text));
+  return out;
+}
+
+void print_text(const Diff& diff, bool all) {
+  for (std::size_t run = 0; run < diff.runs.size(); ++run) {
+    const Run& r = diff.runs[run];
+    std::size_t graphs = 0;
+    for (const Compilation& c : r.compilations) graphs += c.graphs().size();
+    const auto compilations = std::ranges::count_if(r.compilations, [](const auto& c) { return !c.graphs().empty(); });
+    fmt::print("{}  {}: {} compilations, {} graphs\n", letter(run), without_control(r.name), compilations, graphs);
+  }
+  for (auto row = diff.rows.begin(); row != diff.rows.end();) {
+    const auto end = std::find_if(row, diff.rows.end(), [&](const DiffRow& r) { return r.aspect != row->aspect; });
+    const auto own = std::find_if(row, end, [](const DiffRow& r) { return r.follows; });
+    fmt::print("\n{}: {} differ{}\n", aspect_name(row->aspect), std::distance(row, own),
+               own == end ? "" : fmt::format(", {} more follow from these", std::distance(own, end)));
+    for (auto at = row; at != (all ? end : own); ++at) {
+      std::string graphs = at->graphs.empty() ? "" : "  in " + at->graphs.front();
+      if (at->graphs.size() > 1) graphs += fmt::format(" and {} more", at->graphs.size() - 1);
+      fmt::print("  {}{}{}{}{}\n", at->compilation.empty() ? "" : at->compilation + "  ", without_control(at->what),
+                 graphs, at->where.empty() ? "" : "  " + without_control(at->where), cells_text(at->cells));
+    }
+    row = end;
+  }
+  fmt::print("{}{}\n", diff.rows.empty() ? "" : "\n",
+             diff.differs() ? fmt::format("differs in {} respects",
+                                          std::ranges::count_if(
+                                              diff.rows, [](const DiffRow& r) { return r.differs() && !r.follows; }))
+                            : fmt::format("no difference in {} graphs", diff.matched_graphs));
+}
+
+void print_json(const Diff& diff) {
+  Json runs = Json::array(), rows = Json::array(), warnings = Json::array(), counts = Json::object();
+  for (const Run& r : diff.runs) {
+    Json compilations = Json::array();
+    for (const Compilation& c : r.compilations)
+      compilations.push_back({{"id", c.key}, {"code", c.code}, {"graphs", c.graphs().size()}});
+    runs.push_back({{"name", r.name}, {"path", r.path}, {"compilations", compilations}});
+  }
+  for (const DiffRow& r : diff.rows) {
+    Json cells = Json::array();
+    for (const DiffCell& c : r.cells) {
+      cells.push_back({{"text", c.text}});
+      if (c.artefact) cells.back()["graph"] = c.artefact->id;
+      if (!c.node.empty()) cells.back()["node"] = c.node;
+    }
+    rows.push_back({{"aspect", aspect_name(r.aspect)}, {"compilation", r.compilation}, {"what", r.what}});
+    Json& row = rows.back();
+    row["cells"] = cells;
+    row["graphs"] = r.graphs;
+    if (!r.where.empty()) row["where"] = r.where;
+    row["follows"] = r.follows;
+    if (!r.follows) counts[std::string(aspect_name(r.aspect))] = counts.value(aspect_name(r.aspect), 0) + 1;
+  }
+  for (const Diagnostic& w : diff.warnings) warnings.push_back(w.line());
+  const Json document = {{"differs", diff.differs()},
+                         {"matched_graphs", diff.matched_graphs},
+                         {"counts", counts},
+                         {"runs", runs},
+                         {"rows", rows},
+                         {"warnings", warnings}};
+  fmt::print("{}\n", document.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+Result<int> run(const Options& o) {
+  ProgressLine line;
+  std::vector<Loaded> loaded;
+  std::vector<const Loaded*> opened;
+  for (const std::string& path : o.paths) {
+    TRY(loaded.emplace_back(), load(path, &line.progress()));
+  }
+  for (const Loaded& l : loaded) opened.push_back(&l);
+  TRY(Diff found, diff(opened, &line.progress()));
+  for (const Loaded& l : loaded)
+    for (const Diagnostic& w : l.warnings) found.warnings.push_back(w);
+  if (o.json)
+    print_json(found);
+  else
+    print_text(found, o.all);
+  for (const Diagnostic& w : found.warnings) fmt::print(stderr, "partita: warning: {}\n", w.line());
+  return found.differs() ? 1 : 0;
+}
+
+}  // namespace
+
+extern const Command diff_command;
+const Command diff_command = {
+    "diff", "What differs between whole compilations: files, folders, logs, ranks", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      app.add_option("paths", o->paths, "Two or more files or folders; or one folder, whose logs are compared")
+          ->required();
+      app.add_flag("--all", o->all, "also the differences that follow from others");
+      app.add_flag("--json", o->json, "one JSON document");
+      app.footer("Exit code 1 when something differs; compile times are told, but do not count.");
+      return [o] { return run(*o); };
+    }};
+
+}  // namespace partita::cli

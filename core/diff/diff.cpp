@@ -1,0 +1,247 @@
+#include "core/diff/diff.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/diff/facts.h"
+#include "core/diff/matched_graph.h"
+
+namespace partita {
+namespace {
+
+struct FactsOf {
+  DiffAspect aspect;
+  Facts (*read)(const Compilation&);
+};
+constexpr FactsOf facts_of[] = {
+    {DiffAspect::GraphBreak, break_facts}, {DiffAspect::Recompilation, recompilation_facts},
+    {DiffAspect::Option, option_facts},    {DiffAspect::Guard, guard_facts},
+    {DiffAspect::Kernel, kernel_facts},    {DiffAspect::Cache, cache_facts},
+    {DiffAspect::Time, time_facts},
+};
+
+using Compilations = std::vector<const Compilation*>;
+
+const Compilation& first_of(const Compilations& compilations) {
+  return **std::ranges::find_if(compilations, [](const Compilation* c) { return c != nullptr; });
+}
+
+double number(const std::string& text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// Seconds that differ by more than a run from the next.
+bool is_telling_time(const std::vector<DiffCell>& cells) {
+  double least = INFINITY, most = 0;
+  for (const DiffCell& cell : cells) {
+    least = std::min(least, number(cell.text));
+    most = std::max(most, number(cell.text));
+  }
+  return most - least > 0.1 && most > 1.25 * least;
+}
+
+/// Of values that are lists, only the parts that differ: of [4, 8] and [6, 8] in long guards.
+void keep_what_differs(std::vector<DiffCell>& cells) {
+  std::vector<std::vector<std::string>> parts;
+  for (const DiffCell& cell : cells) {
+    std::vector<std::string>& of = parts.emplace_back(1);
+    int depth = 0;
+    for (std::size_t i = 0; i < cell.text.size(); ++i) {
+      const char c = cell.text[i];
+      depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+      if (c == ',' && depth == 0)
+        of.emplace_back();
+      else
+        of.back() += c;
+    }
+  }
+  const std::size_t count = parts.front().size();
+  if (count < 2 || std::ranges::any_of(parts, [&](const auto& of) { return of.size() != count; })) return;
+  for (DiffCell& cell : cells) cell.text.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::ranges::all_of(parts, [&](const auto& of) { return of[i] == parts.front()[i]; })) continue;
+    for (std::size_t run = 0; run < cells.size(); ++run) {
+      const std::size_t begin = std::min(parts[run][i].find_first_not_of(' '), parts[run][i].size());
+      cells[run].text += (cells[run].text.empty() ? "" : ", ") + parts[run][i].substr(begin);
+    }
+  }
+}
+
+void compare_facts(const FactsOf& of, const Compilations& compilations, std::vector<DiffRow>& rows) {
+  std::vector<std::string> names;  // in the order of the first compilation that has them
+  std::map<std::string, std::vector<std::vector<std::string>>> values;
+  for (std::size_t run = 0; run < compilations.size(); ++run) {
+    if (!compilations[run]) continue;
+    for (auto& [name, value] : of.read(*compilations[run])) {
+      auto [entry, is_new] = values.try_emplace(name, compilations.size());
+      if (is_new) names.push_back(name);
+      entry->second[run].push_back(std::move(value));
+    }
+  }
+  for (const std::string& name : names) {
+    DiffRow row{of.aspect, {}, name, {}, {}};
+    for (std::vector<std::string>& of_run : values[name]) {
+      std::ranges::sort(of_run);
+      row.cells.push_back({fmt::format("{}", fmt::join(of_run, "; "))});
+    }
+    // What a compilation that a run has not would say is no difference of its own, unless it tells why that is so.
+    std::vector<DiffCell> compared;
+    for (std::size_t run = 0; run < compilations.size(); ++run)
+      if (compilations[run] || of.aspect == DiffAspect::GraphBreak) compared.push_back(row.cells[run]);
+    if (std::ranges::all_of(compared, [&](const DiffCell& c) { return c.text == compared.front().text; })) continue;
+    if (of.aspect == DiffAspect::Time && !is_telling_time(compared)) continue;
+    if (of.aspect == DiffAspect::Guard) keep_what_differs(row.cells);
+    rows.push_back(std::move(row));
+  }
+}
+
+/// Rows that only some runs have, of compilations and of graphs.
+void add_missing(const Compilations& compilations, const std::vector<MatchedGraph>& graphs,
+                 std::vector<DiffRow>& rows) {
+  const Compilation& any = first_of(compilations);
+  if (std::ranges::find(compilations, nullptr) != compilations.end()) {
+    DiffRow row{DiffAspect::Compilation, {}, any.code.empty() ? "compilation" : any.code, {}, {}};
+    for (const Compilation* c : compilations)
+      row.cells.push_back(c ? DiffCell{fmt::format("{} graphs", c->graphs().size()),
+                                       c->graphs().empty() ? nullptr : c->graphs().front()}
+                            : DiffCell{});
+    if (!graphs.empty()) rows.push_back(std::move(row));
+  }
+  for (const MatchedGraph& graph : graphs) {
+    DiffRow row = graph.row(DiffAspect::Compilation, graph.name);
+    row.graphs.clear();
+    bool missing = false;
+    for (std::size_t run = 0; run < graph.runs(); ++run) {
+      missing |= compilations[run] && !graph.artefacts[run];
+      if (graph.artefacts[run]) row.cells[run].text = fmt::format("{} graph", kind_name(graph.artefacts[run]->kind));
+    }
+    if (missing) rows.push_back(std::move(row));
+  }
+}
+
+/// A difference that several graphs of a compilation show is one row. `rows` are those of a compilation.
+void merge(std::vector<DiffRow>& rows) {
+  std::map<std::string, std::size_t> row_of;
+  std::map<std::string, int> copies;  // of equal rows in one graph
+  std::vector<DiffRow> merged;
+  for (DiffRow& row : rows) {
+    std::string key = fmt::format("{}\n{}\n{}", static_cast<int>(row.aspect), row.what, row.where);
+    for (const DiffCell& cell : row.cells) key += "\n" + cell.text;
+    if (row.graphs.empty()) {
+      merged.push_back(std::move(row));
+      continue;
+    }
+    key += fmt::format("\n{}", copies[key + row.graphs.front()]++);
+    const auto [found, is_new] = row_of.try_emplace(key, merged.size());
+    if (is_new) {
+      merged.push_back(std::move(row));
+      continue;
+    }
+    DiffRow& first = merged[found->second];
+    first.graphs.push_back(row.graphs.front());
+    first.follows &= row.follows;
+  }
+  rows = std::move(merged);
+}
+
+/// What a line of the program did to the first graph that shows it, it did to those made of that one.
+void follow_lines(std::vector<DiffRow>& rows) {
+  std::map<std::string, std::string> graph_of;  // by line
+  for (DiffRow& row : rows) {
+    if (row.aspect != DiffAspect::Node || row.follows || row.where.empty()) continue;
+    const auto [found, is_new] = graph_of.try_emplace(row.where, row.graphs.front());
+    row.follows = !is_new && found->second != row.graphs.front();
+  }
+}
+
+/// Options hold for a whole run, and a log repeats them for each compilation.
+void drop_repeated_options(std::vector<DiffRow>& rows) {
+  std::set<std::string> seen;
+  std::erase_if(rows, [&](const DiffRow& row) {
+    if (row.aspect != DiffAspect::Option) return false;
+    std::string key = row.what;
+    for (const DiffCell& cell : row.cells) key += "\n" + cell.text;
+    return !seen.insert(key).second;
+  });
+}
+
+void compare_graphs(std::vector<MatchedGraph>& graphs, std::vector<DiffRow>& rows, Diff& out) {
+  MatchedGraph *forward = nullptr, *backward = nullptr;
+  for (MatchedGraph& graph : graphs) {
+    const ArtefactKind kind = graph.artefacts[graph.first]->kind;
+    if (kind == ArtefactKind::Forward && !forward) forward = &graph;
+    if (kind == ArtefactKind::Backward && !backward) backward = &graph;
+    out.matched_graphs += std::ranges::count(graph.artefacts, nullptr) + 1 < static_cast<std::ptrdiff_t>(graph.runs());
+    if (!graph.read(out.warnings)) continue;
+    compare_nodes(graph, rows);
+    compare_operators(graph, rows);
+  }
+  if (!forward || !backward) return;
+  const auto differs = [](const MatchedGraph& g) {
+    return std::ranges::any_of(g.graphs, [](const auto& graph) { return graph != nullptr; });
+  };
+  if (!differs(*forward) && !differs(*backward)) return;
+  for (MatchedGraph* graph : {forward, backward})
+    if (!differs(*graph)) graph->read(out.warnings, true);
+  compare_saved(*forward, *backward, rows);
+}
+
+}  // namespace
+
+std::string_view aspect_name(DiffAspect aspect) {
+  constexpr std::string_view names[] = {
+#define V(name, text) text,
+      PARTITA_DIFF_ASPECTS(V)
+#undef V
+  };
+  return names[static_cast<std::size_t>(aspect)];
+}
+
+bool Diff::differs() const {
+  return std::ranges::any_of(rows, &DiffRow::differs);
+}
+
+Result<Diff> diff(const std::vector<const Loaded*>& opened, const Progress* progress) {
+  Diff out;
+  out.runs = runs_of(opened);
+  if (out.runs.size() < 2)
+    return input_error("diff.one",
+                       "there is only one run to compare; give two, or a folder with the logs of several ranks",
+                       {.file = opened.empty() ? std::string() : opened.front()->path});
+  const std::vector<Compilations> matched = match_compilations(out.runs);
+  double done = 0;
+  bool graphs_differ = false;
+  for (const Compilations& compilations : matched) {
+    const Compilation& any = first_of(compilations);
+    TRY_DO(step(progress, done++ / static_cast<double>(matched.size()), "compilation " + any.key));
+    std::vector<MatchedGraph> graphs = MatchedGraph::of(compilations);
+    std::vector<DiffRow> rows;
+    add_missing(compilations, graphs, rows);
+    for (const FactsOf& of : facts_of) compare_facts(of, compilations, rows);
+    const std::size_t texts = rows.size();
+    compare_graphs(graphs, rows, out);
+    graphs_differ |= rows.size() > texts || std::ranges::find(compilations, nullptr) != compilations.end();
+    merge(rows);
+    follow_lines(rows);
+    for (DiffRow& row : rows) {
+      row.compilation = any.key;
+      out.rows.push_back(std::move(row));
+    }
+  }
+  // Where no graph differs, no collective does, if all runs compiled in the same order.
+  for (std::size_t run = 0; run < out.runs.size(); ++run)
+    graphs_differ |= !std::ranges::is_sorted(matched, {}, [&](const Compilations& c) { return c[run]; });
+  if (graphs_differ) compare_collectives(out.runs, out.rows, out.warnings);
+  drop_repeated_options(out.rows);
+  std::ranges::stable_sort(out.rows, {}, [](const DiffRow& row) { return std::pair(row.aspect, row.follows); });
+  return out;
+}
+
+}  // namespace partita

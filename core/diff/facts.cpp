@@ -1,0 +1,178 @@
+#include "core/diff/facts.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/load/output_code.h"
+#include "core/load/records.h"
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+/// Calls f with each line that is not empty.
+template <class F>
+void each_line(std::string_view text, const F& f) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (const std::string_view line = trimmed(text.substr(0, end)); !line.empty()) f(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// Calls f with the text of each record of that name.
+template <class F>
+void each_text(const Compilation& c, std::string_view name, const F& f) {
+  for (const Artefact* a : c.artefacts)
+    if (record_name(*a) == name)
+      if (const auto text = a->text()) f(*text);
+}
+
+/// Calls f with what each line of the records of that name holds.
+template <class F>
+void each_record(const Compilation& c, std::string_view name, const F& f) {
+  for (const Artefact* a : c.artefacts)
+    if (record_name(*a) == name)
+      for (const Json& record : records(*a))
+        if (record.is_object()) f(record);
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void add_options(Facts& out, const std::string& prefix, const Json& options) {
+  if (!options.is_object()) return;
+  for (const auto& [name, value] : options.items()) out.emplace_back(prefix + name, text_of(value));
+}
+
+/// Addresses differ in each process: ___check_type_id(L['x'], 139694803641216) guards the type that follows.
+std::string without_address(std::string guard) {
+  if (!guard.starts_with("___check_")) return guard;
+  const std::size_t comma = guard.find(", "), close = guard.find(')', comma);
+  if (comma == std::string::npos || close == std::string::npos) return guard;
+  if (guard.find_first_not_of("0123456789", comma + 2) == close) guard.erase(comma, close - comma);
+  return guard;
+}
+
+}  // namespace
+
+Facts break_facts(const Compilation& c) {
+  Facts out;
+  each_text(c, "dynamo_graph_break_reason", [&](const std::string& text) {
+    std::string place, reason;
+    each_line(text, [&](std::string_view line) {
+      if (place.empty())
+        place = line;
+      else if (reason.empty() && line.find("Reason: ") != std::string_view::npos)
+        reason = line.substr(line.find("Reason: ") + 8);
+    });
+    out.emplace_back(place, reason.empty() ? "a graph break" : reason);
+  });
+  return out;
+}
+
+Facts recompilation_facts(const Compilation& c) {
+  Facts out;
+  each_text(c, "recompile_reasons", [&](const std::string& text) {
+    const Json list = Json::parse(text, nullptr, false);
+    const auto add = [&](std::string_view reason) { out.emplace_back("reason", std::string(trimmed(reason))); };
+    if (!list.is_array()) return each_line(text, add);
+    for (const Json& reason : list) add(text_of(reason));
+  });
+  return out;
+}
+
+Facts option_facts(const Compilation& c) {
+  Facts out;
+  each_text(c, "torch_version",
+            [&](const std::string& text) { add_options(out, "torch.", Json::parse(text, nullptr, false)); });
+  each_text(c, "torch._functorch.config",
+            [&](const std::string& text) { add_options(out, "functorch.", Json::parse(text, nullptr, false)); });
+  each_text(c, "partita.config",
+            [&](const std::string& text) { add_options(out, "partita.", Json::parse(text, nullptr, false)); });
+  each_record(c, "compilation_metrics", [&](const Json& record) {
+    constexpr std::string_view ending = "_config";
+    for (const auto& [name, value] : record.items())
+      if (name.ends_with(ending) && value.is_string())
+        add_options(out, name.substr(0, name.size() - ending.size()) + ".",
+                    Json::parse(value.get<std::string>(), nullptr, false));
+  });
+  return out;
+}
+
+Facts guard_facts(const Compilation& c) {
+  Facts out;
+  each_text(c, "dynamo_cpp_guards_str", [&](const std::string& text) {
+    each_line(text, [&](std::string_view line) {
+      line.remove_prefix(std::min(line.size(), line.find_first_not_of("|+- ")));
+      const std::size_t colon = line.find(": ");
+      if (colon == std::string_view::npos) return;
+      const std::string_view kind = line.substr(0, colon);
+      if (kind.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != std::string_view::npos) return;  // a manager
+      std::string_view guard = line.substr(colon + 2);
+      if (const std::size_t comment = guard.find("  # "); comment != std::string_view::npos)
+        guard = guard.substr(0, comment);
+      const std::string checked = without_address(std::string(trimmed(guard)));
+      // What is guarded ends where it is compared.
+      std::size_t end = checked.size();
+      for (const std::string_view sign : {", ", " == ", " is ", " against ", " != ", " <= ", " < ", " >= ", " > "})
+        end = std::min(end, checked.find(sign));
+      out.emplace_back(fmt::format("{} {}", kind, checked.substr(0, end)),
+                       end == checked.size() ? "guarded" : std::string(trimmed(std::string_view(checked).substr(end))));
+    });
+  });
+  return out;
+}
+
+Facts kernel_facts(const Compilation& c) {
+  std::map<std::string, int> count;
+  each_text(c, "inductor_output_code", [&](const std::string& text) {
+    for (const InductorKernel& k : read_output_code(text)) {
+      // The number at the end tells kernels of one code apart.
+      const std::size_t last = k.name.find_last_not_of("0123456789");
+      const bool numbered = last != std::string::npos && last + 1 < k.name.size() && k.name[last] == '_';
+      ++count[numbered ? k.name.substr(0, last) : k.name];
+      ++count["all calls"];
+    }
+  });
+  Facts out;
+  for (const auto& [name, calls] : count) out.emplace_back(name, std::to_string(calls));
+  return out;
+}
+
+Facts cache_facts(const Compilation& c) {
+  Facts out;
+  for (const Artefact* a : c.artefacts) {
+    const std::string_view name = record_name(*a);
+    if (a->is_graph() || name.find("cache") == std::string_view::npos) continue;
+    for (const std::string_view answer : {"hit", "miss", "bypass"})
+      if (name.ends_with(answer) && name.size() > answer.size() + 1)
+        out.emplace_back(name.substr(0, name.size() - answer.size() - 1), answer);
+  }
+  return out;
+}
+
+Facts time_facts(const Compilation& c) {
+  Facts out;
+  for (const std::string name : {"compilation_metrics", "bwd_compilation_metrics"})
+    each_record(c, name, [&](const Json& record) {
+      for (const auto& [key, value] : record.items())
+        if (key.ends_with("_time_s") && value.is_number())
+          out.emplace_back((name == "compilation_metrics" ? "" : "backward ") + key.substr(0, key.size() - 7),
+                           fmt::format("{:.3g} s", value.get<double>()));
+    });
+  return out;
+}
+
+}  // namespace partita

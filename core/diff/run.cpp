@@ -1,0 +1,126 @@
+#include "core/diff/run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/load/records.h"
+
+namespace partita {
+namespace {
+
+/// The name and place of the compiled function, as the metrics at the end of the compilation say.
+void find_function(Compilation& compilation) {
+  const Artefact* metrics = compilation.record("compilation_metrics");
+  if (!metrics) return;
+  for (const nlohmann::json& record : records(*metrics)) {
+    if (!record.is_object()) continue;
+    const auto text = [&](const char* key) {
+      const auto found = record.find(key);
+      return found != record.end() && found->is_string() ? found->get<std::string>() : std::string();
+    };
+    compilation.name = text("co_name");
+    if (compilation.name.empty()) continue;
+    const auto line = record.find("co_firstlineno");
+    compilation.code =
+        fmt::format("{} {}:{}", compilation.name, std::filesystem::path(text("co_filename")).filename().string(),
+                    line != record.end() && line->is_number_integer() ? line->get<std::int64_t>() : 0);
+    return;
+  }
+}
+
+std::string key_of(const Artefact& a, std::string_view log, const std::string& log_name, const std::string& opened) {
+  if (!log.empty()) return log_name + (log_name.empty() || a.group.empty() ? "" : " ") + a.group;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(opened, ignored)) return {};
+  return std::filesystem::path(a.group).lexically_relative(opened).generic_string();
+}
+
+}  // namespace
+
+const Artefact* Compilation::record(std::string_view name) const {
+  const auto found = std::ranges::find(artefacts, name, [](const Artefact* a) { return record_name(*a); });
+  return found == artefacts.end() ? nullptr : *found;
+}
+
+std::vector<const Artefact*> Compilation::graphs() const {
+  std::vector<const Artefact*> out;
+  std::ranges::copy_if(artefacts, std::back_inserter(out), &Artefact::is_graph);
+  return out;
+}
+
+std::vector<Run> runs_of(const std::vector<const Loaded*>& opened) {
+  std::vector<Run> runs;
+  for (const Loaded* loaded : opened) {
+    std::error_code ignored;
+    const bool folder = std::filesystem::is_directory(loaded->path, ignored);
+    std::vector<std::string_view> logs, log_of_artefact;
+    for (const Artefact& a : loaded->artefacts) {
+      log_of_artefact.push_back(folder ? log_of(a) : a.group.empty() && !a.is_graph() ? a.where.file : log_of(a));
+      const std::string_view log = log_of_artefact.back();
+      if (!log.empty() && std::ranges::find(logs, log) == logs.end()) logs.push_back(log);
+    }
+    const bool by_log = opened.size() == 1 && logs.size() > 1;
+    const std::size_t first = runs.size();
+    for (std::size_t i = 0; i < (by_log ? logs.size() : 1); ++i)
+      runs.push_back({by_log ? log_title(logs[i]) : loaded->path, loaded->path, {}});
+    for (std::size_t i = 0; i < loaded->artefacts.size(); ++i) {
+      const Artefact& a = loaded->artefacts[i];
+      const std::string_view log = log_of_artefact[i];
+      if (by_log && log.empty()) continue;  // a file beside the logs
+      const auto number = static_cast<std::size_t>(std::ranges::find(logs, log) - logs.begin());
+      std::string log_name;
+      if (!by_log && logs.size() > 1 && !log.empty()) {
+        log_name = log_title(log);
+        if (!log_name.starts_with("rank ")) log_name = fmt::format("log {}", number + 1);
+      }
+      Run& run = runs[first + (by_log ? number : 0)];
+      const std::string key = key_of(a, log, log_name, loaded->path);
+      auto of = std::ranges::find(run.compilations, key, &Compilation::key);
+      if (of == run.compilations.end()) {
+        run.compilations.push_back({key, {}, {}, {}});
+        of = run.compilations.end() - 1;
+      }
+      of->artefacts.push_back(&a);
+    }
+  }
+  for (Run& run : runs) {
+    std::ranges::stable_partition(run.compilations, [](const Compilation& c) { return c.key.empty(); });
+    for (Compilation& c : run.compilations) find_function(c);
+  }
+  return runs;
+}
+
+std::vector<std::vector<const Compilation*>> match_compilations(const std::vector<Run>& runs) {
+  std::vector<std::vector<const Compilation*>> rows;
+  using Same = bool (*)(const Compilation&, const Compilation&);
+  constexpr Same ways[] = {
+      [](const Compilation& a, const Compilation& b) { return a.key == b.key && a.code == b.code; },
+      [](const Compilation& a, const Compilation& b) { return !a.code.empty() && a.code == b.code; },
+      [](const Compilation& a, const Compilation& b) { return !a.name.empty() && a.name == b.name; },
+      [](const Compilation& a, const Compilation& b) { return a.key == b.key && (a.name.empty() || b.name.empty()); },
+  };
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    std::vector<const Compilation*> left;
+    for (const Compilation& c : runs[run].compilations) left.push_back(&c);
+    const std::size_t known = rows.size();
+    for (const Same same : ways)
+      for (std::size_t row = 0; row < known; ++row) {
+        if (rows[row][run]) continue;
+        const Compilation* like = *std::ranges::find_if(rows[row], [](const Compilation* c) { return c != nullptr; });
+        const auto found = std::ranges::find_if(left, [&](const Compilation* c) { return same(*like, *c); });
+        if (found == left.end()) continue;
+        rows[row][run] = *found;
+        left.erase(found);
+      }
+    for (const Compilation* c : left) {
+      rows.emplace_back(runs.size());
+      rows.back()[run] = c;
+    }
+  }
+  return rows;
+}
+
+}  // namespace partita

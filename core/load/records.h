@@ -1,0 +1,27 @@
+#pragma once
+// What the texts of a trace log say, beside its graphs.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/load/session.h"
+
+namespace partita {
+
+/// What an artefact is within its compilation, without the number of a copy, folder and compilation:
+/// "inductor_output_code" of "rank_0/0_0.inductor_output_code_1". Of a file, its name.
+std::string_view record_name(const Artefact& a);
+
+/// The log that an artefact is part of; empty for one of a file of its own.
+std::string_view log_of(const Artefact& a);
+
+/// "rank 3" when the log's name says so, else the name without what PyTorch always writes there.
+std::string log_title(std::string_view path);
+
+/// What the log's lines of this name hold under it: {"co_name": ...} for compilation_metrics. Lines that hold none are
+/// left out.
+std::vector<nlohmann::json> records(const Artefact& a);
+
+}  // namespace partita
