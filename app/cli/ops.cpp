@@ -147,6 +147,7 @@ constexpr Field fields[] = {
     FIELD(operations),
     FIELD(library),
     FIELD(images),
+    FIELD(from_any_device),
     FIELD(reads_strides),
     FIELD(unchanged_if),
     FIELD(pads),

@@ -129,11 +129,6 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
     operands.push_back(&t);
     sizes.push_back(t.sizes);
     // A 0-dim CPU tensor may be combined with tensors on any device.
-    const auto counts = [](const TensorMeta& m) { return m.device_known && !m.sizes.empty(); };
-    for (const TensorMeta* other : operands)
-      if (counts(t) && counts(*other) && t.device.type != other->device.type)
-        fail(fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}!",
-                         other->device.str(), t.device.str()));
     if (!placed || (out.device.type == DeviceType::Cpu && !t.sizes.empty())) out.device = t.device;
     placed = true;
   }

@@ -1,6 +1,7 @@
 #include "core/ops/record.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -43,9 +44,48 @@ void check_extents(const Meta& meta) {
   if (const TensorMeta* t = meta.tensor()) unwrap(check_extent(*t));
 }
 
+/// Refuses tensors on several devices, as FakeTensor does, in the words of eager mode. A number on the CPU may be
+/// combined with tensors on any device. Lists go by position where the results are a list or none, as in _foreach_add.
+void check_devices(const OpRecord& record, const Args& bound) {
+  struct Common {
+    Device device;
+    bool is_number = false;
+  };
+  std::map<std::size_t, Common> common;
+  const auto same = [](Device a, Device b) {
+    return a.type == b.type && (a.index == b.index || a.index < 0 || b.index < 0);
+  };
+  const auto meet = [&](const Arg& arg, std::string_view name, std::size_t place) {
+    const TensorMeta* t = arg.node() ? arg.node()->meta.tensor() : nullptr;
+    if (!t || !t->device_known) return;
+    const bool is_number = t->device.type == DeviceType::Cpu && t->sizes.empty();
+    const auto [first, fresh] = common.try_emplace(place, t->device, is_number);
+    Common& c = first->second;
+    if (fresh || (c.is_number && !is_number)) {
+      c = {t->device, is_number};
+      return;
+    }
+    if (!is_number && !same(c.device, t->device))
+      fail(fmt::format(
+          "Expected all tensors to be on the same device, but got {} is on {}, different from other tensors "
+          "on {} (when checking argument in method {})",
+          name, t->device.str(), c.device.str(), record.schema->name));
+  };
+  const Schema& schema = *record.schema;
+  const bool by_position = std::ranges::all_of(schema.returns, &SchemaArg::is_list);
+  for (std::size_t i = 0; i < bound.size() && i < schema.args.size(); ++i) {
+    const std::string& name = schema.args[i].name;
+    if (name == record.from_any_device) continue;
+    const ArgList* list = bound[i].get<ArgList>();
+    if (!list) meet(bound[i], name, 0);
+    for (std::size_t k = 0; list && k < list->items.size(); ++k) meet(list->items[k], name, by_position ? k + 1 : 0);
+  }
+}
+
 Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, const Node* node) {
   FakeCall call(*record.schema, std::move(bound), shapes);
   return guarded<Meta>(node, [&]() -> Meta {
+    check_devices(record, call.args);
     Meta meta = record.fake ? record.fake(call) : fake_pointwise(record, call);
     check_extents(meta);
     return meta;

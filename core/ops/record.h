@@ -104,8 +104,9 @@ struct OpRecord {
   /// Arithmetic operations of a call; null or nullopt: one for each element of its largest tensor.
   std::optional<SymExpr> (*operations)(const Node& call) = nullptr;
   LibraryRoutine library = LibraryRoutine::None;
-  unsigned images = 0;         ///< so many first arguments are images, which the library reads channel by channel
-  bool reads_strides = false;  ///< what it gives depends on its argument's strides, not only on the elements
+  unsigned images = 0;  ///< so many first arguments are images, which the library reads channel by channel
+  std::string_view from_any_device = {};  ///< an argument that need not be on the device of the others
+  bool reads_strides = false;             ///< what it gives depends on its argument's strides, not only on the elements
 
   // What moves values and computes none.
 

@@ -161,20 +161,49 @@ class TestUnfitCalls : public QObject {
   void tensors_of_different_devices_are_refused() {
     const Device gpu{DeviceType::Cuda, 0};
     Graph graph("unfit");
-    Node* a = graph.placeholder("a", TensorMeta::contiguous(DType::Float32, {2}, gpu));
-    Node* b = graph.placeholder("b", TensorMeta::contiguous(DType::Float32, {2}));
-    Node* number = graph.placeholder("number", TensorMeta::contiguous(DType::Float32, {}));
-    const auto added = [&](Node* other) {
-      return infer(*graph.create(Op::torch("aten.add.Tensor"), {a, other}, {}, "total"));
+    const auto tensor = [&](DType dtype, SymList sizes, Device device = {}) -> Arg {
+      return graph.placeholder("x", TensorMeta::contiguous(dtype, std::move(sizes), device));
     };
-    const Result<Meta> refused = added(b);
-    QVERIFY(!refused);
-    QVERIFY2(refused.error().message.find("two devices, cuda:0 and cpu") != std::string::npos,
-             refused.error().message.c_str());
-    QCOMPARE(refused.error().where.node, std::string("total"));
-    const Result<Meta> taken = added(number);
-    QVERIFY2(taken, taken ? "" : taken.error().line().c_str());
-    QCOMPARE(taken->tensor()->device, gpu);
+    const Arg there = tensor(DType::Float32, {2, 2}, gpu), here = tensor(DType::Float32, {2, 2});
+    const Arg number = tensor(DType::Float32, {}), index = tensor(DType::Int64, {2});
+    const struct {
+      const char* op;
+      Args args;
+      const char* argument;  ///< that is refused; null: none
+    } calls[] = {
+        {"aten.add.Tensor", {there, here}, "other"},
+        {"aten.add.Tensor", {there, number}, nullptr},
+        {"aten.add.Tensor", {number, there}, nullptr},
+        {"aten.add_.Tensor", {there, here}, "other"},
+        {"aten.mm.default", {there, here}, "mat2"},
+        {"aten.addmm.default", {there, there, here}, "mat2"},
+        {"aten.cat.default", {Arg::list({there, here})}, "tensors"},
+        {"aten.linear.default", {there, here}, "mat2"},  // by its decomposition
+        {"aten.gather.default", {there, 0, tensor(DType::Int64, {1, 1})}, "index"},
+        {"aten.index.Tensor", {there, Arg::list({index})}, nullptr},
+        {"aten.index_put.default", {there, Arg::list({index}), here}, "values"},
+        {"aten.copy.default", {there, here}, nullptr},
+        {"aten.copy_.default", {there, here}, nullptr},
+        {"aten._foreach_add.List", {Arg::list({there, here}), Arg::list({there, here})}, nullptr},
+        {"aten._foreach_add.List", {Arg::list({there, here}), Arg::list({there, there})}, "other"},
+    };
+    for (const auto& call : calls) {
+      const Node* node = graph.create(Op::torch(call.op), call.args);
+      const Result<Meta> meta = infer(*node);
+      if (!call.argument) {
+        QVERIFY2(meta, meta ? "" : meta.error().line().c_str());
+        if (const TensorMeta* t = meta->tensor()) QCOMPARE(t->device, gpu);
+        continue;
+      }
+      QVERIFY2(!meta, call.op);
+      QVERIFY2(meta.error().message.find(std::string("Expected all tensors to be on the same device, but got ") +
+                                         call.argument + " is on ") == 0,
+               meta.error().message.c_str());
+      QCOMPARE(meta.error().where.node, node->name());
+    }
+    QCOMPARE(infer(*graph.create(Op::torch("aten.mm.default"), {there, here})).error().message,
+             std::string("Expected all tensors to be on the same device, but got mat2 is on cpu, different from other "
+                         "tensors on cuda:0 (when checking argument in method aten.mm.default)"));
   }
 
   void a_number_asks_for_no_more_turns_than_the_limit_data() {

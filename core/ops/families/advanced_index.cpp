@@ -333,25 +333,25 @@ Value eval_masked_index_put(EvalCall& c) {
 void register_advanced_index(OpTable& t) {
   t.add("aten.index.Tensor", fake_index, eval_index,
         {{"self", "aten.index_put.default(zeros_of(self, grad), indices, grad, True)"}},
-        {.lower = lower_index, .recomputable = true});
+        {.lower = lower_index, .recomputable = true, .from_any_device = "indices"});
   t.add("aten._unsafe_index.Tensor", fake_index, eval_index,
         {{"self", "aten._unsafe_index_put.default(zeros_of(self, grad), indices, grad, True)"}},
-        {.lower = lower_index});
+        {.lower = lower_index, .from_any_device = "indices"});
   t.add("aten.index_put.default", fake_index_put, eval_index_put,
         {{"self", "grad if accumulate else aten.index_put.default(grad, indices, zeros_like(values))"},
          {"values", "aten.index.Tensor(grad, indices)"}},
-        {.lower = lower_index_put});
+        {.lower = lower_index_put, .from_any_device = "indices"});
   t.add("aten._unsafe_index_put.default", fake_index_put, eval_index_put,
         {{"self", "grad if accumulate else aten._unsafe_index_put.default(grad, indices, zeros_like(values))"},
          {"values", "aten._unsafe_index.Tensor(grad, indices)"}},
-        {.lower = lower_index_put});
+        {.lower = lower_index_put, .from_any_device = "indices"});
   t.add("aten._unsafe_masked_index.default", fake_masked_index, eval_masked_index,
         {{"self", "aten._unsafe_masked_index_put_accumulate.default(zeros_of(self, grad), mask, indices, grad)"}},
-        {.lower = lower_masked_index});
+        {.lower = lower_masked_index, .from_any_device = "indices"});
   t.add("aten._unsafe_masked_index_put_accumulate.default", fake_index_put, eval_masked_index_put,
         {{"self", "grad"}, {"values", "aten._unsafe_masked_index.default(grad, mask, indices, 0)"}},
-        {.lower = lower_masked_index_put});
-  t.add("aten.index_put_.default", {.fake = fake_index_put_, .eval = eval_index_put_});
+        {.lower = lower_masked_index_put, .from_any_device = "indices"});
+  t.add("aten.index_put_.default", {.fake = fake_index_put_, .eval = eval_index_put_, .from_any_device = "indices"});
 }
 
 }  // namespace partita

@@ -150,8 +150,10 @@ void add_blocks(OpTable& t) {
   t.add("aten.narrow_copy.default", fake_narrow_copy, eval_narrow_copy, {}, {.gradient = grad_narrow_copy});
   t.add("aten.resize.default", fake_resize, eval_resize<fake_resize, false>);
   t.add("aten.resize_.default", fake_resize, eval_resize<fake_resize, true>);
-  t.add("aten.resize_as.default", fake_resize_as, eval_resize<fake_resize_as, false>);
-  t.add("aten.resize_as_.default", fake_resize_as, eval_resize<fake_resize_as, true>);
+  t.add("aten.resize_as.default", fake_resize_as, eval_resize<fake_resize_as, false>, {},
+        {.from_any_device = "the_template"});
+  t.add("aten.resize_as_.default", fake_resize_as, eval_resize<fake_resize_as, true>, {},
+        {.from_any_device = "the_template"});
 }
 
 }  // namespace partita

@@ -173,7 +173,7 @@ void register_cast(OpTable& t) {
   t.add("prims.convert_element_type.default", fake_convert, copied<fake_convert>, {{"a", "grad"}},
         {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments});
   t.add("aten.copy.default", fake_copy, eval_copy, {{"self", "zeros_like(grad)"}, {"src", "grad"}},
-        {.lower = lower_copy_from, .family = Family::Index, .copies_second = true});
+        {.lower = lower_copy_from, .family = Family::Index, .from_any_device = "src", .copies_second = true});
   t.add("aten._conj.default", fake_conj, eval_conj<fake_conj>, {{"self", "conj(grad)"}},
         {.element_change = ElementChange::Conjugate});
   t.add("aten._conj_physical.default", fake_preserving, eval_conj<fake_preserving>, {{"self", "conj(grad)"}},

@@ -191,14 +191,15 @@ SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
 void add_scatters(OpTable& t) {
   t.add("aten.select_scatter.default", fake_scatter<select>, eval_scatter<select>,
         {{"self", "select_scatter(grad, zeros_like(src), dim, index)"}, {"src", "select(grad, dim, index)"}},
-        {.lower = lower_select_scatter});
+        {.lower = lower_select_scatter, .from_any_device = "src"});
   t.add("aten.slice_scatter.default", fake_scatter<slice>, eval_scatter<slice>,
         {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
          {"src", "slice(grad, dim, start, end, step)"}},
-        {.lower = lower_slice_scatter});
+        {.lower = lower_slice_scatter, .from_any_device = "src"});
   t.add("aten.diagonal_scatter.default", fake_scatter<diagonal>, eval_scatter<diagonal>,
         {{"self", "diagonal_scatter(grad, zeros_like(src), offset, dim1, dim2)"},
-         {"src", "diagonal(grad, offset, dim1, dim2)"}});
+         {"src", "diagonal(grad, offset, dim1, dim2)"}},
+        {.from_any_device = "src"});
   t.add("aten.as_strided_scatter.default",
         {.fake = fake_scatter<as_strided>,
          .eval = eval_scatter<as_strided>,
@@ -206,7 +207,8 @@ void add_scatters(OpTable& t) {
          .derivative = {{"self",
                          "as_strided_scatter(new_zeros(grad, sizes(self)), as_strided(contiguous(grad), size, stride, "
                          "storage_offset), size, stride, storage_offset)"},
-                        {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}}});
+                        {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}},
+         .from_any_device = "src"});
   t.add("aten.select_backward.default", fake_backward<select>, eval_backward<select>,
         {{"grad_output", "select(grad, dim, index)"}},
         {.compile_decompose = backward_as_scatter<select, select_scatter>, .lower = lower_select_backward});
