@@ -2,14 +2,17 @@
 #include <QAbstractButton>
 #include <QDialog>
 #include <QDir>
+#include <QDockWidget>
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollBar>
 #include <QTableView>
 #include <QTest>
 #include <QTextBrowser>
+#include <QTreeView>
 #include <fstream>
 
+#include "app/window_tools.h"
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
@@ -17,6 +20,7 @@
 #include "views/config/config_view.h"
 #include "views/graph/sizes.h"
 #include "views/inspector/inspector.h"
+#include "views/minify/minify_controller.h"
 #include "views/tensor/values_controller.h"
 #include "views/window/empty_page.h"
 
@@ -90,6 +94,46 @@ class TestWindow : public QObject {
     const GraphView* view = picture(bench);
     QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
     QVERIFY2(view->zoom() >= 0.8, qPrintable(QString::number(view->zoom())));
+  }
+
+  void every_view_leaves_the_panels_their_room_in_a_small_window() {
+    auto given = program_tools({}, PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file.clear();
+    Workbench bench(*given);
+    bench.window().resize(1024, 700);
+    bench.window().show();
+    bench.open(folder_.write("small.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    bench.get<CompareController>().view()->set_report({}, {}, "1 of 61 values differs", "gelu");
+    bench.get<MinifyController>().view()->start();
+    const auto panels = bench.window().findChildren<QDockWidget*>();
+    const auto panel = [&](const char* name) { return bench.window().findChild<QDockWidget*>(name); };
+    bench.for_each_view([&](Controller& view) {
+      view.raise();
+      QTest::qWait(1);
+      const QByteArray name = view.widget()->accessibleName().toUtf8();
+      QVERIFY2(bench.window().width() == 1024, name);
+      QVERIFY2(panel("code")->width() >= 240 && panel("artefacts")->width() >= 150, name);
+      for (const QDockWidget* a : panels)
+        for (const QDockWidget* b : panels) QVERIFY2(a == b || !a->geometry().intersects(b->geometry()), name);
+    });
+  }
+
+  void names_in_the_tree_come_before_kinds() {
+    const auto log = partita::testing::corpus() / "models/gpt2/trace";
+    if (!std::filesystem::exists(log)) QSKIP("no corpus");
+    Workbench bench(tools());
+    bench.window().resize(1440, 900);
+    bench.window().show();
+    bench.open(QString::fromStdString(log.string()));
+    QVERIFY(wait_shown(bench, 60000));
+    auto* tree = bench.window().findChild<QDockWidget*>("artefacts")->findChild<QTreeView*>();
+    const auto names = [&] { return static_cast<QAbstractItemView*>(tree)->sizeHintForColumn(0); };
+    QTRY_VERIFY2(tree->columnWidth(0) >= names(),
+                 qPrintable(QString("%1 of %2").arg(tree->columnWidth(0)).arg(names())));
+    tree->collapseAll();
+    QTRY_VERIFY(!tree->isColumnHidden(1));
   }
 
   void an_exported_model_opens_at_its_layers() {

@@ -268,6 +268,7 @@ class TestWorkbench : public QObject {
     QVERIFY(view->results()->model()->rowCount() > 2);
     QCOMPARE(view->results()->model()->rows().front().cells[2].text, QString("agrees"));
     QCOMPARE(view->printed()->document()->text().count("def forward("), 2);  // forward and backward
+    QVERIFY(view->printed()->document()->text().startsWith("def forward("));
     QVERIFY(bench.command_line().startsWith("partita run "));
     QVERIFY(bench.command_line().endsWith(" --train"));
     QVERIFY(bench.command_line().contains(" --compiler print_compile --inputs "));

@@ -102,9 +102,9 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   };
   values_ = button_of(tr("Values"), this, ask_values, tr("The values of the chosen row on both sides (Enter)"));
   values_->setEnabled(false);
-  add_all(bar, {first_wrong_, values_});
   table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
                            tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
+  add_all(table_->bar(), {first_wrong_, values_});
   layout->addWidget(table_, 1);
   connect(table_, &TablePanel::node_chosen, this, &CompareView::node_chosen);
   connect(table_, &TablePanel::node_activated, this, &CompareView::values_asked);

@@ -28,8 +28,7 @@ std::vector<Row> job_rows(const std::vector<JobRow>& running, const std::deque<E
 }
 
 JobsView::JobsView(QWidget* parent)
-    : TablePanel({tr("State"), tr("Job"), tr("Progress"), tr("Time"), tr("Ended"), tr("Works on, or failed at")},
-                 parent) {
+    : TablePanel({tr("State"), tr("Job"), tr("Progress"), tr("Time"), tr("Ended"), tr("Detail")}, parent) {
   view()->setAccessibleName(tr("Jobs"));
   cancel_ = button_of(
       tr("Cancel"), this,

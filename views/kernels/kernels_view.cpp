@@ -32,7 +32,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
 
   table_ = new TablePanel(kernel_columns());
   memory_ = new MemoryPlot;
-  auto* upper = split_of({table_, memory_}, {620, 380});
+  auto* upper = split_of({table_, memory_}, {680, 320});
   upper->setChildrenCollapsible(false);
   details_ = new QLabel;
   make_readable(details_, {12, 6, 12, 6});
@@ -100,6 +100,8 @@ void KernelsView::show_list(int) {
   quiet_ = true;
   table_->set_rows(shown ? kernel_rows(*shown) : std::vector<Row>());
   quiet_ = false;
+  constexpr int kName = 2, kWidestName = 170;  // names of many nodes are long, and times stand behind them
+  table_->view()->setColumnWidth(kName, std::min(table_->view()->columnWidth(kName), kWidestName));
   memory_->set_report(shown ? shown->report : schedule::KernelReport());
   memory_->setVisible(shown && !shown->report.buffers.empty());
   make_panes(shown ? shown->forms : QStringList());

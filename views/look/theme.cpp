@@ -176,7 +176,8 @@ QString Theme::style_sheet() const {
       selection-background-color: @current; selection-color: @ink; outline: none; }
     QTreeView::item, QListView::item { padding: 2px 0; }
     QTableView::item { padding: 0 8px; border: none; }
-    QTreeView::item:selected, QListView::item:selected, QTableView::item:selected { background: @current; color: @ink; }
+    QTreeView::item:selected, QListView::item:selected { background: @current; color: @ink; }
+    QTableView::item:selected { background: @current; }
     QHeaderView, QTableCornerButton::section { background: @panel; border: none; }
     QHeaderView::section { background: @panel; color: @dim; border: none; border-bottom: 1px solid @line; padding: 4px 8px; }
     QHeaderView::up-arrow, QHeaderView::down-arrow { subcontrol-origin: margin; subcontrol-position: top center; width: 8px; height: 8px; }

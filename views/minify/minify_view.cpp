@@ -86,7 +86,10 @@ void MinifyView::set_running(bool running) {
   running_ = running;
   paused_ = false;
   pause_->setText(tr("Pause"));
+  // One row for both: a small window has no room for more.
   for (QPushButton* button : {pause_, accept_, cancel_}) button->setVisible(running);
+  run_->setVisible(!running);
+  inputs_->setVisible(!running);
   for (QPushButton* button : {save_, open_, folder_}) button->hide();  // until there is a result
   for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, compiler_, inputs_})
     widget->setEnabled(!running);

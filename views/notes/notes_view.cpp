@@ -36,7 +36,7 @@ NotesView::NotesView(QWidget* parent) : TablePanel({tr("Node"), tr("Note"), tr("
   };
   connect(field_, &QLineEdit::editingFinished, this, keep);
   remove_ = button_of(tr("Remove"), this, [this] { Q_EMIT note_removed(node_); }, tr("Remove the note (Ctrl+D)"));
-  bar()->addWidget(field_, 1);
+  bar()->addWidget(field_, 3);
   bar()->addWidget(remove_);
   show_node({}, nullptr);
 }

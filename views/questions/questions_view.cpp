@@ -19,7 +19,7 @@ QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, paren
     if (const QStringList words = question().split(' ', Qt::SkipEmptyParts); !words.isEmpty()) Q_EMIT asked(words);
   });
   bar()->insertWidget(0, field_);
-  bar()->addWidget(answer_, 1);
+  bar()->insertWidget(1, answer_, 3);
 }
 
 void QuestionsView::set_questions(const std::vector<QuestionChoice>& questions) {

@@ -111,7 +111,9 @@ void RunController::run(const ProgramRequest& request) {
           added = keep_in_store(
               file, CheckRow{kept.path, kept.graph, "compare", result->against_file.ok(), result->against_file.json()});
         if (!result) return std::move(result).error();
-        return Done{result_rows(*result), std::make_shared<const CodeDocument>(text(result->printed), nullptr),
+        const std::size_t begin = std::min(result->printed.find_first_not_of('\n'), result->printed.size());
+        return Done{result_rows(*result),
+                    std::make_shared<const CodeDocument>(text(result->printed.substr(begin)), nullptr),
                     summary_of(*result), details_of(*result), added ? QString() : text(added.error().line())};
       },
       [this, key = document->key](Result<Done> done) {

@@ -28,11 +28,9 @@ class ArtefactsController : public WidgetController<QTreeView> {
     view_->header()->setStretchLastSection(false);
     view_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
     view_->header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
-    connect(view_->header(), &QHeaderView::geometriesChanged, this, [this] {
-      constexpr int kRoomForKinds = 190;
-      const bool narrow = view_->viewport()->width() < kRoomForKinds;
-      if (view_->isColumnHidden(1) != narrow) view_->setColumnHidden(1, narrow);
-    });
+    connect(view_->header(), &QHeaderView::geometriesChanged, this, &ArtefactsController::fit_kinds);
+    connect(view_, &QTreeView::expanded, this, &ArtefactsController::fit_kinds);
+    connect(view_, &QTreeView::collapsed, this, &ArtefactsController::fit_kinds);
     auto chosen = [&bench](const QModelIndex& index) {
       QString key = index.siblingAtColumn(0).data(ArtefactTree::KeyRole).toString();
       if (!key.isEmpty()) bench.show(key);
@@ -50,6 +48,12 @@ class ArtefactsController : public WidgetController<QTreeView> {
   }
 
  private:
+  /// Kinds are shown where they leave the names whole.
+  void fit_kinds() {
+    const QAbstractItemView& items = *view_;
+    const bool narrow = view_->viewport()->width() < items.sizeHintForColumn(0) + items.sizeHintForColumn(1);
+    if (view_->isColumnHidden(1) != narrow) view_->setColumnHidden(1, narrow);
+  }
   void offer_actions(const QPoint& at) {
     const QModelIndex index = view_->indexAt(at).siblingAtColumn(0);
     if (!index.isValid()) return;
@@ -70,6 +74,7 @@ class ArtefactsController : public WidgetController<QTreeView> {
     view_->expand(file);
     for (int row = 0; row < bench_.tree().rowCount(file) && row < kMostGroups; ++row)
       view_->expand(bench_.tree().index(row, 0, file));
+    fit_kinds();
   }
 };
 
