@@ -106,40 +106,4 @@ TensorFile stored_results(const TensorFile& io, bool train) {
   return out;
 }
 
-Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io,
-                                                   const RunRequest& request, const Backend& a, const Backend& b,
-                                                   const Tolerance& tolerance,
-                                                   const std::shared_ptr<CodeStore>& store) {
-  // The comparison takes the place of a compiler: it gets the graphs and inputs of the run in question, and returns
-  // A's values, so that the backward is compared on the same numbers.
-  std::vector<Report> reports;
-  const auto runner = [&](const Backend& backend) -> Runner {
-    const auto generator = std::make_shared<Generator>();
-    const CompileFn compile = backend.make({.generator = generator, .store = store, .worker = request.worker});
-    return [&backend, &request, compile, generator](const Graph& graph, std::vector<Value> inputs) {
-      *generator = Generator(request.seed);  // all runs draw the same
-      return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph);
-    };
-  };
-  TRY(const Backend* wide, find_backend("f64"));
-  const Runner expected = runner(a), found = runner(b);
-  PerNodeOptions how;
-  how.tolerance = tolerance;
-  how.progress = request.progress;
-  how.baseline = runner(*wide);
-  const CompileFn compare = [&](const Graph& graph) -> Result<CompiledFn> {
-    return CompiledFn([&, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-      TRY(Report report, compare_nodes(*graph, inputs, expected, found, how));
-      report.expected_name = a.name;
-      report.found_name = b.name;
-      reports.push_back(std::move(report));
-      return expected(*graph, std::move(inputs));
-    });
-  };
-  const auto done = run_program(artefact, io, run_options(request, compare));
-  // A's own process died, which the last report says.
-  if (!done && !(is_death(done.error()) && !reports.empty())) return done.error();
-  return reports;
-}
-
 }  // namespace partita

@@ -52,9 +52,4 @@ TensorFile stored_results(const TensorFile& io, bool train);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
 
-/// One report for the forward (or inference) graph and, with --train, one for the backward: every node of b against a.
-Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io,
-                                                   const RunRequest& request, const Backend& a, const Backend& b,
-                                                   const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store);
-
 }  // namespace partita

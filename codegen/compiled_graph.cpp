@@ -22,14 +22,10 @@ namespace partita {
 
 Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
   const trace::Stage timed("post_grad_passes", options.times.get());
+  const ConfigScope scope(options.config);  // passes read it
   PassContext context;
-  context.threads = options.config.threads;
-  context.fold_limit_bytes = options.config.fold_limit;
-  context.frozen = options.config.freezing;
   now_at("running the passes");
-  const auto& disabled = options.config.disable_passes;
-  const auto passed =
-      post_grad_passes(graph, context, {.disabled = {disabled.begin(), disabled.end()}, .stop_after = stop_after});
+  const auto passed = post_grad_passes(graph, context, {.stop_after = stop_after});
   return passed ? Status() : Status(passed.error());
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/command.h"
+#include "app/columns.h"
 #include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
@@ -18,13 +19,15 @@ struct Options {
   RunRequest request;
   std::string backends = "interp,cpu";
   double rtol = 1e-4, atol = 1e-5;
-  bool per_node = false, json = false;
+  std::string reference = "interp";
+  std::vector<std::string> against;
+  bool per_node = false, json = false, all = false, statistics = false;
 };
 
 constexpr const char* stored_name = "stored";
 
 /// One side of a comparison: a backend, or (null) the results in the IO file.
-Result<const Backend*> parse_side(const std::string& name) {
+Result<const Backend*> backend_or_stored(const std::string& name) {
   if (name == stored_name) return nullptr;
   return find_backend(name);
 }
@@ -33,58 +36,89 @@ Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::stri
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos)
     return input_error("cli.usage", fmt::format("--backends takes two names, A,B, and got {}", text));
-  TRY(const Backend* a, parse_side(text.substr(0, comma)));
-  TRY(const Backend* b, parse_side(text.substr(comma + 1)));
+  TRY(const Backend* a, backend_or_stored(text.substr(0, comma)));
+  TRY(const Backend* b, backend_or_stored(text.substr(comma + 1)));
   if (!a && !b) return input_error("cli.usage", "--backends stored,stored compares the file with itself");
   return std::pair(a, b);
+}
+
+/// A's values, B's against them, and both against those that the file holds.
+Result<std::vector<Report>> compare_pair(const Options& o, const Artefact& artefact, const TensorFile& io,
+                                         const std::shared_ptr<CodeStore>& store) {
+  TRY(const auto pair, parse_backends(o.backends));
+  const auto [a, b] = pair;
+  const Tolerance tolerance{o.rtol, o.atol};
+  if (o.per_node && (!a || !b))
+    return input_error("cli.usage", "--per-node takes two backends: a file holds results, not every node's value");
+  if (o.per_node) {
+    const CompareSide reference{.name = std::string(a->name), .backend = a},
+        side{.name = std::string(b->name), .backend = b};
+    return compare_sides(artefact, io, o.request, reference, std::span(&side, 1), {tolerance, true}, store);
+  }
+  std::vector<Report> reports;
+  const TensorFile stored = stored_results(io, o.request.train);
+  if (stored.tensors.empty() && (!a || !b))
+    return input_error("compare.stored", "the --inputs file holds no output.N to compare with");
+  const auto add = [&](std::string_view expected_name, std::string_view name, Report report) {
+    reports.push_back(std::move(report));
+    reports.back().expected_name = expected_name;
+    reports.back().found_name = name;
+  };
+  const std::string_view a_name = a ? a->name : stored_name, b_name = b ? b->name : stored_name;
+  std::vector<TensorFile> found;
+  for (const Backend* side : {a, b}) {
+    auto results = side ? run_artefact(artefact, io, o.request, *side, store) : stored;
+    if (!results && is_death(results.error())) {
+      add(a_name, side->name, Report{.rows = {row_of_death(results.error())}});
+      break;
+    }
+    if (!results) return std::move(results).error();
+    found.push_back(*std::move(results));
+    if (!stored.tensors.empty() && a && b)
+      add("the stored results", side->name, compare_results(stored, found.back(), tolerance, false));
+  }
+  // Strides are compared when both sides are backends.
+  if (found.size() == 2) add(a_name, b_name, compare_results(found[0], found[1], tolerance, a && b));
+  return reports;
+}
+
+Result<std::vector<Report>> compare_table(const Options& o, const Artefact& artefact, const TensorFile& io,
+                                          const std::shared_ptr<CodeStore>& store) {
+  TRY(const CompareSide reference, parse_side(o.reference, io, o.request.train));
+  std::vector<CompareSide> columns;
+  for (const std::string& text : o.against) {
+    TRY(columns.emplace_back(), parse_side(text, io, o.request.train));
+  }
+  return compare_sides(artefact, io, o.request, reference, columns, {{o.rtol, o.atol}, o.per_node}, store);
+}
+
+/// One table for the reports of each graph, which follow each other.
+std::string tables(std::span<const Report> reports, const Options& o) {
+  std::string text;
+  for (std::size_t begin = 0; begin < reports.size();) {
+    std::size_t end = begin + 1;
+    while (end < reports.size() && reports[end].graph == reports[begin].graph) ++end;
+    text += table_text(reports.subspan(begin, end - begin), o.all, o.statistics);
+    begin = end;
+  }
+  return text;
 }
 
 Result<int> run(Options o) {
   ProgressLine line;
   o.request.progress = &line.progress();
-  TRY(const auto pair, parse_backends(o.backends));
-  const auto [a, b] = pair;
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
-  const Tolerance tolerance{o.rtol, o.atol};
   const auto store = std::make_shared<CodeStore>();
-  std::vector<Report> reports;
-  if (o.per_node && (!a || !b))
-    return input_error("cli.usage", "--per-node takes two backends: a file holds results, not every node's value");
-  if (o.per_node) {
-    TRY(reports, compare_artefact_nodes(*artefact, io, o.request, *a, *b, tolerance, store));
-  } else {
-    const TensorFile stored = stored_results(io, o.request.train);
-    if (stored.tensors.empty() && (!a || !b))
-      return input_error("compare.stored", "the --inputs file holds no output.N to compare with");
-    const auto add = [&](std::string_view expected_name, std::string_view name, Report report) {
-      reports.push_back(std::move(report));
-      reports.back().expected_name = expected_name;
-      reports.back().found_name = name;
-    };
-    const std::string_view a_name = a ? a->name : stored_name, b_name = b ? b->name : stored_name;
-    std::vector<TensorFile> found;
-    for (const Backend* side : {a, b}) {
-      auto results = side ? run_artefact(*artefact, io, o.request, *side, store) : stored;
-      if (!results && is_death(results.error())) {
-        add(a_name, side->name, Report{.rows = {row_of_death(results.error())}});
-        break;
-      }
-      if (!results) return std::move(results).error();
-      found.push_back(*std::move(results));
-      if (!stored.tensors.empty() && a && b)
-        add("the stored results", side->name, compare_results(stored, found.back(), tolerance, false));
-    }
-    // Strides are compared when both sides are backends.
-    if (found.size() == 2) add(a_name, b_name, compare_results(found[0], found[1], tolerance, a && b));
-  }
+  TRY(const std::vector<Report> reports,
+      o.against.empty() ? compare_pair(o, *artefact, io, store) : compare_table(o, *artefact, io, store));
   line.clear();
   bool ok = true;
-  std::string text, json;
+  std::string text = o.against.empty() ? "" : tables(reports, o), json;
   for (const Report& r : reports) {
     ok &= r.ok();
-    text += r.text();
+    if (o.against.empty()) text += r.text();
     json += (json.empty() ? "" : ",\n") + r.json();
     store->add(CheckRow{remembered_path(o.request.path), artefact->id, "compare", r.ok(), r.json()});
   }
@@ -98,12 +132,25 @@ Result<int> run(Options o) {
 
 extern const Command compare_command;
 const Command compare_command = {
-    "compare", "Hold two backends against one another and against stored results", [](CLI::App& app) -> Action {
+    "compare", "Hold backends, stored results and runs of the past against one another", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
       add_worker_options(app, o->request);
-      app.add_option("--backends", o->backends, "A,B: compares B with A; stored stands for the results in --inputs")
+      auto* backends =
+          app.add_option("--backends", o->backends, "A,B: compares B with A; stored stands for the results in --inputs")
+              ->capture_default_str();
+      auto* against =
+          app.add_option("--against", o->against,
+                         "a column of a table of any number: " + side_help() + ". Given once for each column")
+              ->excludes(backends)
+              ->expected(1)
+              ->allow_extra_args(false);
+      app.add_option("--reference", o->reference, "what all columns are held against")
+          ->needs(against)
           ->capture_default_str();
+      app.add_flag("--all", o->all, "rows that agree in all columns, too")->needs(against);
+      app.add_flag("--statistics", o->statistics, "norm, NaNs, infinities, histogram and cosine of each row")
+          ->needs(against);
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_flag("--per-node", o->per_node,

@@ -9,6 +9,7 @@
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
 #include "core/interp/random_values.h"
+#include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 
@@ -112,8 +113,30 @@ std::string as_line(const PassRun& run) {
                                    : "(unchanged)");
 }
 
+/// Each rewrite of a pass with what it changed, as text, or as "rewrites" of its row.
+Status show_rewrites(const Options& o, const PassRun& run, const Graph& before, nlohmann::ordered_json& row) {
+  const std::vector<Pass> passes = passes_of(run.stage);
+  const auto pass = std::ranges::find(passes, run.name, &Pass::name);
+  const PassContext context;
+  std::unique_ptr<Graph> last = before.clone();
+  for (std::size_t i = 0; i < run.rewrites.size(); ++i) {
+    const RewriteStep& step = run.rewrites[i];
+    TRY(std::unique_ptr<Graph> graph, after_rewrites(before, *pass, context, i + 1));
+    const Node* node = last->find(step.node);
+    const std::string where = node ? origin_text(*node) : "";
+    const std::string changes = graph_changes(*last, *graph, o.json ? "" : "        ");
+    if (o.json)
+      row["rewrites"].push_back(
+          {{"rule", step.rule}, {"graph", step.graph}, {"node", step.node}, {"origin", where}, {"changes", changes}});
+    else
+      fmt::print("    {} {} at {}{}\n{}", i + 1, step.rule, step.node, where.empty() ? "" : ", " + where, changes);
+    last = std::move(graph);
+  }
+  return {};
+}
+
 /// Prints what the passes did, or appends it to `rows`.
-void show(const Options& o, const PipelineRun& run, const std::string& graph, nlohmann::ordered_json& rows) {
+Status show(const Options& o, const PipelineRun& run, const std::string& graph, nlohmann::ordered_json& rows) {
   const Graph* before = run.before.get();
   if (!graph.empty() && !o.json && !run.passes.empty()) fmt::print("{} graph\n", graph);
   for (const PassRun& pass : run.passes) {
@@ -125,8 +148,10 @@ void show(const Options& o, const PipelineRun& run, const std::string& graph, nl
       if (o.print == "changed" && pass.changed) std::fputs(graph_changes(*before, *pass.after, "    ").c_str(), stdout);
       if (o.print == "all") fmt::print("{}\n", print(*pass.after));
     }
+    if (o.print == "rewrites" && pass.changed) TRY_DO(show_rewrites(o, pass, *before, rows.back()));
     before = pass.after.get();
   }
+  return {};
 }
 
 std::string graph_of(FlowStage stage, bool train) {
@@ -161,19 +186,22 @@ Result<int> run(const Options& o) {
   TRY(const Reached reached, reach(o, *artefact, stage));
   nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
   for (const StageRun& ran : reached.before)
-    show(o, ran.run, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint), document["passes"]);
+    TRY_DO(show(o, ran.run, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint),
+                document["passes"]));
   CheckedRun done;
   const Graph* graph = nullptr;
   for (const Reached::Named& at : reached.graphs) {
     graph = at.graph.get();
     TRY(done, run_at(o, *artefact, at, stage));
-    show(o, done.run, at.name, document["passes"]);
+    TRY_DO(show(o, done.run, at.name, document["passes"]));
     if (done.failure) break;
   }
   if (done.failure) {
     const PassFailure& f = *done.failure;
     document["failure"] = {{"pass", f.pass},       {"node", f.node},     {"node_is_new", f.node_is_new},
                            {"seen_at", f.seen_at}, {"origin", f.origin}, {"output", f.difference.name}};
+    if (f.rewrite)
+      document["failure"]["rewrite"] = {{"number", *f.rewrite + 1}, {"rule", f.step.rule}, {"node", f.step.node}};
   } else if (o.check) {
     document["numbers"] = "unchanged";
     if (!o.json) fmt::print("the numbers agree after every pass\n");
@@ -181,12 +209,11 @@ Result<int> run(const Options& o) {
   if (o.json) fmt::print("{}\n", document.dump(1));
   if (!done.failure) return 0;
   const PassFailure& f = *done.failure;
-  Report report;
-  report.rows.push_back(f.difference);
   Diagnostic error{
       Fault::Differs, "check.pass",
-      fmt::format("pass {} changed the numbers of {}: {}{}; --disable {} goes on without it", f.pass, f.difference.name,
-                  f.node_is_new ? "it made this node" : "first at this node",
+      fmt::format("pass {}{} changed the numbers of {}: {}{}; --disable {} goes on without it", f.pass,
+                  f.rewrite ? fmt::format(", rewrite {} ({} at {}),", *f.rewrite + 1, f.step.rule, f.step.node) : "",
+                  f.difference.name, f.node_is_new ? "it made this node" : "first at this node",
                   f.seen_at == f.node || f.seen_at == "output" ? "" : fmt::format(", seen at {}", f.seen_at), f.pass),
       Where{.file = {}, .line = 0, .graph = graph->name, .node = f.node, .origin = f.origin}};
   return error;
@@ -203,14 +230,19 @@ const Command passes_command = {
                      "pre_grad, joint or post_grad; when not given, the one that fits the graph's kind. A graph of an "
                      "earlier kind is first brought there, as `run` does");
       app.add_flag("--train", o->train, "the flow of `run --train`: joint passes, then those of forward and backward");
-      app.add_option("--print", o->print, "changed: what each pass changed; all: the graph after each pass")
-          ->check(CLI::IsMember({"changed", "all"}));
+      app.add_option(
+             "--print", o->print,
+             "changed: what each pass changed; rewrites: what each of its rewrites did, with its rule and place; all: "
+             "the graph after each pass")
+          ->check(CLI::IsMember({"changed", "rewrites", "all"}));
       app.add_flag("--check", o->check,
-                   "interpret before and after each changed pass and name the first that changes the numbers");
+                   "interpret before and after each changed pass and name the first that changes the numbers, and its "
+                   "guilty rewrite");
       app.add_option("--inputs", o->inputs, "inputs for --check; random ones when not given");
       app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
       app.add_option("--stop-after", o->stop_after, "run only the first N passes");
-      add_config_option(app, "--disable", "disable_passes");
+      add_config_option(app, "--disable,--skip", "disable_passes");
+      add_config_option(app, "--order", "pass_order");
       add_config_option(app, "--threads", "threads");
       app.add_flag("--list", o->list, "the passes, in order");
       app.add_flag("--json", o->json, "one JSON document");

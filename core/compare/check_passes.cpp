@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/check.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/place.h"
@@ -62,6 +63,15 @@ Tolerance tolerance_of(const Value& v) {
   return t ? pass_tolerance(t->dtype) : Tolerance{0, 0};
 }
 
+/// Compares results; nullopt when they agree.
+std::optional<Difference> first_difference(const std::vector<Value>& reference, const std::vector<Value>& outputs) {
+  for (std::size_t i = 0; i < outputs.size() && i < reference.size(); ++i) {
+    Difference d = compare_values(fmt::format("output.{}", i), reference[i], outputs[i], tolerance_of(reference[i]));
+    if (!d.ok()) return d;
+  }
+  return std::nullopt;
+}
+
 /// Runs both graphs and finds the first node of `after` whose value differs from that of the node with the same name in
 /// `before`. If it reads a node made by the pass, that node is the likelier culprit.
 Status locate(const Graph& before, const Graph& after, const std::vector<Value>& inputs, const PassContext& context,
@@ -99,6 +109,31 @@ Status locate(const Graph& before, const Graph& after, const std::vector<Value>&
   return {};
 }
 
+/// Finds the first rewrite after which the graph gives other values, and the node that is wrong then.
+Status blame(const Graph& before, const Graph& after, const Pass& pass, const PassRun& run_of_pass,
+             const std::vector<Value>& reference, const std::vector<Value>& inputs, const PassContext& context,
+             PassFailure& failure) {
+  std::size_t right = 0, wrong = run_of_pass.rewrites.size();  // numbers of rewrites
+  if (wrong == 0) return locate(before, after, inputs, context, failure);
+  std::unique_ptr<Graph> good, bad;
+  while (right + 1 < wrong) {
+    const std::size_t middle = right + (wrong - right) / 2;
+    TRY(std::unique_ptr<Graph> graph, after_rewrites(before, pass, context, middle));
+    TRY(const std::vector<Value> outputs, run(*graph, inputs, context));
+    if (auto d = first_difference(reference, outputs)) {
+      failure.difference = *std::move(d);
+      bad = std::move(graph);
+      wrong = middle;
+    } else {
+      good = std::move(graph);
+      right = middle;
+    }
+  }
+  failure.rewrite = right;
+  failure.step = run_of_pass.rewrites[right];
+  return locate(good ? *good : before, bad ? *bad : after, inputs, context, failure);
+}
+
 }  // namespace
 
 Tolerance pass_tolerance(DType t) {
@@ -130,12 +165,13 @@ Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes
       if (!go_on) return false;
     }
     TRY(std::vector<Value> outputs, run(after, inputs, context));
-    for (std::size_t i = 0; i < outputs.size() && i < reference.size(); ++i) {
-      Difference d = compare_values(fmt::format("output.{}", i), reference[i], outputs[i], tolerance_of(reference[i]));
-      if (d.ok()) continue;
-      checked.failure =
-          PassFailure{.pass = pass.name, .node = {}, .origin = {}, .seen_at = {}, .difference = std::move(d)};
-      TRY_DO(locate(before, after, inputs, context, *checked.failure));
+    if (auto d = first_difference(reference, outputs)) {
+      checked.failure.emplace();
+      checked.failure->pass = pass.name;
+      checked.failure->difference = *std::move(d);
+      const auto guilty = std::ranges::find(passes, pass.name, &Pass::name);
+      CHECK(guilty != passes.end(), "a pass that did not run");
+      TRY_DO(blame(before, after, *guilty, pass, reference, inputs, context, *checked.failure));
       return false;
     }
     reference = std::move(outputs);  // rounding adds up, so compare each pass only with the one before

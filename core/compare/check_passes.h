@@ -16,6 +16,9 @@ struct PassFailure {
   std::string origin;        ///< of that node
   bool node_is_new = false;  ///< the pass made the node; `seen_at` is then the first node, in both graphs, that differs
   std::string seen_at;
+  /// The first rewrite after which the values differ, counted from 0; unset for passes that change all at once.
+  std::optional<std::size_t> rewrite;
+  RewriteStep step;       ///< that rewrite
   Difference difference;  ///< difference of the output that revealed it
 };
 
@@ -34,7 +37,8 @@ bool draws_random(const Node& node);
 Tolerance pass_tolerance(DType t);
 
 /// Runs run_passes() and interprets the graph with the same inputs before and after each pass that changed it. Stops at
-/// the first pass whose outputs differ. Random operators make this meaningless: error check.random names one.
+/// the first pass whose outputs differ, and finds its guilty rewrite by halving. Random operators make this
+/// meaningless: error check.random names one.
 Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                       const std::vector<Value>& inputs, const PipelineOptions& options = {});
 

@@ -215,11 +215,10 @@ std::optional<Tensor> as_tensor(const Value& v) {
 }  // namespace
 
 void ErrorHistogram::add(double error) {
-  double power = 1e-16;
-  static_assert(lowest == -16);
-  std::size_t k = 0;
-  for (; k + 1 < decades.size() && error >= power * 10; ++k) power *= 10;
-  ++decades[k];
+  static_assert(lowest == -16 && highest == 6);
+  static constexpr double powers[] = {1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5,
+                                      1e-4,  1e-3,  1e-2,  1e-1,  1e0,   1e1,   1e2,  1e3,  1e4,  1e5,  1e6};
+  ++decades[static_cast<std::size_t>(std::ranges::upper_bound(powers, error) - std::begin(powers))];
 }
 
 Tolerance default_tolerance(DType t) {

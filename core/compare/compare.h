@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,16 @@ struct ErrorHistogram {
   void add(double error);  ///< error of a finite pair that differs
 };
 
+/// What of a value matters to training. Magnitudes of complex elements.
+struct Statistics {
+  std::int64_t numel = 0, nan = 0, inf = 0;
+  double norm = 0, mean = 0, least = 0, greatest = 0;  ///< of the finite elements; norm: the root of their squares' sum
+  ErrorHistogram magnitudes;                           ///< of the distances to zero; `equal` counts the zeros
+  std::string hash;                                    ///< of dtype, sizes and elements, bit for bit
+};
+/// Nullopt for what is no number and no tensor of numbers.
+std::optional<Statistics> statistics_of(const Value& value);
+
 struct WrongElement {
   Sizes index;
   double expected = 0, found = 0;  ///< magnitudes for complex values
@@ -54,9 +65,20 @@ struct Difference {
   std::optional<double> cosine;  ///< of the angle between both as vectors; unset when one is zero or not finite
   ErrorHistogram histogram;
   std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, if there is one
+  /// The node alone, computed from the expected values of what it reads: the error that is its own.
+  struct Own {
+    bool ok = true;  ///< within the tolerance, or rounding
+    double max_abs = 0, max_rel = 0;
+    std::int64_t wrong = 0;
+  };
+  std::optional<Own> own;
+  std::optional<Statistics> expected_statistics, found_statistics;
+  /// Only statistics of the found value are known: max_abs is the least error that explains them, and nothing is known
+  /// of single elements. A row that is ok() then shows no difference; only equal hashes prove that there is none.
+  bool by_statistics = false;
 
   bool ok() const { return layout.empty() && died.empty() && (values_agree || rounding); }
-  bool inherited() const { return !ok() && !inherited_from.empty(); }
+  bool inherited() const { return !ok() && !inherited_from.empty() && !(own && !own->ok); }
   /// Are there NaNs or infinities on one side only?
   bool specials_differ() const { return nan_expected != nan_found || inf_expected != inf_found; }
 };
@@ -65,6 +87,10 @@ struct Difference {
 /// non-empty tensors.
 Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
                           bool strides = true);
+
+/// Compares a value with one of which only statistics are left.
+Difference compare_statistics(std::string name, const Statistics& expected, const Statistics& found,
+                              const Tolerance& tolerance);
 
 /// Sets `rounding` if a run in double, `baseline`, shows that elements outside the tolerance are right. Their errors
 /// against it, divided by the tolerance and sorted, may each be at most twice the error of the same rank among the
@@ -77,6 +103,9 @@ void judge_by_baseline(Difference& d, const Value& baseline, const Value& expect
 struct Report {
   std::string expected_name, found_name;  ///< "io.safetensors", "cpu"
   std::vector<Difference> rows;           ///< in graph order
+  std::string graph;                      ///< "forward", "backward", "results" of the program; empty: there is but one
+  double seconds = 0;       ///< to compile and run the graph once as it is (compare_columns); 0: not measured
+  std::string why_not_own;  ///< why no row has its own error; empty: they have, or nobody asked
 
   bool ok() const;
   const Difference* first_bad() const;  ///< in graph order; null when ok
@@ -89,5 +118,9 @@ struct Report {
   /// Reads what json() wrote. Error compare.json for any other text.
   static Result<Report> from_json(std::string_view text);
 };
+
+/// Reports with one expected side as a table: a row for each node that differs in one of them (`all`: for each node), a
+/// column for each report, and the first divergence of each. `statistics`: norm, NaNs, infinities and cosine as well.
+std::string table_text(std::span<const Report> columns, bool all, bool statistics);
 
 }  // namespace partita

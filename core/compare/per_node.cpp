@@ -1,6 +1,8 @@
 #include "core/compare/per_node.h"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -69,28 +71,6 @@ Result<std::vector<Value>> run_on_copy(const Runner& run, const Graph& graph, co
   return run(graph, std::move(own));
 }
 
-/// Adds the rows of a batch of nodes.
-Status compare_batch(const Graph& graph, const std::vector<Value>& inputs, std::span<const Node* const> batch,
-                     const Runner& expected, const Runner& found, const PerNodeOptions& options, Report& report) {
-  const std::unique_ptr<Graph> seen = with_outputs(graph, batch);
-  TRY(const std::vector<Value> a, run_on_copy(expected, *seen, inputs));
-  TRY(const std::vector<Value> b, run_on_copy(found, *seen, inputs));
-  std::vector<Value> exact;
-  if (options.baseline) {
-    TRY(exact, run_on_copy(options.baseline, *seen, inputs));
-  }
-  CHECK(a.size() == batch.size() && b.size() == batch.size(), "a backend returned a wrong number of values");
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    TRY_DO(check_cancelled(options.progress));
-    Difference d =
-        compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);
-    d.origin = origin_text(*batch[i]);
-    if (options.baseline) judge_by_baseline(d, exact[i], a[i], b[i], options.tolerance);
-    report.rows.push_back(std::move(d));
-  }
-  return {};
-}
-
 /// Sets `inherited_from`. A node that is equal though an input differs hands nothing on; one that agrees within the
 /// tolerance, or that has no row, such as a tuple, hands on what it reads.
 void find_inherited(const Graph& graph, Report& report) {
@@ -118,6 +98,236 @@ void find_inherited(const Graph& graph, Report& report) {
     if (row != rows.end() && from != first.end()) row->second->inherited_from = from->second->name;
   }
 }
+
+/// What the reference and the double-precision run give for some rows.
+struct Expected {
+  std::vector<Value> values;
+  std::vector<std::optional<Statistics>> statistics;  ///< empty when nobody asked
+  std::vector<Value> exact;                           ///< empty without a baseline
+};
+
+class Comparison {
+ public:
+  Comparison(const Graph& graph, const std::vector<Value>& inputs, const Column& reference,
+             std::span<const Column> columns, const PerNodeOptions& options)
+      : graph_(graph),
+        inputs_(inputs),
+        reference_(reference),
+        columns_(columns),
+        options_(options),
+        reports_(columns.size()),
+        ended_(columns.size()) {
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      reports_[c].expected_name = reference.name;
+      reports_[c].found_name = columns[c].name;
+    }
+  }
+
+  Result<std::vector<Report>> run() {
+    if (options_.nodes) {
+      const std::vector<const Node*> nodes = visible_nodes(graph_);
+      for (std::size_t begin = 0; begin < nodes.size() && !all_ended();) {
+        std::size_t end = begin, bytes = 0;
+        do bytes += bytes_of(*nodes[end++], graph_);
+        while (end < nodes.size() && bytes < options_.batch_bytes);
+        TRY_DO(step(options_.progress, static_cast<double>(begin) / static_cast<double>(nodes.size()),
+                    nodes[begin]->name()));
+        TRY_DO(compare_batch(std::span(nodes).subspan(begin, end - begin)));
+        begin = end;
+      }
+    }
+    if (!all_ended()) TRY_DO(compare_results());
+    if (options_.nodes)
+      for (Report& report : reports_) find_inherited(graph_, report);
+    return std::move(reports_);
+  }
+
+ private:
+  using Nodes = std::span<const Node* const>;
+
+  bool all_ended() const { return std::ranges::find(ended_, false) == ended_.end(); }
+  void end(std::size_t column, const Diagnostic& death) {
+    reports_[column].rows.push_back(row_of_death(death));
+    ended_[column] = true;
+  }
+  void end_all(const Diagnostic& death) {
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      if (!ended_[c]) end(c, death);
+  }
+
+  /// The nodes before the one at which the process died, which are then compared without it. A hang is waited for only
+  /// once.
+  static Nodes before_death(Nodes nodes, const Diagnostic& death) {
+    const auto at = std::ranges::find(nodes, death.where.node, [](const Node* n) { return n->name(); });
+    return nodes.first(at == nodes.end() ? 0 : static_cast<std::size_t>(at - nodes.begin()));
+  }
+
+  Result<Expected> expect(const Graph& graph, const std::vector<Value>& inputs, std::vector<Value> values) const {
+    Expected out;
+    out.values = std::move(values);
+    if (options_.statistics || has_past())
+      for (const Value& v : out.values) out.statistics.push_back(statistics_of(v));
+    if (options_.baseline) {
+      TRY(out.exact, run_on_copy(options_.baseline, graph, inputs));
+    }
+    return out;
+  }
+  bool has_past() const {
+    return std::ranges::any_of(columns_, [](const Column& c) { return c.past != nullptr; });
+  }
+
+  Status compare_batch(Nodes nodes) {
+    const std::unique_ptr<Graph> seen = with_outputs(graph_, nodes);
+    auto values = run_on_copy(reference_.run, *seen, inputs_);
+    if (!values) {
+      if (!is_death(values.error())) return values.error();
+      if (const Nodes before = before_death(nodes, values.error()); !before.empty()) TRY_DO(compare_batch(before));
+      end_all(values.error());
+      return {};
+    }
+    CHECK(values->size() == nodes.size(), "a backend returned a wrong number of values");
+    TRY(const Expected expected, expect(*seen, inputs_, *std::move(values)));
+    std::optional<Diagnostic> no_own;
+    std::optional<SingleCalls> alone;
+    std::vector<Value> given;
+    Expected alone_expected;
+    if (options_.own) {
+      const Status prepared = prepare_alone(nodes, expected, alone, given, alone_expected);
+      if (!prepared) {
+        if (prepared.error().fault == Fault::Cancelled) return prepared;
+        no_own = prepared.error();
+        alone.reset();
+      }
+    }
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (ended_[c]) continue;
+      if (no_own) reports_[c].why_not_own = no_own->line();
+      std::optional<Diagnostic> died;
+      for (Nodes part = nodes; !part.empty();) {
+        const Status done = add_rows(c, part, expected, alone, given, alone_expected);
+        if (done) break;
+        if (!is_death(done.error())) return done;
+        if (!died) died = done.error();
+        part = before_death(part, done.error());
+      }
+      if (died) end(c, *died);
+    }
+    return {};
+  }
+
+  /// The nodes alone, the values that they are given, and what they should give.
+  Status prepare_alone(Nodes nodes, const Expected& expected, std::optional<SingleCalls>& alone,
+                       std::vector<Value>& given, Expected& alone_expected) {
+    TRY(alone, single_calls(graph_, nodes));
+    std::unordered_map<const Node*, Value> known;
+    for (std::size_t i = 0; i < nodes.size(); ++i) known.emplace(nodes[i], expected.values[i]);
+    std::vector<const Node*> earlier;
+    std::ranges::copy_if(alone->given, std::back_inserter(earlier), [&](const Node* n) { return !known.contains(n); });
+    if (!earlier.empty()) {
+      TRY(std::vector<Value> values, run_on_copy(reference_.run, *with_outputs(graph_, earlier), inputs_));
+      for (std::size_t i = 0; i < earlier.size(); ++i) known.emplace(earlier[i], std::move(values[i]));
+    }
+    given = inputs_;
+    for (const Node* node : alone->given) given.push_back(known.at(node));
+    std::vector<Value> values;
+    for (const Node* node : alone->nodes) values.push_back(known.at(node));
+    TRY(alone_expected, expect(*alone->graph, given, std::move(values)));
+    return {};
+  }
+
+  /// Rows of the first nodes of a batch.
+  Status add_rows(std::size_t c, Nodes nodes, const Expected& expected, const std::optional<SingleCalls>& alone,
+                  const std::vector<Value>& given, const Expected& alone_expected) {
+    Report& report = reports_[c];
+    if (const Report* past = columns_[c].past) {
+      for (std::size_t i = 0; i < nodes.size(); ++i) add_past(report, *past, nodes[i]->name(), expected.statistics[i]);
+      return {};
+    }
+    TRY(const std::vector<Value> values, run_on_copy(columns_[c].run, *with_outputs(graph_, nodes), inputs_));
+    CHECK(values.size() == nodes.size(), "a backend returned a wrong number of values");
+    std::vector<Difference> rows;
+    std::unordered_map<const Node*, std::size_t> row_of;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      TRY_DO(check_cancelled(options_.progress));
+      const Node& node = *nodes[i];
+      rows.push_back(difference(node.name(), expected, i, values[i], node.meta.tensor()->strides_known));
+      rows.back().origin = origin_text(node);
+      row_of.emplace(&node, i);
+    }
+    // Only whole batches are run alone: a part is what is left before a death.
+    if (alone && row_of.size() == expected.values.size()) {
+      const auto own = run_on_copy(columns_[c].run, *alone->graph, given);
+      if (!own && (is_death(own.error()) || own.error().fault == Fault::Cancelled)) return own.error();
+      if (!own) report.why_not_own = own.error().line();
+      for (std::size_t i = 0; own && i < own->size(); ++i) {
+        const Difference d = difference({}, alone_expected, i, (*own)[i], false);
+        rows[row_of.at(alone->nodes[i])].own = {d.ok(), d.max_abs, d.max_rel, d.wrong};
+      }
+    }
+    std::ranges::move(rows, std::back_inserter(report.rows));
+    return {};
+  }
+
+  Difference difference(std::string name, const Expected& expected, std::size_t i, const Value& value,
+                        bool strides) const {
+    Difference d = compare_values(std::move(name), expected.values[i], value, options_.tolerance, strides);
+    if (!expected.exact.empty()) judge_by_baseline(d, expected.exact[i], expected.values[i], value, options_.tolerance);
+    if (options_.statistics && !d.name.empty()) {
+      d.expected_statistics = expected.statistics[i];
+      d.found_statistics = statistics_of(value);
+    }
+    return d;
+  }
+
+  void add_past(Report& report, const Report& past, const std::string& name,
+                const std::optional<Statistics>& expected) const {
+    const auto row = std::ranges::find(past.rows, name, &Difference::name);
+    if (row == past.rows.end() || !row->found_statistics || !expected) return;
+    report.rows.push_back(compare_statistics(name, *expected, *row->found_statistics, options_.tolerance));
+    report.rows.back().origin = row->origin;
+  }
+
+  Status compare_results() {
+    const auto values = run_on_copy(reference_.run, graph_, inputs_);
+    if (!values) {
+      if (!is_death(values.error())) return values.error();
+      end_all(values.error());
+      return {};
+    }
+    Expected expected;
+    expected.values = *values;
+    if (options_.statistics || has_past())
+      for (const Value& v : expected.values) expected.statistics.push_back(statistics_of(v));
+    const auto name = [](std::size_t i) { return fmt::format("output.{}", i); };
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (ended_[c]) continue;
+      Report& report = reports_[c];
+      if (const Report* past = columns_[c].past) {
+        for (std::size_t i = 0; i < values->size(); ++i) add_past(report, *past, name(i), expected.statistics[i]);
+        continue;
+      }
+      const auto begun = std::chrono::steady_clock::now();
+      const auto found = run_on_copy(columns_[c].run, graph_, inputs_);
+      report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+      if (!found) {
+        if (!is_death(found.error())) return found.error();
+        end(c, found.error());
+        continue;
+      }
+      for (std::size_t i = 0; i < values->size() && i < found->size(); ++i)
+        report.rows.push_back(difference(name(i), expected, i, (*found)[i], true));
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  const std::vector<Value>& inputs_;
+  const Column& reference_;
+  std::span<const Column> columns_;
+  const PerNodeOptions& options_;
+  std::vector<Report> reports_;
+  std::vector<bool> ended_;
+};
 
 }  // namespace
 
@@ -162,53 +372,24 @@ Difference row_of_death(const Diagnostic& death) {
 
 Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
                                const Runner& found, const Tolerance& tolerance) {
-  Report report;
-  const auto a = run_on_copy(expected, graph, inputs);
-  const auto b = a ? run_on_copy(found, graph, inputs) : a;
-  for (const auto* side : {&a, &b}) {
-    if (*side) continue;
-    if (!is_death(side->error())) return side->error();
-    report.rows.push_back(row_of_death(side->error()));
-    return report;
-  }
-  for (std::size_t i = 0; i < a->size() && i < b->size(); ++i)
-    report.rows.push_back(compare_values(fmt::format("output.{}", i), (*a)[i], (*b)[i], tolerance));
-  return report;
+  PerNodeOptions options;
+  options.tolerance = tolerance;
+  options.nodes = false;
+  return compare_nodes(graph, inputs, expected, found, options);
 }
 
 Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
                              const Runner& found, const PerNodeOptions& options) {
-  Report report;
-  std::vector<const Node*> nodes = visible_nodes(graph);
-  std::optional<Diagnostic> died;
-  for (std::size_t begin = 0; begin < nodes.size();) {
-    std::size_t end = begin, bytes = 0;
-    do bytes += bytes_of(*nodes[end++], graph);
-    while (end < nodes.size() && bytes < options.batch_bytes);
-    const auto batch = std::span<const Node* const>(nodes).subspan(begin, end - begin);
-    TRY_DO(
-        step(options.progress, static_cast<double>(begin) / static_cast<double>(nodes.size()), batch.front()->name()));
-    const Status done = compare_batch(graph, inputs, batch, expected, found, options, report);
-    if (done) {
-      begin = end;
-      continue;
-    }
-    if (!is_death(done.error())) return done.error();
-    died = done.error();
-    // The nodes before the one that it died at are compared without it. A hang is waited for only once.
-    const auto at = std::ranges::find(batch, died->where.node, [](const Node* n) { return n->name(); });
-    const bool earlier = at != batch.begin() && at != batch.end();
-    nodes.resize(earlier ? begin + static_cast<std::size_t>(at - batch.begin()) : begin);
-  }
-  if (died) {
-    report.rows.push_back(row_of_death(*died));
-    find_inherited(graph, report);
-    return report;
-  }
-  TRY(Report outputs, compare_outputs(graph, inputs, expected, found, options.tolerance));
-  std::ranges::move(outputs.rows, std::back_inserter(report.rows));
-  find_inherited(graph, report);
-  return report;
+  const Column column{.name = {}, .run = found};
+  TRY(std::vector<Report> reports,
+      compare_columns(graph, inputs, {.name = {}, .run = expected}, std::span(&column, 1), options));
+  return std::move(reports.front());
+}
+
+Result<std::vector<Report>> compare_columns(const Graph& graph, const std::vector<Value>& inputs,
+                                            const Column& reference, std::span<const Column> columns,
+                                            const PerNodeOptions& options) {
+  return Comparison(graph, inputs, reference, columns, options).run();
 }
 
 }  // namespace partita

@@ -41,6 +41,7 @@ std::string line(const Difference& d) {
   if (d.expected_error)
     text += fmt::format(", from f64: {:.3g} expected, {:.3g} found", *d.expected_error, *d.found_error);
   for (const std::string& l : d.layout) text += "; " + l;
+  if (d.own && !d.ok()) text += fmt::format(", alone max abs {:.3g}", d.own->max_abs);
   if (d.inherited()) text += fmt::format(", after {}", d.inherited_from);
   if (!d.ok() && !d.origin.empty()) text += fmt::format(" (from {})", d.origin);
   return text;
@@ -73,6 +74,18 @@ ErrorHistogram histogram_of(const Json& j) {
   return h;
 }
 
+Json json_of(const Statistics& s) {
+  return {{"numel", s.numel},
+          {"nan", s.nan},
+          {"inf", s.inf},
+          {"norm", number(s.norm)},
+          {"mean", number(s.mean)},
+          {"least", number(s.least)},
+          {"greatest", number(s.greatest)},
+          {"magnitudes", histogram(s.magnitudes)},
+          {"hash", s.hash}};
+}
+
 Json row(const Difference& d) {
   Json j = {{"name", d.name},
             {"ok", d.ok()},
@@ -92,6 +105,14 @@ Json row(const Difference& d) {
   if (d.expected_error)
     j["baseline"] = {
         {"expected", number(*d.expected_error)}, {"found", number(*d.found_error)}, {"rounding", d.rounding}};
+  if (d.own)
+    j["own"] = {{"ok", d.own->ok},
+                {"max_abs", number(d.own->max_abs)},
+                {"max_rel", number(d.own->max_rel)},
+                {"wrong", d.own->wrong}};
+  if (d.expected_statistics) j["statistics"]["expected"] = json_of(*d.expected_statistics);
+  if (d.found_statistics) j["statistics"]["found"] = json_of(*d.found_statistics);
+  if (d.by_statistics) j["by_statistics"] = true;
   if (!d.layout.empty()) j["layout"] = d.layout;
   if (!d.died.empty()) j["died"] = d.died;
   if (d.inherited()) j["inherited_from"] = d.inherited_from;
@@ -103,6 +124,18 @@ double number_of(const Json& j) {
   return j.is_string() ? std::stod(j.get<std::string>()) : j.get<double>();  // stod reads nan and inf
 }
 
+Statistics statistics_of(const Json& j) {
+  return {.numel = j.at("numel"),
+          .nan = j.at("nan"),
+          .inf = j.at("inf"),
+          .norm = number_of(j.at("norm")),
+          .mean = number_of(j.at("mean")),
+          .least = number_of(j.at("least")),
+          .greatest = number_of(j.at("greatest")),
+          .magnitudes = histogram_of(j.at("magnitudes")),
+          .hash = j.at("hash")};
+}
+
 Difference difference_of(const Json& j) {
   Difference d;
   d.name = j.at("name");
@@ -110,7 +143,9 @@ Difference difference_of(const Json& j) {
   d.max_rel = number_of(j.at("max_rel"));
   d.numel = j.at("numel");
   d.wrong = j.at("wrong");
-  d.values_agree = d.wrong == 0;
+  d.by_statistics = j.value("by_statistics", false);
+  d.layout = j.value("layout", std::vector<std::string>());
+  d.values_agree = d.by_statistics ? j.at("ok").get<bool>() : d.wrong == 0;
   d.nan_expected = j.at("nan").at(0);
   d.nan_found = j.at("nan").at(1);
   d.inf_expected = j.at("inf").at(0);
@@ -128,7 +163,14 @@ Difference difference_of(const Json& j) {
     d.found_error = number_of(b.at("found"));
     d.rounding = b.at("rounding");
   }
-  if (j.contains("layout")) d.layout = j["layout"];
+  if (j.contains("own")) {
+    const Json& o = j["own"];
+    d.own = Difference::Own{o.at("ok"), number_of(o.at("max_abs")), number_of(o.at("max_rel")), o.at("wrong")};
+  }
+  if (const auto s = j.find("statistics"); s != j.end()) {
+    if (s->contains("expected")) d.expected_statistics = statistics_of(s->at("expected"));
+    if (s->contains("found")) d.found_statistics = statistics_of(s->at("found"));
+  }
   if (j.contains("died")) d.died = j["died"];
   if (j.contains("inherited_from")) d.inherited_from = j["inherited_from"];
   if (j.contains("origin")) d.origin = j["origin"];
@@ -143,6 +185,9 @@ Result<Report> Report::from_json(std::string_view text) {
     Report report;
     report.expected_name = j.at("expected");
     report.found_name = j.at("found");
+    report.graph = j.value("graph", std::string());
+    report.seconds = j.value("seconds", 0.0);
+    report.why_not_own = j.value("why_not_own", std::string());
     for (const Json& row : j.at("rows")) report.rows.push_back(difference_of(row));
     return report;
   } catch (const std::exception& e) {
@@ -183,6 +228,9 @@ std::string Report::text(std::size_t limit) const {
 
 std::string Report::json() const {
   Json j = {{"expected", expected_name}, {"found", found_name}, {"ok", ok()}};
+  if (!graph.empty()) j["graph"] = graph;
+  if (seconds > 0) j["seconds"] = seconds;
+  if (!why_not_own.empty()) j["why_not_own"] = why_not_own;
   j["first_that_differs"] = first_bad() ? Json(first_bad()->name) : Json();
   j["first_differences"] = Json::array();
   for (const Difference& d : rows)

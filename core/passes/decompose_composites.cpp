@@ -34,10 +34,10 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
 
 }  // namespace
 
-Result<bool> decompose_composites(Graph& graph, PassContext&) {
+Result<bool> decompose_composites(Graph& graph, PassContext& context) {
   bool changed = false;
   for (Node* node = graph.first(); node;) {
-    if (!decomposes_for_compiler(*node)) {
+    if (!decomposes_for_compiler(*node) || !context.may_rewrite("decompose", *node)) {
       node = node->next();
       continue;
     }

@@ -24,7 +24,7 @@ namespace {
 
 class Folder {
  public:
-  Folder(Graph& graph, const PassContext& context)
+  Folder(Graph& graph, PassContext& context)
       : graph_(graph), context_(context), aliases_(graph), values_(graph.id_limit()) {
     for (const auto& [name, tensor] : graph.attributes) given_.insert(tensor.storage.get());
   }
@@ -33,7 +33,8 @@ class Folder {
     for (Node* node : graph_) TRY_DO(compute(*node));
     bool changed = false;
     for (Node* node : graph_) {
-      if (node->id() >= values_.size() || !values_[node->id()] || !is_read_by_others(*node) || !is_worth_it(*node))
+      if (node->id() >= values_.size() || !values_[node->id()] || !is_read_by_others(*node) || !is_worth_it(*node) ||
+          !context_.may_rewrite("constant", *node))
         continue;
       TRY_DO(replace(*node, *values_[node->id()]->get<Tensor>()));
       changed = true;
@@ -161,7 +162,7 @@ class Folder {
   }
 
   Graph& graph_;
-  const PassContext& context_;
+  PassContext& context_;
   const Aliases aliases_;
   std::vector<std::optional<Value>> values_;  // by node id; set: constant
   std::set<const Storage*> given_;            // of the attributes

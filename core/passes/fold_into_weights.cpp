@@ -22,7 +22,7 @@ struct Convolution {
 
 class Folder {
  public:
-  explicit Folder(Graph& graph) : graph_(graph), aliases_(graph) {}
+  Folder(Graph& graph, PassContext& context) : graph_(graph), context_(context), aliases_(graph) {}
 
   Result<bool> run() {
     bool changed = false;
@@ -78,7 +78,7 @@ class Folder {
       }
       last = affine->result;
     }
-    if (last == &node) return false;
+    if (last == &node || !context_.may_rewrite("into weights", node)) return false;
     Args args = convolution.args;
     TRY(args[1], scaled_weight(node, convolution, scale));
     TRY(const Tensor bias, Tensor::empty(DType::Float64, {static_cast<std::int64_t>(shift.size())}));
@@ -148,13 +148,14 @@ class Folder {
   }
 
   Graph& graph_;
+  PassContext& context_;
   Aliases aliases_;
 };
 
 }  // namespace
 
-Result<bool> fold_into_weights(Graph& graph, PassContext&) {
-  return Folder(graph).run();
+Result<bool> fold_into_weights(Graph& graph, PassContext& context) {
+  return Folder(graph, context).run();
 }
 
 }  // namespace partita

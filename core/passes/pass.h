@@ -1,6 +1,9 @@
 #pragma once
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/config.h"
 #include "core/base/result.h"
@@ -16,11 +19,24 @@ namespace partita {
 enum class PassStage : unsigned char { PreGrad, Joint, Freezing, PostGrad };
 std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
+/// One change that a pass makes in one place.
+struct RewriteStep {
+  std::string rule;   ///< a row of rewrites.def, or what the pass does to the node: "dead", "equal"
+  std::string graph;  ///< that the node is in; sub graphs have passes, too
+  std::string node;   ///< what is rewritten
+};
+
 struct PassContext {
   int threads = config().threads;
   std::size_t fold_limit_bytes = config().fold_limit;  ///< larger values are not folded
   /// Parameters are constants: what is made of them is folded if it is no larger, whatever the limit.
   bool frozen = config().freezing;
+  std::vector<RewriteStep> rewrites = {};  ///< those made
+  std::size_t rewrite_limit = SIZE_MAX;    ///< passes make no more than these
+
+  /// Passes ask when nothing but the answer keeps them from a rewrite, and make it if they may. With a smaller limit a
+  /// pass makes the first of the same rewrites.
+  bool may_rewrite(std::string_view rule, const Node& node);
 };
 
 /// Changes the graph and returns whether it did. An error is the user's (an unknown operator); a missed optimisation is
@@ -32,6 +48,7 @@ struct Pass {
   std::string_view name;  ///< unique within its stage
   PassStage stage = PassStage::PostGrad;
   std::string_view description;
+  bool needed = false;  ///< later stages refuse what is left without it
 };
 
 /// passes.def, in order.

@@ -115,6 +115,7 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
     }
     WorkingOn place(fmt::format("graph {}, pass {}", graph.name, pass.name));
     const auto start = std::chrono::steady_clock::now();
+    context.rewrites.clear();
     Result<bool> claim = catch_raised<bool>([&] { return run_on_all(pass, graph, context); });
     record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     if (!claim) {
@@ -126,6 +127,7 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
     if (record.changed && !*claim)
       return broken("pipeline.claim", pass, graph, "changed the graph but reported no change");
     if (!record.changed) continue;
+    record.rewrites = context.rewrites;
     hash = new_hash;
     record.nodes_after = count_nodes(graph);
     TRY_DO(verify_all(pass, graph));
@@ -140,12 +142,28 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
   return run;
 }
 
-PassNames configured_disabled() {
-  const std::vector<std::string>& names = config().disable_passes;
-  return {names.begin(), names.end()};
+Result<std::unique_ptr<Graph>> after_rewrites(const Graph& before, const Pass& pass, const PassContext& context,
+                                              std::size_t count) {
+  std::unique_ptr<Graph> graph = before.clone();
+  PassContext limited = context;
+  limited.rewrites.clear();
+  limited.rewrite_limit = count;
+  TRY_DO(catch_raised<bool>([&] { return run_on_all(pass, *graph, limited); }));
+  TRY_DO(verify_all(pass, *graph));
+  return graph;
 }
 
-Status check_pass_names(const PassNames& names) {
+PassNames configured_disabled() {
+  PassNames names(config().disable_passes.begin(), config().disable_passes.end());
+  if (names.erase("all") > 0)
+    for (const Pass& pass : all_passes())
+      if (!pass.needed) names.emplace(pass.name);
+  return names;
+}
+
+Status check_pass_names(const PassNames& disabled) {
+  PassNames names = disabled;
+  names.insert(config().pass_order.begin(), config().pass_order.end());
   for (const std::string& name : names)
     if (std::ranges::none_of(all_passes(), [&](const Pass& p) { return p.name == name; }))
       return input_error("passes.name", fmt::format("no pass {}; partita passes --list shows them", name));
@@ -156,6 +174,13 @@ std::vector<Pass> passes_of(PassStage stage) {
   std::vector<Pass> out;
   for (const Pass& pass : all_passes())
     if (pass.stage == stage) out.push_back(pass);
+  std::vector<Pass> ordered;
+  for (const std::string& name : config().pass_order)
+    if (std::ranges::find(ordered, name, &Pass::name) == ordered.end())
+      std::ranges::copy_if(out, std::back_inserter(ordered), [&](const Pass& p) { return p.name == name; });
+  auto next = ordered.begin();
+  for (Pass& pass : out)
+    if (std::ranges::find(config().pass_order, pass.name) != config().pass_order.end()) pass = *next++;
   return out;
 }
 

@@ -11,9 +11,9 @@
 namespace partita {
 
 using PassNames = std::set<std::string, std::less<>>;
-/// The configuration's disable_passes.
+/// The configuration's disable_passes; "all" stands for all that are not needed.
 PassNames configured_disabled();
-/// Error passes.name for one that no stage has.
+/// Error passes.name for one that no stage has, among these and in the configuration's pass_order.
 Status check_pass_names(const PassNames& names);
 
 /// The record of one pass.
@@ -26,6 +26,7 @@ struct PassRun {
   std::size_t nodes_before = 0, nodes_after = 0;  ///< sub graphs included
   /// The graph after the pass, if snapshots were asked for. A pass that changed nothing shares the graph before it.
   std::shared_ptr<const Graph> after;
+  std::vector<RewriteStep> rewrites;  ///< in order; empty where the pass changes all at once
 };
 
 struct PipelineOptions {
@@ -48,7 +49,11 @@ struct PipelineRun {
 /// autograd had a wrong annotation in the file: error pipeline.annotation.
 Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                const PipelineOptions& options = {});
-/// The passes of one stage in passes.def.
+/// The graph after only the first `count` rewrites of a pass, which got `before`.
+Result<std::unique_ptr<Graph>> after_rewrites(const Graph& before, const Pass& pass, const PassContext& context,
+                                              std::size_t count);
+/// The passes of one stage in passes.def. Those that the configuration's pass_order names stand in its order, in the
+/// places that they have among the others.
 std::vector<Pass> passes_of(PassStage stage);
 
 }  // namespace partita

@@ -5,8 +5,8 @@
 
 namespace partita {
 
-Result<bool> remove_dead(Graph& graph, PassContext&) {
-  return graph.eliminate_dead(has_effect) > 0;
+Result<bool> remove_dead(Graph& graph, PassContext& context) {
+  return graph.eliminate_dead([&](const Node& n) { return has_effect(n) || !context.may_rewrite("dead", n); }) > 0;
 }
 
 }  // namespace partita

@@ -22,16 +22,16 @@ bool moves_nothing(const Node& node) {
 
 }  // namespace
 
-Result<bool> remove_noops(Graph& graph, PassContext&) {
+Result<bool> remove_noops(Graph& graph, PassContext& context) {
   bool changed = false;
   Aliases aliases(graph);
   for (Node* node : graph) {
     Node* source = node->op()->is_call() && !node->args().empty() ? node->args()[0].node() : nullptr;
     if (!source || !moves_nothing(*node)) continue;
-    if (const bool asserts = node->users().empty() && find_schema(node->op())->returns.empty(); !asserts) {
-      if (!may_stand_for(*source, *node, aliases)) continue;
-      aliases.replace_uses(*node, *source);
-    }
+    const bool asserts = node->users().empty() && find_schema(node->op())->returns.empty();
+    if (!asserts && !may_stand_for(*source, *node, aliases)) continue;
+    if (!context.may_rewrite("no-op", *node)) continue;
+    if (!asserts) aliases.replace_uses(*node, *source);
     graph.erase(node);
     changed = true;
   }

@@ -163,7 +163,8 @@ bool RewriteSet::match_call(const Term& term, Node* node, Match& out) {
   return true;
 }
 
-Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Aliases& aliases) const {
+Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Aliases& aliases,
+                                 PassContext& context) const {
   Match m;
   m.root = node;
   if (!match_call(*row.pattern, node, m) || !node->meta.tensor() || !row.rewrite.guard(m)) return false;
@@ -183,7 +184,8 @@ Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Alias
   for (Node* n = node->previous(); n && n->id() >= first_new; n = n->previous()) made.push_back(n);
   for (auto it = made.rbegin(); it != made.rend(); ++it) aliases.add(**it);
   for (Node* n : made) n->recompute = node->recompute;
-  if (!result || !keeps_promise(*node, *result) || !shares_as_before(m, *node, *result, aliases)) {
+  if (!result || !keeps_promise(*node, *result) || !shares_as_before(m, *node, *result, aliases) ||
+      !context.may_rewrite(row.rewrite.name, *node)) {
     for (Node* n : made)
       if (n->users().empty()) graph.erase(n);
     return false;
@@ -195,13 +197,13 @@ Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Alias
   return true;
 }
 
-Result<bool> RewriteSet::apply(Graph& graph) const {
+Result<bool> RewriteSet::apply(Graph& graph, PassContext& context) const {
   bool changed = false;
   Aliases aliases(graph);
   for (Node* node = graph.first(); node;) {
     Node* next = node->next();
     for (const Row& row : rows_) {
-      TRY(const bool done, try_row(row, graph, node, aliases));
+      TRY(const bool done, try_row(row, graph, node, aliases, context));
       if (!done) continue;
       changed = true;
       break;

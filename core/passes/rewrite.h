@@ -40,7 +40,7 @@ class RewriteSet {
   ~RewriteSet();
 
   /// Walks over the graph once and applies the first row that matches at each node. Returns whether any did.
-  Result<bool> apply(Graph& graph) const;
+  Result<bool> apply(Graph& graph, PassContext& context) const;
 
  private:
   struct Term;
@@ -48,7 +48,7 @@ class RewriteSet {
   static std::unique_ptr<Term> parse(std::string_view text, std::size_t& at);
   static bool match(const Term& term, const Arg& arg, Match& out);
   static bool match_call(const Term& term, Node* node, Match& out);
-  Result<bool> try_row(const Row& row, Graph& graph, Node* node, class Aliases& aliases) const;
+  Result<bool> try_row(const Row& row, Graph& graph, Node* node, class Aliases& aliases, PassContext& context) const;
 
   std::vector<Row> rows_;
 };

@@ -93,19 +93,19 @@ std::vector<Rewrite> rows_of(unsigned stage) {
 
 }  // namespace
 
-Result<bool> rewrite_pre_grad(Graph& graph, PassContext&) {
+Result<bool> rewrite_pre_grad(Graph& graph, PassContext& context) {
   static const RewriteSet set(rows_of(PreGrad));
-  return set.apply(graph);
+  return set.apply(graph, context);
 }
 
-Result<bool> rewrite_joint(Graph& graph, PassContext&) {
+Result<bool> rewrite_joint(Graph& graph, PassContext& context) {
   static const RewriteSet set(rows_of(Joint));
-  return set.apply(graph);
+  return set.apply(graph, context);
 }
 
-Result<bool> rewrite_post_grad(Graph& graph, PassContext&) {
+Result<bool> rewrite_post_grad(Graph& graph, PassContext& context) {
   static const RewriteSet set(rows_of(PostGrad));
-  return set.apply(graph);
+  return set.apply(graph, context);
 }
 
 }  // namespace partita

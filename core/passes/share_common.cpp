@@ -26,7 +26,7 @@ bool is_shareable(const Node& node) {
 
 }  // namespace
 
-Result<bool> share_common(Graph& graph, PassContext&) {
+Result<bool> share_common(Graph& graph, PassContext& context) {
   bool changed = false;
   Aliases aliases(graph);
   std::unordered_map<std::string, Node*> seen;
@@ -43,7 +43,7 @@ Result<bool> share_common(Graph& graph, PassContext&) {
     // Where a file's annotations differ, one of them is wrong; later stages say so.
     if (!same_annotation(node->meta, first->meta)) continue;
     const bool both_returned = aliases.returned(*node) && aliases.returned(*first) && !aliases.share(*node, *first);
-    if (reads_mutated || both_returned) continue;
+    if (reads_mutated || both_returned || !context.may_rewrite("equal", *node)) continue;
     aliases.replace_uses(*node, *first);
     graph.erase(node);
     changed = true;

@@ -17,9 +17,9 @@ bool views_storage(const Node& node) {
 
 /// Squashes as_strided of as_strided. Both address the storage; without an offset of its own, the outer one starts
 /// where the inner one starts.
-bool squash_as_strided(Node* node) {
+bool squash_as_strided(Node* node, PassContext& context) {
   Node* inner = views_storage(*node) ? node->args()[0].node() : nullptr;
-  if (!inner || !views_storage(*inner)) return false;
+  if (!inner || !views_storage(*inner) || !context.may_rewrite("as_strided", *node)) return false;
   Args args = bound_arguments(*node);
   const Args through = bound_arguments(*inner);
   args[0] = through[0];
@@ -28,7 +28,7 @@ bool squash_as_strided(Node* node) {
   return true;
 }
 
-bool squash(Node* node, const Aliases& aliases) {
+bool squash(Node* node, const Aliases& aliases, PassContext& context) {
   const auto outer = dimension_order(*node);
   Node* middle = outer ? node->args()[0].node() : nullptr;
   const auto inner = middle ? dimension_order(*middle) : std::nullopt;
@@ -37,10 +37,11 @@ bool squash(Node* node, const Aliases& aliases) {
   std::vector<std::int64_t> order;
   for (std::int64_t d : *outer) order.push_back((*inner)[static_cast<std::size_t>(d)]);
   if (std::ranges::is_sorted(order)) {
-    if (!may_stand_for(*source, *node, aliases)) return false;
+    if (!may_stand_for(*source, *node, aliases) || !context.may_rewrite("order undone", *node)) return false;
     node->replace_all_uses_with(source);
     return true;
   }
+  if (!context.may_rewrite("orders composed", *node)) return false;
   std::vector<Arg> dims;
   for (std::int64_t d : order) dims.emplace_back(d);
   node->set_op(Op::torch("aten.permute.default"));
@@ -50,11 +51,11 @@ bool squash(Node* node, const Aliases& aliases) {
 
 }  // namespace
 
-Result<bool> squash_views(Graph& graph, PassContext&) {
+Result<bool> squash_views(Graph& graph, PassContext& context) {
   bool changed = false;
   const Aliases aliases(graph);
   for (Node* node : graph)
-    if (squash(node, aliases) || squash_as_strided(node)) changed = true;
+    if (squash(node, aliases, context) || squash_as_strided(node, context)) changed = true;
   if (changed) graph.eliminate_dead([](const Node& n) { return !dimension_order(n) && !views_storage(n); });
   return changed;
 }

@@ -84,11 +84,12 @@ std::vector<Node*> seams(const Node& split) {
 
 }  // namespace
 
-Result<bool> undo_split_cat(Graph& graph, PassContext&) {
+Result<bool> undo_split_cat(Graph& graph, PassContext& context) {
   bool changed = false;
   Aliases aliases(graph);
   for (Node* node : graph) {
-    if (Node* source = whole(*node); source && may_stand_for(*source, *node, aliases)) {
+    if (Node* source = whole(*node);
+        source && may_stand_for(*source, *node, aliases) && context.may_rewrite("cat of split", *node)) {
       aliases.replace_uses(*node, *source);
       changed = true;
     }
@@ -99,7 +100,7 @@ Result<bool> undo_split_cat(Graph& graph, PassContext&) {
       if (!index || *index < 0 || static_cast<std::size_t>(*index) >= items.size()) continue;
       Node* item = items[static_cast<std::size_t>(*index)];
       // A piece has the cat's strides, but the item may have other ones.
-      if (!may_stand_for(*item, *reader, aliases)) continue;
+      if (!may_stand_for(*item, *reader, aliases) || !context.may_rewrite("split of cat", *reader)) continue;
       aliases.replace_uses(*reader, *item);
       changed = true;
     }

@@ -6,13 +6,14 @@
 
 namespace partita {
 
-Result<bool> view_to_reshape(Graph& graph, PassContext&) {
+Result<bool> view_to_reshape(Graph& graph, PassContext& context) {
   bool changed = false;
   const Aliases aliases(graph);
   for (Node* node : graph) {
     const OpRecord* record = ops().find(node->op());
     if (!record || record->copying_form.empty()) continue;
     if (aliases.mutated(*node)) continue;  // a write through the view must reach the viewed tensor
+    if (!context.may_rewrite("reshape", *node)) continue;
     node->set_op(Op::torch(record->copying_form));
     changed = true;
   }

@@ -29,6 +29,7 @@ const std::map<std::string_view, std::string> changes = {
     {"decompositions", "default"},
     {"functionalize_rng", "true"},
     {"disable_passes", "share_common"},
+    {"pass_order", "share_common,rewrite_post_grad"},
     {"fold_limit", "1KiB"},
     {"fuse", "false"},
     {"pack_parameters", "false"},
@@ -104,6 +105,10 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
     {"functionalize_rng",
      [] { return trained("x: <f32[4][1]>", "r = $rand([4])\na = $mul.Tensor(x, r)\nb = $sum(a)\nreturn (b,)"); }},
     {"disable_passes", [] { return planned("x: <f32[8][1]>", twice); }},
+    {"pass_order",  // the second neg is undone before it is found to be the first one
+     [] {
+       return planned("x: <f32[8][1]>", "a = $neg(x)\nb = $neg(x)\nc = $neg(b)\nd = $mul.Tensor(a, c)\nreturn (d,)");
+     }},
     {"save_args",
      [] {
        const auto run = default_compiler().make({})(*fx("x: <f32[2][1]>", "a = $sin(x)\nreturn (a,)"));

@@ -7,6 +7,7 @@
 #include "core/compare/same_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/record.h"
+#include "core/passes/rewrite.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 
@@ -66,6 +67,14 @@ Result<bool> exp_to_new_sin(Graph& graph, PassContext&) {
   exp->replace_all_uses_with(made);
   graph.erase(exp);
   return true;
+}
+/// Three sound rewrites of exp and one of sin that is not.
+Result<bool> rewrites_with_a_bug(Graph& graph, PassContext& context) {
+  static const Rewrite rows[] = {
+      {"exp_of_neg", 0, "exp(neg(x))", "reciprocal(exp(x))", [](const Match&) { return true; }},
+      {"sin_to_cos", 0, "sin(x)", "cos(x)", [](const Match&) { return true; }}};
+  static const RewriteSet set(rows);
+  return set.apply(graph, context);
 }
 Result<bool> harmless(Graph& graph, PassContext&) {
   graph.rename(graph.find("c"), "product");
@@ -137,6 +146,78 @@ class TestCompare : public QObject {
     QCOMPARE(report->first_bad()->origin, std::string("net.py:6 in forward"));
     QCOMPARE(report->rows.size(), std::size_t{4});  // a, b, c, output.0
     QVERIFY(report->rows[0].ok() && !report->rows[1].ok() && !report->rows[2].ok() && !report->rows[3].ok());
+  }
+
+  void a_nodes_own_error_is_told_from_the_inherited_one() {
+    const auto graph = chain();
+    PerNodeOptions options;
+    options.own = options.statistics = true;
+    // Both a and c are wrong; b only inherits a's error.
+    const Runner wrong = [](const Graph& g, std::vector<Value> inputs) {
+      InterpOptions how;
+      how.evaluate = [&](const Node& n, std::vector<Value> args, ValueKwargs kwargs,
+                         const EvalContext& context) -> Result<Value> {
+        TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), context, &n));
+        if (n.name() == "b") return v;
+        return evaluate(Op::torch("aten.mul.Tensor"), {v, Value(1.01)}, {});
+      };
+      return interpret(g, std::move(inputs), how);
+    };
+    const Column columns[] = {{"wrong", wrong}, {"same", interpreter()}, {"b", planted("b", 1.01)}};
+    for (const std::size_t batch : {std::size_t{1}, std::size_t{1} << 20}) {
+      options.batch_bytes = batch;
+      const auto reports = compare_columns(*graph, chain_input(), {"interp", interpreter()}, columns, options);
+      QVERIFY2(reports, reports ? "" : reports.error().line().c_str());
+      const std::vector<Difference>& rows = (*reports)[0].rows;
+      QVERIFY(!rows[0].own->ok && !rows[0].inherited());
+      QVERIFY(rows[1].own->ok && rows[1].inherited() && rows[1].own->max_abs == 0);
+      QVERIFY(!rows[2].own->ok && !rows[2].inherited());  // b would hide that c is wrong, too
+      QCOMPARE(rows[2].inherited_from, std::string("a"));
+      QVERIFY((*reports)[1].ok() && (*reports)[1].rows[2].own->max_abs == 0);
+      QCOMPARE((*reports)[2].first_bad()->name, std::string("b"));
+      QVERIFY((*reports)[2].rows[2].inherited());
+      QVERIFY((*reports)[2].seconds > 0);
+      const QString text = QString::fromStdString(table_text(*reports, false, false));
+      QVERIFY2(text.contains("first divergence: a (an error of its own: alone 0.00389)"), qPrintable(text));
+      QVERIFY2(text.contains("first divergence: b (an error of its own"), qPrintable(text));
+      QVERIFY(text.contains("c  ") && !text.contains("norm"));
+    }
+    const auto writes =
+        fx("x: <f32[4][1]>", "a: <f32[4][1]> = $add_.Tensor(x, x)\nb: <f32[4][1]> = $exp(a)\nreturn (b,)");
+    const auto report = compare_columns(*writes, chain_input(), {"interp", interpreter()}, columns, options);
+    QVERIFY(report && !(*report)[1].rows[0].own &&
+            QString::fromStdString((*report)[1].why_not_own).contains("writes to memory"));
+  }
+
+  void a_run_of_the_past_is_compared_by_its_statistics() {
+    const auto graph = chain();
+    PerNodeOptions options;
+    options.statistics = true;
+    const Column now[] = {{"same", interpreter()}, {"wrong", planted("b", 1.01)}, {"nan", planted("b", NAN)}};
+    const auto made = compare_columns(*graph, chain_input(), {"interp", interpreter()}, now, options);
+    QVERIFY(made);
+    const Statistics& s = *(*made)[0].rows[0].found_statistics;
+    QCOMPARE(s.numel, std::int64_t{4});
+    QVERIFY(std::abs(s.norm - 0.5343) < 1e-3 && std::abs(s.least - std::sin(0.1)) < 1e-6);
+    QCOMPARE(s.magnitudes.decades[15], std::int64_t{4});  // from 0.1 on
+    std::vector<Report> past;
+    for (const Report& r : *made) {
+      auto read = Report::from_json(r.json());
+      QVERIFY2(read, read ? "" : read.error().line().c_str());
+      past.push_back(*std::move(read));
+    }
+    const Column columns[] = {{"past same", {}, &past[0]}, {"past wrong", {}, &past[1]}, {"past nan", {}, &past[2]}};
+    const auto reports = compare_columns(*graph, chain_input(), {"interp", interpreter()}, columns, options);
+    QVERIFY2(reports, reports ? "" : reports.error().line().c_str());
+    QVERIFY((*reports)[0].ok());
+    QCOMPARE((*reports)[0].rows.size(), std::size_t{4});
+    const Difference& b = (*reports)[1].rows[1];
+    QVERIFY((*reports)[1].rows[0].ok() && !b.ok() && b.by_statistics);
+    QVERIFY(b.max_abs > 0.0119 && b.max_abs <= (*made)[1].rows[1].max_abs);  // a bound from below, and a good one here
+    QVERIFY(!(*reports)[2].rows[1].ok());
+    QVERIFY(QString::fromStdString(table_text(*reports, true, true)).contains("the same"));
+    const auto again = Report::from_json((*reports)[1].json());
+    QVERIFY(again && again->rows[1].by_statistics && !again->rows[1].ok() && again->rows[0].ok());
   }
 
   void rows_that_inherit_their_difference_come_after_the_first_ones() {
@@ -271,6 +352,24 @@ class TestCompare : public QObject {
     QCOMPARE(done->failure->node, std::string("wrong"));
     QVERIFY(done->failure->node_is_new);
     QCOMPARE(done->failure->seen_at, std::string("c"));
+  }
+
+  void a_wrong_rewrite_is_named() {
+    const auto graph = fx("x: <f32[4][1]>",
+                          "n: <f32[4][1]> = $neg(x)\na: <f32[4][1]> = $exp(n)\nm: <f32[4][1]> = $neg(a)\n"
+                          "b: <f32[4][1]> = $exp(m)\ns: <f32[4][1]> = $sin(b)\nk: <f32[4][1]> = $neg(s)\n"
+                          "c: <f32[4][1]> = $exp(k)\nreturn (c,)");
+    const Pass pass{rewrites_with_a_bug, "planted", PassStage::PostGrad, "the second row is wrong"};
+    PassContext context;
+    const auto checked = run_passes_checked(*graph, {&pass, 1}, context, chain_input());
+    QVERIFY2(checked, checked ? "" : checked.error().line().c_str());
+    QVERIFY(checked->failure);
+    QCOMPARE(checked->failure->pass, std::string("planted"));
+    QCOMPARE(*checked->failure->rewrite, std::size_t{2});
+    QCOMPARE(checked->failure->step.rule, std::string("sin_to_cos"));
+    QCOMPARE(checked->failure->step.node, std::string("s"));
+    QCOMPARE(checked->failure->node, std::string("cos"));
+    QCOMPARE(checked->run.passes[0].rewrites.size(), std::size_t{4});
   }
 
   void correct_passes_pass() {

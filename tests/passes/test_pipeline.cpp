@@ -123,6 +123,49 @@ class TestPipeline : public QObject {
     QCOMPARE(body(*graph->child("true_graph_0")), std::string("s = torch.ops.aten.cos.default(x)\nreturn (s,)\n"));
   }
 
+  void passes_make_the_first_of_their_rewrites() {
+    const auto graph = fx("x: <f32[2][1]>",
+                          "a: <f32[2][1]> = $mul.Tensor(x, 1)\nb: <f32[2][1]> = $div.Tensor(a, 1)\nc: <f32[2][1]> = "
+                          "$neg(b)\nd: <f32[2][1]> = $neg(c)\nreturn (d,)");
+    const auto before = graph->clone();
+    std::vector<Pass> passes = passes_of(PassStage::PostGrad);
+    std::erase_if(passes, [](const Pass& p) { return p.name != "rewrite_post_grad"; });
+    PassContext context;
+    const auto run = run_passes(*graph, passes, context);
+    QVERIFY(run);
+    const std::vector<RewriteStep>& made = run->passes[0].rewrites;
+    QCOMPARE(made.size(), std::size_t{3});
+    QCOMPARE(made[0].rule + " " + made[0].node, std::string("mul_one a"));
+    QCOMPARE(made[2].rule + " " + made[2].node, std::string("neg_neg d"));
+    const char* bodies[] = {"a = $mul.Tensor(x, 1)\nb = $div.Tensor(a, 1)\nc = $neg(b)\nd = $neg(c)\nreturn (d,)\n",
+                            "b = $div.Tensor(x, 1)\nc = $neg(b)\nd = $neg(c)\nreturn (d,)\n",
+                            "c = $neg(x)\nd = $neg(c)\nreturn (d,)\n", "return (x,)\n"};
+    for (std::size_t n = 0; n < 4; ++n) {
+      const auto part = after_rewrites(*before, passes[0], context, n);
+      QVERIFY(part);
+      QCOMPARE(body(**part), testing::expand(bodies[n]));
+    }
+  }
+
+  void order_and_all() {
+    const auto names = [](const std::vector<Pass>& passes) {
+      std::string text;
+      for (const Pass& p : passes) text += std::string(p.name) + " ";
+      return text;
+    };
+    const auto other = patched_config({{"pass_order", "remove_dead,share_common"}, {"disable_passes", "all"}});
+    QVERIFY(other);
+    const ConfigScope scope(*other);
+    QCOMPARE(names(passes_of(PassStage::PreGrad)),
+             std::string("resolve_torch_calls rewrite_pre_grad remove_dead share_common "));
+    QCOMPARE(names(passes_of(PassStage::Freezing)), std::string("fold_constants fold_into_weights remove_dead "));
+    const PassNames off = configured_disabled();
+    QVERIFY(off.contains("share_common") && !off.contains("decompose_composites") && !off.contains("all"));
+    QVERIFY(check_pass_names(off));
+    const ConfigScope wrong(*patched_config({{"pass_order", "no_such_pass"}}));
+    QCOMPARE(check_pass_names({}).error().code, std::string("passes.name"));
+  }
+
   void names_are_unique_within_a_stage() {
     for (const Pass& a : all_passes())
       for (const Pass& b : all_passes())

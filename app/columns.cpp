@@ -1,0 +1,264 @@
+#include "app/columns.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "app/plant.h"
+#include "core/aot/run_compiled.h"
+#include "core/base/whereabouts.h"
+#include "core/compare/per_node.h"
+#include "core/store/store.h"
+
+namespace partita {
+namespace {
+
+constexpr std::string_view results_graph = "results";
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Result<std::vector<Report>> read_past(std::string_view ids) {
+  const std::string file = StoreFile::default_file();
+  if (file.empty()) return input_error("compare.past", "there is no store that holds comparisons of the past");
+  TRY(StoreFile store, StoreFile::open(file));
+  std::vector<Report> reports;
+  for (const std::string& text : split(ids, '+')) {
+    std::int64_t id = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (text.empty() || parsed.ptr != text.data() + text.size())
+      return input_error("cli.usage", fmt::format("past:{} takes numbers of checks; partita store list shows them as "
+                                                  "checks/NUMBER",
+                                                  ids));
+    TRY(const std::string json, store.check_report(id));
+    TRY(Report report, Report::from_json(json));
+    if (std::ranges::none_of(report.rows, [](const Difference& d) { return d.found_statistics.has_value(); }))
+      return input_error("compare.past",
+                         fmt::format("checks/{} keeps no statistics; compare --against keeps them", id));
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+RunRequest request_of(const RunRequest& request, const CompareSide& side) {
+  RunRequest own = request;
+  if (own.worker && !side.plant.empty()) own.worker->plant = side.plant;
+  return own;
+}
+
+/// Does the side's configuration decide which graphs are made?
+bool makes_other_graphs(const CompareSide& side) {
+  const auto graphs = [](const Config& c) {
+    return std::tie(c.partitioner, c.memory_budget, c.decompositions, c.functionalize_rng, c.freezing, c.device);
+  };
+  return graphs(side.config) != graphs(config());
+}
+
+bool has_nodes(const CompareSide& side) {
+  if (side.kind == CompareSide::Kind::Past)
+    return std::ranges::any_of(side.past, [](const Report& r) { return r.graph != results_graph; });
+  return side.kind == CompareSide::Kind::Backend && !makes_other_graphs(side);
+}
+
+const Report* past_of(const CompareSide& side, std::string_view graph) {
+  const auto found = std::ranges::find(side.past, graph, &Report::graph);
+  return found == side.past.end() ? nullptr : &*found;
+}
+
+/// Of runs with the same random numbers.
+Runner runner_of(const CompareSide& side, const RunRequest& request, const std::shared_ptr<CodeStore>& store) {
+  const auto generator = std::make_shared<Generator>();
+  const CompileFn compile = side.backend->make({.config = side.config,
+                                                .progress = request.progress,
+                                                .generator = generator,
+                                                .store = store,
+                                                .worker = request_of(request, side).worker});
+  return [&backend = *side.backend, config = side.config, seed = request.seed, compile, generator](
+             const Graph& graph, std::vector<Value> inputs) {
+    const ConfigScope scope(config);
+    *generator = Generator(seed);
+    return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph);
+  };
+}
+
+Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                             const CompareSide& reference, std::span<const CompareSide* const> sides,
+                                             const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
+  // The comparison takes the place of a compiler: it gets the graphs and inputs of the run in question, and returns
+  // the reference's values, so that the backward is compared on the same numbers.
+  TRY(const Backend* wide, find_backend("f64"));
+  CompareSide exact;
+  exact.backend = wide;
+  const Column expected{reference.name, runner_of(reference, request, store)};
+  std::vector<Runner> runs;
+  for (const CompareSide* side : sides)
+    runs.push_back(side->kind == CompareSide::Kind::Backend ? runner_of(*side, request, store) : Runner());
+  const PerNodeOptions how{.tolerance = tolerance,
+                           .baseline = runner_of(exact, request, store),
+                           .progress = request.progress,
+                           .own = true,
+                           .statistics = true};
+  std::vector<Report> reports;
+  bool all_died = false;
+  const auto compare = [&](const char* name) -> CompileFn {
+    return [&, name](const Graph& graph) -> Result<CompiledFn> {
+      return CompiledFn([&, name, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        std::vector<Column> columns;
+        for (std::size_t i = 0; i < sides.size(); ++i) {
+          const Report* past = past_of(*sides[i], name);
+          if (runs[i] || past) columns.push_back({sides[i]->name, runs[i], past});
+        }
+        TRY(std::vector<Report> made, compare_columns(*graph, inputs, expected, columns, how));
+        for (Report& report : made) {
+          report.graph = name;
+          reports.push_back(std::move(report));
+        }
+        auto values = expected.run(*graph, std::move(inputs));
+        all_died = !values && is_death(values.error());
+        return values;
+      });
+    };
+  };
+  RunOptions options = run_options(request, nullptr);
+  options.forward = compare("forward");
+  options.backward = compare("backward");
+  const auto done = run_program(artefact, io, options);
+  if (!done && !(all_died && !reports.empty())) return done.error();  // a death of the reference is in the reports
+  return reports;
+}
+
+Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const TensorFile& io,
+                                               const RunRequest& request, const CompareSide& reference,
+                                               std::span<const CompareSide* const> sides, const Tolerance& tolerance,
+                                               const std::shared_ptr<CodeStore>& store) {
+  const auto results_of = [&](const CompareSide& side) -> Result<TensorFile> {
+    if (side.kind == CompareSide::Kind::Results) return side.results;
+    const ConfigScope scope(side.config);
+    return run_artefact(artefact, io, request_of(request, side), *side.backend, store);
+  };
+  std::vector<Report> reports;
+  const auto expected = results_of(reference);
+  if (!expected && !is_death(expected.error())) return expected.error();
+  for (const CompareSide* side : sides) {
+    Report& report = reports.emplace_back();
+    report.expected_name = reference.name;
+    report.found_name = side->name;
+    report.graph = results_graph;
+    if (!expected) {
+      report.rows.push_back(row_of_death(expected.error()));
+      continue;
+    }
+    if (side->kind == CompareSide::Kind::Past) {
+      const Report* past = past_of(*side, results_graph);
+      for (const auto& [key, tensor] : expected->tensors) {
+        const auto statistics = statistics_of(Value(tensor));
+        const auto row = past ? std::ranges::find(past->rows, key, &Difference::name) : decltype(past->rows.begin())();
+        if (past && row != past->rows.end() && row->found_statistics && statistics)
+          report.rows.push_back(compare_statistics(key, *statistics, *row->found_statistics, tolerance));
+      }
+      continue;
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    const auto found = results_of(*side);
+    if (side->backend) report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    if (!found && !is_death(found.error())) return found.error();
+    if (!found) {
+      report.rows.push_back(row_of_death(found.error()));
+      continue;
+    }
+    // Files have no strides.
+    report.rows = compare_results(*expected, *found, tolerance, reference.backend && side->backend).rows;
+    for (Difference& d : report.rows) {
+      if (const Tensor* t = expected->find(d.name)) d.expected_statistics = statistics_of(Value(*t));
+      if (const Tensor* t = found->find(d.name)) d.found_statistics = statistics_of(Value(*t));
+    }
+  }
+  return reports;
+}
+
+}  // namespace
+
+std::string side_help() {
+  return "a backend with rows of the configuration and a fault of its own, as cpu+fuse=false+plant=OP:wrong; stored: "
+         "the results in --inputs; file:OUT: those of a run; past:NUMBER: the found side of an earlier comparison, by "
+         "its "
+         "statistics (checks/NUMBER of `partita store list`; past:1+2 for two graphs)";
+}
+
+Result<CompareSide> parse_side(const std::string& text, const TensorFile& io, bool train) {
+  CompareSide side;
+  side.name = text;
+  const auto after = [&](std::string_view prefix) { return text.substr(prefix.size()); };
+  if (text == "stored" || text.starts_with("file:")) {
+    side.kind = CompareSide::Kind::Results;
+    side.results = stored_results(io, train);
+    if (text != "stored") {
+      TRY(const TensorFile out, read_safetensors(after("file:")));
+      side.results = stored_results(out, train);
+    }
+    if (side.results.tensors.empty())
+      return input_error("compare.stored", fmt::format("{} holds no output.N to compare with",
+                                                       text == "stored" ? "the --inputs file" : after("file:")));
+    return side;
+  }
+  if (text.starts_with("past:")) {
+    side.kind = CompareSide::Kind::Past;
+    TRY(side.past, read_past(after("past:")));
+    return side;
+  }
+  const std::vector<std::string> parts = split(text, '+');
+  TRY(side.backend, find_backend(parts[0]));
+  for (const std::string& part : std::span(parts).subspan(1)) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos)
+      return input_error("cli.usage", fmt::format("{}: {} is not of the form NAME=VALUE", text, part));
+    const std::string name = part.substr(0, equals), value = part.substr(equals + 1);
+    if (name == "plant") {
+      TRY_DO(parse_plant(value));
+      side.plant = value;
+    } else {
+      TRY_DO(set_value(side.config, name, value));
+    }
+  }
+  const ConfigScope scope(side.config);
+  TRY_DO(check_pass_names(configured_disabled()));
+  return side;
+}
+
+Result<std::vector<Report>> compare_sides(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                          const CompareSide& reference, std::span<const CompareSide> columns,
+                                          const CompareOptions& options, const std::shared_ptr<CodeStore>& store) {
+  if (reference.kind == CompareSide::Kind::Past)
+    return input_error("cli.usage",
+                       "a comparison of the past keeps statistics, not values, so it cannot be the reference");
+  if (options.per_node && !has_nodes(reference))
+    return input_error("cli.usage", fmt::format("--per-node needs the value of every node, which {} does not give; "
+                                                "choose another reference",
+                                                reference.name));
+  std::vector<const CompareSide*> by_node, by_results;
+  for (const CompareSide& side : columns) (options.per_node && has_nodes(side) ? by_node : by_results).push_back(&side);
+  std::vector<Report> reports;
+  if (!by_node.empty()) {
+    TRY(reports, compare_nodes_of(artefact, io, request, reference, by_node, options.tolerance, store));
+  }
+  if (!by_results.empty()) {
+    TRY(std::vector<Report> more,
+        compare_results_of(artefact, io, request, reference, by_results, options.tolerance, store));
+    std::ranges::move(more, std::back_inserter(reports));
+  }
+  for (const CompareSide& side : columns)
+    if (side.kind == CompareSide::Kind::Past && std::ranges::none_of(reports, [&](const Report& r) { return r.found_name == side.name && !r.rows.empty(); }))
+      return input_error("compare.past", fmt::format("{} has nothing of this graph", side.name));
+  return reports;
+}
+
+}  // namespace partita

@@ -1,0 +1,43 @@
+#pragma once
+// Several ways to compute what an artefact computes, held against one of them.
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/run_artefact.h"
+
+namespace partita {
+
+/// A column of a comparison, or its reference.
+struct CompareSide {
+  enum class Kind : unsigned char { Backend, Results, Past } kind = Kind::Backend;
+  std::string name;                  ///< as it was given
+  const Backend* backend = nullptr;  ///< of a backend, which runs with
+  Config config = partita::config();
+  std::string plant;         ///< its fault, as `--plant` takes it; empty: that of the request
+  TensorFile results;        ///< stored ones
+  std::vector<Report> past;  ///< of earlier comparisons; their found sides are the column
+};
+
+/// What parse_side() takes, for --help.
+std::string side_help();
+/// "cpu", "cpu+fuse=false+plant=aten.tanh.default:wrong", "stored" (in `io`), "file:OUT", "past:12" or "past:12+13"
+/// (rows of the store). Errors backend.unknown, config.unknown, config.value, cli.usage, compare.stored, compare.past.
+Result<CompareSide> parse_side(const std::string& text, const TensorFile& io, bool train);
+
+struct CompareOptions {
+  Tolerance tolerance;
+  /// Every node of the forward and, with RunRequest::train, the backward graph, which are those that the configuration
+  /// makes; a column's own configuration is its compiler's. Columns without nodes, or whose configuration makes other
+  /// graphs, are compared by the program's results.
+  bool per_node = false;
+};
+
+/// A report for each graph and column, graph by graph; those of one graph follow each other. Error cli.usage for a
+/// reference that cannot be one.
+Result<std::vector<Report>> compare_sides(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                          const CompareSide& reference, std::span<const CompareSide> columns,
+                                          const CompareOptions& options, const std::shared_ptr<CodeStore>& store);
+
+}  // namespace partita
