@@ -443,8 +443,10 @@ def main():
             busy = max(1, os.getloadavg()[0] / os.cpu_count())  # the limits are those of a quiet machine
             if quits and min(quits) > PROMPT_MS * busy:
                 failures.append(f"the quickest end of a window took {min(quits):.0f} ms")
-            stalls = [e for e in stalls if e["ms"] > 100 * busy]
-            failures += [f"the window did not answer for {e['ms']:.0f} ms, in {e['in']}" for e in stalls]
+            # What the window's thread works takes as long on a busy machine; the display that it waits for does not.
+            stalls = [e for e in stalls if e["cpu_ms"] > 100 or e["ms"] > 100 * busy]
+            failures += [f"the window did not answer for {e['ms']:.0f} ms ({e['cpu_ms']:.0f} of work), in {e['in']}"
+                         for e in stalls]
         for failure in failures:
             print("FAIL", failure)
         print(f"{len(PARTS)} parts, {time.monotonic() - begun:.0f} s, {len(stalls)} stalls, {len(failures)} failures")

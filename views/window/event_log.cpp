@@ -24,9 +24,9 @@ namespace {
 constexpr int kTurnMs = 10;
 constexpr double kStallMs = 100;
 
-double now_ms() {
+double now_ms(clockid_t clock = CLOCK_MONOTONIC) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
@@ -133,6 +133,7 @@ void EventLog::watch(Workbench& bench) {
   connect(qApp, &QApplication::aboutToQuit, this, [this] { write("quit"); });
   turn_.start();
   waited_ms_ = waited_for_processor_ms();
+  worked_ms_ = now_ms(CLOCK_THREAD_CPUTIME_ID);
   startTimer(kTurnMs, Qt::PreciseTimer);
 }
 
@@ -150,8 +151,10 @@ void EventLog::write(const QString& event, QJsonObject fields) {
 void EventLog::timerEvent(QTimerEvent*) {
   const double waited = waited_for_processor_ms();
   const double ms = static_cast<double>(turn_.nsecsElapsed()) / 1e6 - (waited - std::exchange(waited_ms_, waited));
+  const double worked = now_ms(CLOCK_THREAD_CPUTIME_ID);
+  const double cpu_ms = worked - std::exchange(worked_ms_, worked);
   turn_.start();
-  if (ms > kStallMs) write("stall", {{"ms", ms}, {"in", slowest_}, {"slowest_ms", slowest_ms_}});
+  if (ms > kStallMs) write("stall", {{"ms", ms}, {"cpu_ms", cpu_ms}, {"in", slowest_}, {"slowest_ms", slowest_ms_}});
   slowest_ms_ = 0;
 }
 

@@ -17,8 +17,8 @@ class Workbench;
 /// - shown, painted: a document came to the screen; its picture or text was drawn there
 /// - started, done, gone: a job; "gone" follows "done" and also ends jobs that were cancelled
 /// - selected, page, logged, problem, quit
-/// - stall: the window did not answer for over 100 ms, without the time that it waited for a processor; "in" is the
-///   slowest event of that time
+/// - stall: the window did not answer for over 100 ms, without the time that it waited for a processor; "cpu_ms" is what
+///   its thread worked in that time, the rest are waits, as for the display; "in" is the slowest event of that time
 /// - screen: Ctrl+Alt+D was pressed; what can be seen, each with its place in global pixels
 class EventLog : public QObject {
  public:
@@ -43,7 +43,7 @@ class EventLog : public QObject {
   std::map<int, QString> jobs_;
   QString painted_;  ///< key of the document that was painted last
   QElapsedTimer turn_;
-  double waited_ms_ = 0;
+  double waited_ms_ = 0, worked_ms_ = 0;
   QString slowest_;
   double slowest_ms_ = 0;
 };
