@@ -86,6 +86,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
   RunOptions options = run_options(request, compile);
   if (backend.cache) options.cache = backend.cache(how);
   options.aot.choose_layouts = !backend.takes_any_graph;
+  if (!how.worker) options.place = backend.place;
   return run_program(artefact, io, options);
 }
 

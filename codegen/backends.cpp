@@ -51,13 +51,22 @@ auto emulated(const BackendOptions& options) {
   return part(own);
 }
 
+/// The same for a device.
+template <auto part>
+auto on_device(const BackendOptions& options) {
+  BackendOptions own = options;
+  own.kernels = DeviceType::Cuda;
+  own.on_device = true;
+  return part(own);
+}
+
 constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
     {"debug", "interpreter that checks every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
     {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache},
-    {"cuda", "CUDA kernels on a device; calls that have none on the CPU", cuda_compiler, false, nullptr, nullptr,
-     DeviceType::Cuda},
+    {"cuda", "CUDA kernels on a device; calls that have none on the CPU", on_device<cpu_compiler>, false,
+     on_device<cpu_stages>, on_device<cpu_cache>, DeviceType::Cuda, place_on_device},
     {"cuda-emulate", "CUDA kernels, run on this machine's CPU", emulated<cpu_compiler>, false, emulated<cpu_stages>,
      emulated<cpu_cache>, DeviceType::Cuda},
 };

@@ -15,6 +15,7 @@
 #include "core/base/stage_times.h"
 #include "core/tensor/device.h"
 #include "core/tensor/generator.h"
+#include "core/tensor/value.h"
 
 namespace partita {
 
@@ -49,9 +50,9 @@ struct BackendOptions {
   std::shared_ptr<StageTimes> times;
   /// The kernels that a compiler makes: the CPU's, or CUDA's, which the CPU then runs (codegen/cuda/emulate.h).
   DeviceType kernels = DeviceType::Cpu;
-  /// Runs CUDA's kernels; null: the CPU does.
-  std::shared_ptr<codegen::CudaDevice> device;
-  std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
+  bool on_device = false;  ///< CUDA's kernels run on a device, which is opened when the first graph is compiled
+  std::shared_ptr<codegen::CudaDevice> device;  ///< that device
+  std::optional<WorkerOptions> worker;          ///< unset: compiled code runs in this process
 };
 
 /// One way to run graphs. `--backend` takes the name.
@@ -65,6 +66,8 @@ struct Backend {
   /// Its cache of whole graphs; null, or the result is: it has none.
   std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
   DeviceType kernels = DeviceType::Cpu;  ///< whose kernels it runs
+  /// Puts values where its code has them, for the runs of a session; null: they stay in the host's memory.
+  Status (*place)(std::vector<Value>& values) = nullptr;
 };
 std::span<const Backend> backends();
 /// Finds a backend by name. Error backend.unknown lists the names.

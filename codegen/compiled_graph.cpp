@@ -396,11 +396,13 @@ Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector
   how.fixed_inputs = fixed_;
   how.packed = packed_;
   if (options_.kernels == DeviceType::Cuda) how.prepare = codegen::prepare_emulated;
-  if (const auto& code = entry.compiled.device_code) how.device = codegen::kernel_device(code);
+  if (options_.device)
+    how.device = codegen::kernel_device(options_.device, entry.compiled.device_code, options_.config.cuda_graphs);
   how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
     return compile_sub_graph(graph, std::move(generator));
   };
   const trace::Stage timed("prepare_calls", options_.times.get());
+  const ConfigScope scope(options_.config);  // calls on a device read it
   const codegen::CompiledProgram& compiled = entry.compiled;
   TRY(auto executable,
       codegen::load_program(compiled.program, entry.symbolic ? sizes : SizeSet(), compiled.code, constants_, how));

@@ -1,6 +1,7 @@
 // What a compiled graph keeps in the cache of whole graphs, and takes from it.
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/jit.h"
+#include "codegen/cuda/driver.h"
 #include "codegen/stored_graph.h"
 #include "core/store/code_store.h"
 
@@ -50,15 +51,21 @@ bool CompiledGraph::take(std::string_view payload) {
 
 bool CompiledGraph::link(Entry& entry) {
   codegen::CompiledProgram& compiled = entry.compiled;
-  if (compiled.code || compiled.program->kernels.empty()) return true;
+  if (compiled.code || compiled.device_code || compiled.program->kernels.empty()) return true;
   const trace::Stage timed("link", options_.times.get());
   const auto bytes = options_.store->find(compiled.code_key);
   if (!bytes) return false;
-  const auto objects = codegen::unpack(*bytes);
-  auto code = objects ? codegen::link_kernels(*compiled.program, *objects) : objects.error();
-  if (!code) warn_unreadable(fxgraph_cache, name_, code.error());
-  if (code) compiled.code = *std::move(code);
-  return compiled.code != nullptr;
+  const Status linked = [&]() -> Status {
+    TRY(const auto objects, codegen::unpack(*bytes));
+    if (options_.device) {
+      TRY(compiled.device_code, codegen::load_for(options_.device, compiled.program->kernels, objects));
+    } else {
+      TRY(compiled.code, codegen::link_kernels(*compiled.program, objects));
+    }
+    return {};
+  }();
+  if (!linked) warn_unreadable(fxgraph_cache, name_, linked.error());
+  return bool(linked);
 }
 
 Status CompiledGraph::save() {

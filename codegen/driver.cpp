@@ -1,5 +1,7 @@
 #include "codegen/driver.h"
 
+#include <atomic>
+
 #include <fmt/format.h>
 
 #include "codegen/compiled_graph.h"
@@ -8,12 +10,14 @@
 #include "codegen/cuda/cuda_forms.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/cuda/library_calls.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
 #include "core/aot/graph_key.h"
 #include "core/aot/pipeline.h"
 #include "core/base/build_id.h"
 #include "core/ir/place.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -29,6 +33,10 @@ std::string compiler_text(const BackendOptions& options) {
   for (LibraryRoutine routine : target.routines) text += fmt::format("routine {}\n", int(routine));
   for (DType dtype : target.channels_last) text += fmt::format("channels last for {}\n", short_name(dtype));
   if (cuda) text += "CUDA kernels\n";
+  if (options.device) {
+    const ConfigScope scope(options.config);
+    text += fmt::format("device {}\n{}\n", options.device->architecture().name, codegen::cublaslt_text());
+  }
   return text + fmt::format("fixed parameters {}\n", options.fixed_parameters);
 }
 
@@ -40,7 +48,41 @@ KeyParts cache_key(const Graph& graph, const BackendOptions& options) {
 }
 
 bool caches(const BackendOptions& options) {
-  return options.store && !options.device && !options.config.force_disable_caches && !build_id().empty();
+  return options.store && !options.config.force_disable_caches && !build_id().empty();
+}
+
+/// The options, with the device that they ask for.
+Result<BackendOptions> with_device(BackendOptions options) {
+  if (options.on_device && !options.device) {
+    TRY(options.device, codegen::CudaDevice::open());
+  }
+  return options;
+}
+
+/// PyTorch's checks of a device for a graph: a hint about TF32, and dtypes that older devices lack.
+Status check_device(const Graph& graph, const BackendOptions& options) {
+  const codegen::CudaArchitecture& architecture = options.device->architecture();
+  const bool has_mma = architecture.name != "sm_75";
+  bool multiplies = false;
+  for (const Node* node : graph) {
+    const TensorMeta* t = node->meta.tensor();
+    if (!t) continue;
+    if (!has_mma && (t->dtype == DType::BFloat16 || t->dtype == DType::Float16))
+      return unsupported("cuda.dtype",
+                         fmt::format("{} ({}) has no matrix instructions for {}", options.device->name(),
+                                     architecture.name, torch_name(t->dtype)),
+                         place_of(*node));
+    const OpRecord* record = node->op() ? find_record(node->op()) : nullptr;
+    const auto routine = record ? record->library : LibraryRoutine::None;
+    multiplies |=
+        (routine == LibraryRoutine::Matmul || routine == LibraryRoutine::AddMatmul) && t->dtype == DType::Float32;
+  }
+  static std::atomic<bool> told = false;
+  if (multiplies && has_mma && !options.config.cuda_tf32 && !told.exchange(true))
+    fmt::print(stderr,
+               "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled; --config "
+               "cuda_tf32=true for better performance\n");
+  return {};
 }
 
 /// The graph must outlive the result.
@@ -63,7 +105,9 @@ CompileFn compiler(const BackendOptions& options, int stop_after) {
     return trace::compiled([&]() -> Result<CompiledFn> {
       trace::input(graph, "aot_inference_graph");
       const trace::Stage timed("inductor_compile");
-      TRY(const auto compiled, compiled_graph(graph, options, stop_after));
+      TRY(const BackendOptions own, with_device(options));
+      if (own.device) TRY_DO(check_device(graph, own));
+      TRY(const auto compiled, compiled_graph(graph, own, stop_after));
       return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
     });
   };
@@ -88,23 +132,21 @@ CompileFn cpu_compiler(const BackendOptions& options) {
     inner.config.save_args.clear();
     return saving_args(cpu_compiler(inner), options.config.save_args);
   }
-  if (options.worker) return compile_in_worker(options.kernels == DeviceType::Cuda ? "cuda-emulate" : "cpu", options);
+  const bool emulated = options.kernels == DeviceType::Cuda && !options.on_device;
+  if (options.worker) return compile_in_worker(options.on_device ? "cuda" : emulated ? "cuda-emulate" : "cpu", options);
   return compiler(options, -1);
 }
 
-CompileFn cuda_compiler(const BackendOptions& options) {
-  if (options.worker) return compile_in_worker("cuda", options);
-  return [options](const Graph& graph) -> Result<CompiledFn> {
-    TRY(const auto device, codegen::CudaDevice::open());
-    BackendOptions own = options;
-    own.kernels = DeviceType::Cuda;
-    own.device = device;
-    return compiler(own, -1)(graph);
-  };
+Status place_on_device(std::vector<Value>& values) {
+  TRY(const auto device, codegen::CudaDevice::open());
+  return device->place(values);
 }
 
-std::shared_ptr<const GraphCache> cpu_cache(const BackendOptions& options) {
-  if (options.worker || !caches(options) || !options.config.save_args.empty()) return nullptr;
+std::shared_ptr<const GraphCache> cpu_cache(const BackendOptions& given) {
+  if (given.worker || !caches(given) || !given.config.save_args.empty()) return nullptr;
+  const auto found = with_device(given);
+  if (!found) return nullptr;  // the compiler says why
+  const BackendOptions& options = *found;
   return std::make_shared<GraphCache>(GraphCache{
       .store = options.store,
       .config = options.config,
@@ -126,14 +168,20 @@ StagedCompiler cpu_stages(const BackendOptions& options) {
   for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
   staged.with_passes = [options](int stop_after) { return compiler(options, stop_after); };
   staged.plan = [options](const Graph& graph) { return planned(graph, options); };
-  staged.run_plan = [](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
-                       const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
-    TRY(const auto compiled, codegen::compile_cpu(plan, constants, {}));
+  staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
+                              const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    TRY(const BackendOptions own, with_device(options));
+    const ConfigScope scope(own.config);
+    TRY(const auto compiled, codegen::compile_cpu(plan, constants, {.device = own.device}));
     return compiled->run(inputs);
   };
   staged.forms = options.kernels == DeviceType::Cuda ? codegen::cuda_kernel_forms() : codegen::cpu_kernel_forms();
-  staged.measure = [options](const StagedCompiler::Planned& planned, const std::vector<Value>& inputs, double seconds) {
-    return codegen::measure_cpu(planned, fixed_inputs(*planned.first, options), inputs, seconds);
+  staged.measure = [options](const StagedCompiler::Planned& planned, const std::vector<Value>& inputs,
+                             double seconds) -> Result<StagedCompiler::Measured> {
+    TRY(const BackendOptions own, with_device(options));
+    const ConfigScope scope(own.config);
+    return codegen::measure_cpu(planned, {.fixed_inputs = fixed_inputs(*planned.first, own), .device = own.device},
+                                inputs, seconds);
   };
   return staged;
 }

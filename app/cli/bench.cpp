@@ -10,6 +10,7 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/run_artefact.h"
+#include "codegen/cuda/driver.h"
 #include "core/base/memory.h"
 #include "core/base/scratch.h"
 #include "core/base/shell_word.h"
@@ -57,6 +58,7 @@ Result<Prepared> prepare(const Options& o) {
   RunOptions options = run_options(o.request, backend->make(how));
   if (backend->cache) options.cache = backend->cache(how);
   options.aot.choose_layouts = !backend->takes_any_graph;
+  options.place = backend->place;
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));
   const double compile_ms = since(start);
   const auto first = Clock::now();
@@ -140,18 +142,21 @@ Result<int> run(const Options& o) {
   TRY(const std::size_t peak, peak_bytes(p.function));
   const nlohmann::ordered_json cold = compile_times(p);
   TRY(const nlohmann::ordered_json warm, warm_times(o));
-  const nlohmann::ordered_json line = {{"compile_ms", p.compile_ms},
-                                       {"warm_compile_ms", warm["compile_ms"]},
-                                       {"first_step_ms", p.first_step_ms},
-                                       {"warm_first_step_ms", warm["first_step_ms"]},
-                                       {"median_ms", median},
-                                       {"peak_bytes", peak},
-                                       {"stages_ms", cold["stages_ms"]},
-                                       {"warm_stages_ms", warm["stages_ms"]},
-                                       {"cache", cold["cache"]},
-                                       {"warm_cache", warm["cache"]},
-                                       {"size_compilations", *p.sizes},
-                                       {"config", config_json(config(), ConfigPart::Differs)}};
+  const codegen::CudaGraphCounts graphs = codegen::cuda_graph_counts();
+  const nlohmann::ordered_json line = {
+      {"compile_ms", p.compile_ms},
+      {"warm_compile_ms", warm["compile_ms"]},
+      {"first_step_ms", p.first_step_ms},
+      {"warm_first_step_ms", warm["first_step_ms"]},
+      {"median_ms", median},
+      {"peak_bytes", peak},
+      {"stages_ms", cold["stages_ms"]},
+      {"warm_stages_ms", warm["stages_ms"]},
+      {"cache", cold["cache"]},
+      {"warm_cache", warm["cache"]},
+      {"size_compilations", *p.sizes},
+      {"cuda_graphs", {{"recorded", graphs.recorded}, {"replayed", graphs.replayed}, {"skipped", graphs.skipped}}},
+      {"config", config_json(config(), ConfigPart::Differs)}};
   fmt::print("{}\n", line.dump());
   return 0;
 }

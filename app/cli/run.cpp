@@ -10,6 +10,7 @@
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
+#include "codegen/cuda/driver.h"
 #include "core/ir/devices.h"
 #include "core/store/code_store.h"
 
@@ -25,6 +26,14 @@ struct Options {
   /// Where messages go: with --json or `-o -` standard output is one document.
   std::FILE* text() const { return json || out == "-" ? stderr : stdout; }
 };
+
+/// What became of the runs that were to be CUDA graphs, on stderr.
+void print_cuda_graphs() {
+  const codegen::CudaGraphCounts counts = codegen::cuda_graph_counts();
+  fmt::print(stderr, "CUDA graphs: {} recorded, {} replayed\n", counts.recorded, counts.replayed);
+  for (const auto& [why, times] : counts.skipped)
+    fmt::print(stderr, "skipping cudagraphs due to {} ({} times)\n", why, times);
+}
 
 /// What the caches of whole graphs did, on stderr.
 void print_cache_events() {
@@ -87,6 +96,7 @@ Result<int> run(Options o) {
                     o.request.train ? "train" : "", ms, out ? "ok" : out.error().code});
   line.clear();
   if (o.cache) print_cache_events();
+  if (backend->place && config().cuda_graphs) print_cuda_graphs();
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
   fmt::print(o.out == "-" ? stderr : stdout, "{}", summary(*out, o.json));

@@ -66,7 +66,7 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
   out.code_key = std::move(key);
   const auto start = Clock::now();
   if (options.device) {
-    TRY(out.device_code, load_for(options.device, source.cuda, objects->front()));
+    TRY(out.device_code, load_for(options.device, source.program.kernels, *objects));
   } else {
     TRY(out.code, link_kernels(source.program, *objects));
   }
@@ -84,7 +84,7 @@ Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::sp
 
 Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options) {
   const auto start = Clock::now();
-  TRY(ProgramSource source, make_program(plan, !options.device));
+  TRY(ProgramSource source, make_program(plan, options.device));
   CompiledProgram out;
   TRY_DO(compile_code(source, options, out));
   out.program = std::make_shared<Program>(std::move(source.program));
@@ -101,7 +101,7 @@ Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
                    {.generator = options.generator,
                     .compile_sub_graph = options.compile_sub_graph,
                     .fixed_inputs = options.fixed_inputs,
-                    .device = compiled.device_code ? kernel_device(compiled.device_code) : nullptr,
+                    .device = options.device ? kernel_device(options.device, compiled.device_code, false) : nullptr,
                     .prepare = plan.target.device == DeviceType::Cuda ? prepare_emulated : prepare_extern}));
   const double prepare_ms = executable->times.prepare_ms;
   executable->times = compiled.times;

@@ -90,6 +90,7 @@ class Loader {
     TRY_DO(memory());
     TRY_DO(steps());
     TRY_DO(inputs_and_outputs());
+    if (out_->device) for_device();
     out_->times.prepare_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     return std::unique_ptr<Executable>(std::move(out_));
   }
@@ -108,6 +109,14 @@ class Loader {
   Status steps();
   Status check(const PlanView& view) const;
   Status inputs_and_outputs();
+  /// Finds what the host uses beside the device, and why runs cannot be recorded.
+  void for_device();
+  bool fixed(int buffer) const {
+    const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
+    return !program_.written[static_cast<std::size_t>(buffer)] &&
+           (b.kind == PlanBuffer::Kind::Constant ||
+            (b.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(b.index)));
+  }
 
   const Program& program_;
   const Plan& plan_;
@@ -123,6 +132,7 @@ Status Loader::memory() {
   out_->base.resize(plan_.buffers.size());
   out_->constants.resize(plan_.buffers.size());
   out_->output_memory.resize(plan_.buffers.size());
+  out_->arena_bytes = plan_.arena_bytes;
   if (plan_.arena_bytes > 0) {
     TRY(out_->arena, Storage::allocate(plan_.arena_bytes));
   }
@@ -169,20 +179,14 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
       for (const PlanView& v : *list) TRY_DO(check(v));
   }
   for (const PlanView& v : call.results) TRY_DO(check(v));
-  ExternContext context{
-      call,
-      known.routine,
-      out_->threads,
-      [&](int b) {
-        const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
-        if (program_.written[static_cast<std::size_t>(b)]) return false;
-        return buffer.kind == PlanBuffer::Kind::Constant ||
-               (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
-      },
-      out_->generator.get(),
-      [&](int b) { return std::optional(out_->elements[static_cast<std::size_t>(b)]); },
-      {},
-      options_.packed};
+  ExternContext context{call,
+                        known.routine,
+                        out_->threads,
+                        [&](int b) { return fixed(b); },
+                        out_->generator.get(),
+                        [&](int b) { return std::optional(out_->elements[static_cast<std::size_t>(b)]); },
+                        {},
+                        options_.packed};
   if (call.graph && options_.compile_sub_graph)
     context.compile_sub_graph = [&](const Graph& graph) { return options_.compile_sub_graph(graph, out_->generator); };
   if (work && !options_.device) {
@@ -192,13 +196,18 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
       context.work = std::make_shared<KernelWork>(std::move(step), out_->symbols.data());
   }
   std::string why_not;
-  TRY(Prepared prepared, options_.prepare(context, why_not));
+  Prepared prepared;
+  if (options_.device) prepared = options_.device->prepare(context, why_not);
+  if (!prepared.step) {
+    TRY(prepared, options_.prepare(context, why_not));
+  }
   out_->draws_anew |= !options_.generator && known.draws;
   out_->externs.push_back(
       {call.origin, call.op->name, prepared.library, why_not, work ? std::move(prepared.work) : ""});
   out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
   out_->calls.push_back(std::move(prepared.step));
-  auto& [read, wrote] = out_->call_buffers.emplace_back();
+  auto& [read, wrote, on_device] = out_->call_buffers.emplace_back();
+  on_device = prepared.on_device;
   for (const auto& argument : call.args) {
     if (auto* v = std::get_if<PlanView>(&argument)) read.push_back(v->buffer);
     if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
@@ -238,7 +247,7 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
   for (const Phase& phase : kernel.entry.phases) {
     const auto iterations = value(phase.iterations);
     if (!iterations) return dynamic("kernel " + kernel.name);
-    PhaseStep p{nullptr, phase.symbol, *iterations, phase.alignment, 1};
+    PhaseStep p{nullptr, phase.symbol, *iterations, phase.alignment, 1, phase.threads, phase.shared_bytes};
     if (!options_.device) {
       if (!out_->code) return does_not_fit("kernel " + kernel.name + " has no code");
       TRY(void* address, out_->code->find(phase.symbol));
@@ -330,6 +339,31 @@ Status Loader::inputs_and_outputs() {
     out_->outputs.push_back(std::move(view));
   }
   return {};
+}
+
+void Loader::for_device() {
+  const std::size_t n = plan_.buffers.size();
+  out_->on_host.resize(n);
+  for (std::size_t b = 0; b < n; ++b) out_->fixed.push_back(fixed(static_cast<int>(b)));
+  std::string why;
+  int written = 0;
+  for (const InputView& input : out_->inputs_) written += input.written;
+  if (written > 0) why = fmt::format("mutated inputs ({} instances)", written);
+  const auto on_cpu = [](const TensorMeta& t) { return t.device.type == DeviceType::Cpu; };
+  // The inputs of a graph that was made for the CPU are copied to the device, all of them.
+  const bool for_cpu = std::ranges::all_of(plan_.inputs, on_cpu);
+  for (std::size_t i = 0; i < plan_.inputs.size() && !for_cpu; ++i)
+    if (out_->inputs_[i].buffer >= 0 && on_cpu(plan_.inputs[i])) why = fmt::format("cpu device (input {})", i);
+  for (std::size_t c = 0; c < out_->calls.size(); ++c) {
+    const auto& call = out_->call_buffers[c];
+    if (call.on_device) continue;
+    why = fmt::format("a call on the CPU ({}, {})", out_->externs[c].node, out_->externs[c].op);
+    for (const std::vector<int>* list : {&call.read, &call.written})
+      for (const int b : *list)
+        if (b >= 0) out_->on_host[static_cast<std::size_t>(b)] = true;
+  }
+  if (out_->steps.empty()) why = "nothing to launch";
+  if (!why.empty()) out_->device->never_record(why);
 }
 
 }  // namespace

@@ -145,12 +145,12 @@ std::vector<KernelForm> cpu_kernel_forms() {
           })};
 }
 
-Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const std::set<int>& fixed_inputs,
+Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const CpuOptions& options,
                                              const std::vector<Value>& inputs, double seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr std::size_t most_runs = 101, least_runs = 3;
   const auto& [graph, plan] = planned;
-  TRY(const auto executable, compile_cpu(plan, graph->attributes, {.fixed_inputs = fixed_inputs}));
+  TRY(const auto executable, compile_cpu(plan, graph->attributes, options));
   // The work after a call is a step of its own in the program.
   std::vector<std::size_t> step_of;
   StagedCompiler::Measured out;

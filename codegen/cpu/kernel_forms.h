@@ -1,8 +1,8 @@
 #pragma once
 #include <optional>
-#include <set>
 #include <vector>
 
+#include "codegen/cpu/executable.h"
 #include "core/aot/staged_compiler.h"
 
 namespace partita::codegen {
@@ -13,8 +13,8 @@ Result<std::optional<loops::Kernel>> kernel_of_step(const schedule::Plan& plan, 
 /// Loop IR, LLVM IR after optimisation, assembly. Errors are compile_kernels().
 std::vector<KernelForm> cpu_kernel_forms();
 
-/// See StagedCompiler::measure. `fixed_inputs` as CpuOptions has them.
-Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const std::set<int>& fixed_inputs,
+/// See StagedCompiler::measure. Kernels on a device are timed by its events.
+Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const CpuOptions& options,
                                              const std::vector<Value>& inputs, double seconds);
 
 }  // namespace partita::codegen

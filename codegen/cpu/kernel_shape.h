@@ -23,6 +23,8 @@ struct Phase {
   bool parallel = false;       ///< false: called once with [0, iterations)
   SymExpr iterations = 1;      ///< number of iterations of the outermost parallel loops, flattened
   std::int64_t alignment = 1;  ///< `begin` must be a multiple of it
+  int threads = 0;             ///< of a CUDA kernel's block, of which an iteration is one
+  std::size_t shared_bytes = 0;
 };
 
 /// How to call a compiled kernel.

@@ -50,9 +50,16 @@ Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
   return {};
 }
 
+/// The memory of a tensor that the device has; null where the host's is to be used: what kernels write must be aligned.
+std::shared_ptr<RemoteMemory> on_device(const Tensor& t, bool written) {
+  std::shared_ptr<RemoteMemory> remote = t.numel() == 0 ? nullptr : t.storage->remote();
+  const std::size_t offset = static_cast<std::size_t>(t.offset) * itemsize(t.dtype);
+  return remote && written && (remote->address() + offset) % 16 != 0 ? nullptr : remote;
+}
+
 }  // namespace
 
-Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
+Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<Held>& held) {
   if (values.size() != inputs_.size())
     return input_error("run.inputs",
                        fmt::format("{} inputs are given, but the graph takes {}", values.size(), inputs_.size()));
@@ -76,15 +83,16 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
     bool holds =
         t->numel() == 0 || (t->storage->bytes() >= static_cast<std::size_t>(t->offset) * itemsize(t->dtype) + room);
     if (same_strides(*t, input.strides) && holds) {
-      base[b] = t->numel() == 0 ? nullptr : t->data();
-      held[b] = t->storage;
+      held[b] = {t->storage, nullptr, t->numel() == 0 ? 0 : static_cast<std::size_t>(t->offset) * itemsize(t->dtype)};
+      if (device && !on_host[b]) held[b].remote = on_device(*t, input.written);
+      base[b] = t->numel() == 0 || held[b].remote ? nullptr : t->data();
       continue;
     }
     TRY_DO(reuse_or_allocate(input.staging, room));
     Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
     copy.copy_from(*t);
     base[b] = input.staging->data();
-    held[b] = input.staging;
+    held[b] = {input.staging, nullptr, 0};
   }
   return {};
 }
@@ -163,31 +171,61 @@ void PlanExecutable::note(const Step& step) const {
   now_at(fmt::format("running {} ({})", call.op, call.library), {&call.node, 1});
 }
 
-Status PlanExecutable::begin_on_device() {
+Result<bool> PlanExecutable::begin_on_device(const std::vector<Held>& held) {
   std::vector<KernelDevice::Memory> memory;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    const bool constant = buffers[b].kind == PlanBuffer::Kind::Constant;
-    memory.push_back({base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype),
-                      constant || buffers[b].kind == PlanBuffer::Kind::Input, constant && !written[b], written[b]});
+    const PlanBuffer& buffer = buffers[b];
+    KernelDevice::Memory& m = memory.emplace_back();
+    m.host = base[b];
+    m.bytes = static_cast<std::size_t>(elements[b]) * itemsize(buffer.dtype);
+    m.holds = buffer.kind == PlanBuffer::Kind::Constant || buffer.kind == PlanBuffer::Kind::Input;
+    m.fixed = fixed[b];
+    m.written = written[b];
+    m.result = buffer.kind == PlanBuffer::Kind::Output && !on_host[b];
+    m.remote = held[b].remote;
+    m.offset = held[b].offset;
+    if (buffer.kind == PlanBuffer::Kind::Temporary) m.in_arena = buffer.offset;
   }
-  return device->begin(memory);
+  return device->begin({memory, arena_bytes, step_seconds != nullptr});
 }
 
 Status PlanExecutable::run_on_device(std::size_t kernel) {
   const KernelStep& step = kernels[kernel];
   std::vector<KernelDevice::Launch> launches;
-  for (const PhaseStep& phase : step.phases) launches.push_back({phase.symbol, phase.iterations});
+  for (const PhaseStep& phase : step.phases)
+    launches.push_back({phase.symbol, phase.iterations, phase.threads, phase.shared_bytes});
   return device->run(
       {kernel, step.name, step.origins, launches, step.buffers, step.workspace, step.workspace_bytes, symbols});
 }
 
-/// Gets the results, and reports the first fault.
-Status PlanExecutable::end_on_device() {
+/// A call of a program whose kernels run on a device, there or on the host.
+Status PlanExecutable::call_beside_device(std::size_t call) {
+  const CallBuffers& own = call_buffers[call];
+  const ExternReport& report = externs[call];
+  if (own.on_device)
+    return device->call(*calls[call], own.read, own.written, fmt::format("{} ({})", report.op, report.node));
+  TRY_DO(device->give_to_host(own.read, false));
+  TRY_DO(device->give_to_host(own.written, true));
+  return calls[call]->run(base.data());
+}
+
+/// Gets the results, and reports the first fault. `timed`: the steps of `step_seconds` that the device has done.
+Status PlanExecutable::end_on_device(std::vector<Held>& held, const std::vector<std::size_t>& timed) {
   std::vector<int> results;
-  for (std::size_t b = 0; b < buffers.size(); ++b)
-    if (written[b] && buffers[b].kind != PlanBuffer::Kind::Temporary) results.push_back(static_cast<int>(b));
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].kind == PlanBuffer::Kind::Output && !on_host[b]) {
+      TRY(held[b].storage, device->result(static_cast<int>(b)));
+    } else if (written[b] && !held[b].remote && buffers[b].kind != PlanBuffer::Kind::Temporary) {
+      results.push_back(static_cast<int>(b));
+    }
+  }
   TRY_DO(device->give_to_host(results, false));
   TRY(const auto faults, device->end(kernels.size()));
+  if (step_seconds) {
+    TRY(const std::vector<double> seconds, device->seconds());
+    CHECK(seconds.size() == timed.size());
+    for (std::size_t i = 0; i < timed.size(); ++i) (*step_seconds)[timed[i]] = seconds[i];
+  }
   for (std::size_t k = 0; k < faults.size(); ++k) {
     if (!faults[k].met) continue;
     KernelFault fault;
@@ -202,33 +240,37 @@ Status PlanExecutable::end_on_device() {
 Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
   std::lock_guard lock(mutex_);
   if (draws_anew) *generator = Generator();
-  std::vector<std::shared_ptr<Storage>> held(buffers.size());
+  std::vector<Held> held(buffers.size());
   TRY_DO(bind_inputs(inputs, held));
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].kind != PlanBuffer::Kind::Output) continue;
+    if (buffers[b].kind != PlanBuffer::Kind::Output || (device && !on_host[b])) continue;
     TRY_DO(reuse_or_allocate(output_memory[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
-    held[b] = output_memory[b];
-    base[b] = held[b]->data();
+    held[b].storage = output_memory[b];
+    base[b] = output_memory[b]->data();
   }
   const bool noted = watched();
-  if (device) TRY_DO(begin_on_device());
-  for (const Step& step : steps) {
+  bool done = false;
+  if (device) {
+    TRY(done, begin_on_device(held));
+  }
+  std::vector<std::size_t> timed_on_device;
+  for (const Step& step : done ? std::span<const Step>() : std::span<const Step>(steps)) {
     if (noted) note(step);
     const auto begun = step_seconds ? Clock::now() : Clock::time_point();
+    bool by_device = false;
     if (step.kernel >= 0) {
       const auto k = static_cast<std::size_t>(step.kernel);
+      by_device = device != nullptr;
       TRY_DO(device ? run_on_device(k) : run_kernel(kernels[k]));
     } else if (step.external >= 0) {
-      if (device) {
-        const auto& [read, wrote] = call_buffers[static_cast<std::size_t>(step.external)];
-        TRY_DO(device->give_to_host(read, false));
-        TRY_DO(device->give_to_host(wrote, true));
-      }
-      TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
+      const auto c = static_cast<std::size_t>(step.external);
+      by_device = call_buffers[c].on_device;
+      TRY_DO(device ? call_beside_device(c) : calls[c]->run(base.data()));
     }
+    if (by_device && step_seconds) timed_on_device.push_back(step_seconds->size());
     if (step_seconds) step_seconds->push_back(std::chrono::duration<double>(Clock::now() - begun).count());
   }
-  if (device) TRY_DO(end_on_device());
+  if (device) TRY_DO(end_on_device(held, timed_on_device));
   if (noted) now_at("handing over the results");
   write_back(inputs);
   std::vector<Value> results;
@@ -239,12 +281,11 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
       continue;
     }
     auto b = static_cast<std::size_t>(out.view->buffer);
-    Tensor t{held[b], out.view->dtype, out.view->sizes, out.view->strides, out.view->offset};
+    Tensor t{held[b].storage, out.view->dtype, out.view->sizes, out.view->strides, out.view->offset};
+    t.offset += static_cast<std::int64_t>(held[b].offset / itemsize(t.dtype));
     if (buffers[b].kind == PlanBuffer::Kind::Constant) {
       t.storage = constants[b].storage;
       t.offset += constants[b].offset;
-    } else if (buffers[b].kind == PlanBuffer::Kind::Input && base[b]) {
-      t.offset += (base[b] - held[b]->data()) / static_cast<std::ptrdiff_t>(itemsize(t.dtype));
     }
     results.push_back(std::move(t));
   }

@@ -22,7 +22,9 @@ struct PhaseStep {
   std::string symbol;
   std::int64_t iterations = 0;
   std::int64_t alignment = 1;
-  int parts = 1;  ///< threads worth using
+  int parts = 1;    ///< threads worth using
+  int threads = 0;  ///< as Phase has them
+  std::size_t shared_bytes = 0;
 };
 
 struct KernelStep {
@@ -62,6 +64,7 @@ class PlanExecutable final : public Executable {
   std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
   std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
   std::shared_ptr<Storage> arena, scratch, workspace;
+  std::size_t arena_bytes = 0;
   std::size_t scratch_bytes = 0;  ///< bytes of one thread
   std::vector<InputView> inputs_;
   std::vector<OutputView> outputs;
@@ -72,20 +75,33 @@ class PlanExecutable final : public Executable {
   std::vector<KernelStep> kernels;
   std::vector<std::unique_ptr<ExternStep>> calls;
   int threads = 1;
-  bool emulated = false;                                                    ///< its kernels are CUDA's
-  std::shared_ptr<KernelDevice> device;                                     ///< null: the CPU runs the kernels
-  std::vector<bool> written;                                                ///< by plan buffer
-  std::vector<std::pair<std::vector<int>, std::vector<int>>> call_buffers;  ///< what calls read, and write
+  bool emulated = false;                 ///< its kernels are CUDA's
+  std::shared_ptr<KernelDevice> device;  ///< null: the CPU runs the kernels
+  std::vector<bool> written;             ///< by plan buffer
+  std::vector<bool> fixed;               ///< by plan buffer: it has the same values in every run
+  struct CallBuffers {
+    std::vector<int> read, written;
+    bool on_device = false;  ///< the device does the call
+  };
+  std::vector<CallBuffers> call_buffers;  ///< by call
+  std::vector<bool> on_host;              ///< by plan buffer: a call on the host reads or writes it
   std::shared_ptr<Generator> generator;
   bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
 
  private:
   void write_back(const std::vector<Value>& values);
-  Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
+  /// Where the values of a plan buffer are while a run lasts.
+  struct Held {
+    std::shared_ptr<Storage> storage;
+    std::shared_ptr<RemoteMemory> remote;  ///< on the device, which has no host memory for it; else null
+    std::size_t offset = 0;                ///< in bytes: where the buffer begins
+  };
+  Status bind_inputs(const std::vector<Value>& values, std::vector<Held>& held);
   Status run_kernel(KernelStep& step);
-  Status begin_on_device();
+  Result<bool> begin_on_device(const std::vector<Held>& held);
   Status run_on_device(std::size_t kernel);
-  Status end_on_device();
+  Status call_beside_device(std::size_t call);
+  Status end_on_device(std::vector<Held>& held, const std::vector<std::size_t>& timed);
   void note(const Step& step) const;
 
   std::mutex mutex_;

@@ -9,6 +9,7 @@
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/cuda/library_calls.h"
 #include "codegen/cuda/matrix/matrix.h"
 #include "core/ops/record.h"
 
@@ -46,7 +47,7 @@ std::string without_comments(std::string_view text) {
 
 class Maker {
  public:
-  Maker(const Plan& plan, bool emulated) : plan_(plan), emulated_(emulated) {}
+  Maker(const Plan& plan, const std::shared_ptr<CudaDevice>& device) : plan_(plan), device_(device) {}
 
   Result<ProgramSource> make() {
     TRY_DO(check_devices(plan_));
@@ -120,7 +121,7 @@ class Maker {
   /// On a device, functions keep the names that they have in the text.
   KernelEntry cuda_entry(const CudaKernel& kernel) const {
     KernelEntry entry = emulated_entry(kernel);
-    for (std::size_t i = 0; i < kernel.functions.size() && !emulated_; ++i)
+    for (std::size_t i = 0; i < kernel.functions.size() && device_; ++i)
       entry.phases[i].symbol = kernel.functions[i].name;
     return entry;
   }
@@ -133,10 +134,11 @@ class Maker {
                                   return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
                                 }};
     std::string why_not;
+    if (device_ && prepare_cublaslt(device_, context, why_not).step) return std::nullopt;
     const std::size_t symbols = out_.program.symbols.size();
     std::optional<MatrixKernel> made = matrix_kernel(context, {"matrix", symbols}, why_not);
     constexpr double most_emulated = 4e9;  // operations: about a minute's work
-    if (!made || (emulated_ && made->operations > most_emulated)) return std::nullopt;
+    if (!made || (!device_ && made->operations > most_emulated)) return std::nullopt;
     const auto [found, fresh] = known_.emplace(without_comments(made->kernel.text), out_.kernels.size());
     const std::size_t index = found->second;
     if (fresh) {
@@ -153,15 +155,15 @@ class Maker {
   }
 
   const Plan& plan_;
-  const bool emulated_;
+  const std::shared_ptr<CudaDevice> device_;  ///< null: the CPU runs CUDA kernels
   ProgramSource out_;
   std::unordered_map<std::string, std::size_t> known_;  ///< by the text of a kernel: its number
 };
 
 }  // namespace
 
-Result<ProgramSource> make_program(const Plan& plan, bool emulated) {
-  return Maker(plan, emulated).make();
+Result<ProgramSource> make_program(const Plan& plan, const std::shared_ptr<CudaDevice>& device) {
+  return Maker(plan, device).make();
 }
 
 }  // namespace partita::codegen

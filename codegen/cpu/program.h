@@ -13,6 +13,8 @@
 
 namespace partita::codegen {
 
+class CudaDevice;
+
 /// How to call a kernel whose machine code is elsewhere.
 struct ProgramKernel {
   /// A share of a run's scalar operations: so many for each of the iterations of all these loops.
@@ -53,9 +55,10 @@ struct ProgramSource {
 /// Takes a plan apart. The names in Plan::symbols are the program's symbols. Kernels are for Target::device; buffers
 /// and calls must be on the CPU: of CUDA kernels it is the CPU that runs them (codegen/cuda/emulate.h). Errors:
 /// codegen.device for a plan that needs another device, emit_cuda()'s.
-/// A plan of CUDA kernels has kernels of our own for matrix products, convolutions and attention. If the CPU is to run
-/// them (`emulated`), functions have the emulation's names, and calls that would take it minutes are left as they are.
-Result<ProgramSource> make_program(const schedule::Plan& plan, bool emulated = true);
+/// A plan of CUDA kernels has kernels of our own for matrix products, convolutions and attention; products that a
+/// library on `device` does are left as they are. If the CPU is to run the kernels (null), functions have the
+/// emulation's names, and calls that would take it minutes are left as they are.
+Result<ProgramSource> make_program(const schedule::Plan& plan, const std::shared_ptr<CudaDevice>& device = nullptr);
 
 /// The program as bytes, for a store. Error codegen.program (exit 3) names what has no such form: sub graphs.
 Result<std::string> program_bytes(Program program);

@@ -108,7 +108,7 @@ namespace codegen {
 
 template <class A>
 void fields(A& a, Phase& p) {
-  a(p.symbol, p.parallel, p.iterations, p.alignment);
+  a(p.symbol, p.parallel, p.iterations, p.alignment, p.threads, p.shared_bytes);
 }
 template <class A>
 void fields(A& a, KernelEntry& e) {
@@ -195,7 +195,7 @@ bool sound(const Program& program) {
   return calls == program.calls.size();
 }
 
-constexpr std::string_view heading = "PTP2";
+constexpr std::string_view heading = "PTP3";
 
 Diagnostic damaged() {
   return input_error("codegen.program", "a stored program is damaged; it is made again");

@@ -108,6 +108,16 @@ Folders folders_in(const fs::path& root) {
   return out;
 }
 
+/// The folders to look into.
+std::vector<std::string> roots(const Config& config) {
+  if (!config.cuda_path.empty()) return {config.cuda_path};
+  std::vector<std::string> roots;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"})
+    if (const char* value = std::getenv(name); value && *value) roots.emplace_back(value);
+  roots.emplace_back("/usr/local/cuda");
+  return roots;
+}
+
 std::vector<std::string> with_headers(const std::vector<fs::path>& folders) {
   std::vector<std::string> found;
   std::error_code ignored;
@@ -216,15 +226,19 @@ Result<CudaBinary> by_nvcc(const CudaCompiler& compiler, const std::string& text
 
 }  // namespace
 
+std::vector<std::string> cuda_library_paths(const std::string& name, const Config& config) {
+  std::vector<std::string> found;
+  for (const std::string& root : roots(config))
+    for (const fs::path& folder : folders_in(root).libraries)
+      for (const fs::path& file : children(folder))
+        if (file.filename().string().starts_with(name)) found.push_back(file.string());
+  if (config.cuda_path.empty())
+    for (const char* version : {".13", ".12", ""}) found.push_back(name + version);
+  return found;
+}
+
 Result<CudaCompiler> find_cuda_compiler(const Config& config) {
-  std::vector<std::string> roots;
-  if (!config.cuda_path.empty()) {
-    roots.push_back(config.cuda_path);
-  } else {
-    for (const char* name : {"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"})
-      if (const char* value = std::getenv(name); value && *value) roots.emplace_back(value);
-    roots.emplace_back("/usr/local/cuda");
-  }
+  const std::vector<std::string> roots = codegen::roots(config);
   std::vector<std::string> headers;
   for (const std::string& root : roots) {
     const Folders folders = folders_in(root);

@@ -25,6 +25,10 @@ struct CudaCompiler {
 /// looked.
 Result<CudaCompiler> find_cuda_compiler(const Config& config = partita::config());
 
+/// Where a library of NVIDIA's may be, the most likely file first: `name` is "libcublasLt.so". In the folders of
+/// find_cuda_compiler(), and then names for the system's own search.
+std::vector<std::string> cuda_library_paths(const std::string& name, const Config& config = partita::config());
+
 /// A device's generation, by the name that compilers have for it.
 struct CudaArchitecture {
   std::string name;                 ///< "sm_80"

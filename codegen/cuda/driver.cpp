@@ -26,6 +26,7 @@ struct CudaDriver {
   int (*free)(std::uint64_t address) = nullptr;
   int (*to_device)(std::uint64_t to, const void* from, std::size_t bytes, void* stream) = nullptr;
   int (*to_host)(void* to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
+  int (*copy)(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
   int (*fill)(std::uint64_t at, unsigned char value, std::size_t bytes, void* stream) = nullptr;
   int (*module_load)(void** module, const void* image) = nullptr;
   int (*module_unload)(void* module) = nullptr;
@@ -33,6 +34,18 @@ struct CudaDriver {
   int (*function_attribute)(void* function, int attribute, int value) = nullptr;
   int (*launch)(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
                 unsigned threads_z, unsigned shared_bytes, void* stream, void** arguments, void** extra) = nullptr;
+  int (*event_create)(void** event, unsigned flags) = nullptr;
+  int (*event_destroy)(void* event) = nullptr;
+  int (*event_record)(void* event, void* stream) = nullptr;
+  int (*event_wait)(void* event) = nullptr;
+  int (*elapsed)(float* milliseconds, void* begin, void* end) = nullptr;
+  int (*stream_wait_event)(void* stream, void* event, unsigned flags) = nullptr;
+  int (*begin_capture)(void* stream, int mode) = nullptr;
+  int (*end_capture)(void* stream, void** graph) = nullptr;
+  int (*graph_destroy)(void* graph) = nullptr;
+  int (*instantiate)(void** instance, void* graph, unsigned long long flags) = nullptr;
+  int (*instance_destroy)(void* instance) = nullptr;
+  int (*graph_launch)(void* instance, void* stream) = nullptr;
   int (*error_name)(int error, const char** name) = nullptr;
   int (*error_string)(int error, const char** text) = nullptr;
 };
@@ -43,6 +56,7 @@ constexpr int out_of_memory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
 constexpr int capability_major = 75, capability_minor = 76;
 constexpr int most_dynamic_shared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr unsigned non_blocking = 1;
+constexpr int thread_local_capture = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate meanwhile
 constexpr std::size_t granularity = 512;
 
 Diagnostic no_device(const std::string& why) {
@@ -80,12 +94,25 @@ Result<const CudaDriver*> open_driver(const std::string& library) {
   find("cuMemFree_v2", driver->free);
   find("cuMemcpyHtoDAsync_v2", driver->to_device);
   find("cuMemcpyDtoHAsync_v2", driver->to_host);
+  find("cuMemcpyDtoDAsync_v2", driver->copy);
   find("cuMemsetD8Async", driver->fill);
   find("cuModuleLoadData", driver->module_load);
   find("cuModuleUnload", driver->module_unload);
   find("cuModuleGetFunction", driver->module_function);
   find("cuFuncSetAttribute", driver->function_attribute);
   find("cuLaunchKernel", driver->launch);
+  find("cuEventCreate", driver->event_create);
+  find("cuEventDestroy_v2", driver->event_destroy);
+  find("cuEventRecord", driver->event_record);
+  find("cuEventSynchronize", driver->event_wait);
+  find("cuEventElapsedTime", driver->elapsed);
+  find("cuStreamWaitEvent", driver->stream_wait_event);
+  find("cuStreamBeginCapture_v2", driver->begin_capture);
+  find("cuStreamEndCapture", driver->end_capture);
+  find("cuGraphDestroy", driver->graph_destroy);
+  find("cuGraphInstantiateWithFlags", driver->instantiate);
+  find("cuGraphExecDestroy", driver->instance_destroy);
+  find("cuGraphLaunch", driver->graph_launch);
   find("cuGetErrorName", driver->error_name);
   find("cuGetErrorString", driver->error_string);
   if (!missing.empty()) return no_device(fmt::format("{} has no {}", library, missing));
@@ -145,6 +172,7 @@ CudaDevice::~CudaDevice() {
   const auto lock = enter();
   if (stream_) driver_.stream_wait(stream_);
   for (const auto& [address, bytes] : allocated_) driver_.free(address);
+  if (side_stream_) driver_.stream_destroy(side_stream_);
   if (stream_) driver_.stream_destroy(stream_);
   driver_.release_context(device_);
 }
@@ -213,6 +241,11 @@ Status CudaDevice::to_host(void* to, Address from, std::size_t bytes) {
   return wait();
 }
 
+Status CudaDevice::copy(Address to, Address from, std::size_t bytes) {
+  const auto lock = enter();
+  return bytes == 0 ? Status() : checked(driver_.copy(to, from, bytes, stream_), "cuMemcpyDtoDAsync");
+}
+
 Status CudaDevice::clear(Address at, std::size_t bytes) {
   const auto lock = enter();
   return bytes == 0 ? Status() : checked(driver_.fill(at, 0, bytes, stream_), "cuMemsetD8Async");
@@ -252,19 +285,127 @@ Result<void*> CudaDevice::function(void* module, const std::string& name, std::s
 }
 
 Status CudaDevice::launch(void* function, std::int64_t blocks, int threads, std::size_t shared_bytes,
-                          std::span<void*> arguments, std::string_view kernel, std::span<const std::string> nodes) {
+                          std::span<void*> arguments, const std::string& kernel, void* stream) {
   if (blocks == 0) return {};
   const auto lock = enter();
-  const std::string where = fmt::format("{} ({})", kernel, fmt::join(nodes, ", "));
   if (blocks < 0 || blocks > std::numeric_limits<std::int32_t>::max())
-    return unsupported("cuda.launch", fmt::format("kernel {} has {} blocks, more than a grid has", where, blocks));
+    return unsupported("cuda.launch", fmt::format("kernel {} has {} blocks, more than a grid has", kernel, blocks));
   const int error = driver_.launch(function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1, 1,
-                                   static_cast<unsigned>(shared_bytes), stream_, arguments.data(), nullptr);
+                                   static_cast<unsigned>(shared_bytes), stream, arguments.data(), nullptr);
   if (error != 0)
     return Diagnostic{Fault::Internal, "cuda.fault",
-                      fmt::format("kernel {} cannot be launched on {}: {}", where, name_, words_of(driver_, error))};
-  if (running_.empty() || running_.back() != where) running_.push_back(where);
+                      fmt::format("kernel {} cannot be launched on {}: {}", kernel, name_, words_of(driver_, error))};
+  note(kernel);
   return {};
+}
+
+void CudaDevice::note(std::string work) {
+  const auto lock = enter();
+  if (running_.empty() || running_.back() != work) running_.push_back(std::move(work));
+}
+
+Result<std::shared_ptr<void>> CudaDevice::record_event() {
+  const auto lock = enter();
+  void* event = nullptr;
+  TRY_DO(checked(driver_.event_create(&event, 0), "cuEventCreate"));
+  std::shared_ptr<void> owned(event, [device = shared_from_this()](void* e) {
+    const auto held = device->enter();
+    device->driver_.event_destroy(e);
+  });
+  TRY_DO(checked(driver_.event_record(event, stream_), "cuEventRecord"));
+  return owned;
+}
+
+Result<double> CudaDevice::seconds_between(void* begin, void* end) {
+  const auto lock = enter();
+  float milliseconds = 0;
+  TRY_DO(checked(driver_.event_wait(end), "cuEventSynchronize"));
+  TRY_DO(checked(driver_.elapsed(&milliseconds, begin, end), "cuEventElapsedTime"));
+  return double(milliseconds) / 1e3;
+}
+
+Result<std::shared_ptr<void>> CudaDevice::record(const std::function<Status(void* stream)>& work) {
+  const auto lock = enter();
+  if (!side_stream_) TRY_DO(checked(driver_.stream_create(&side_stream_, non_blocking), "cuStreamCreate"));
+  // What is loaded or set up at a first use cannot be recorded, so the work is done once before, after what it reads.
+  TRY(const std::shared_ptr<void> before, record_event());
+  TRY_DO(checked(driver_.stream_wait_event(side_stream_, before.get(), 0), "cuStreamWaitEvent"));
+  const Status warm = work(side_stream_);
+  TRY_DO(checked(driver_.stream_wait(side_stream_), "cuStreamSynchronize"));
+  TRY_DO(warm);
+  TRY_DO(checked(driver_.begin_capture(side_stream_, thread_local_capture), "cuStreamBeginCapture"));
+  const Status recorded = work(side_stream_);
+  // Also after an error: the stream takes no other work before.
+  void *graph = nullptr, *instance = nullptr;
+  const int ended = driver_.end_capture(side_stream_, &graph);
+  const std::shared_ptr<void> owned(graph, [this](void* g) {
+    if (g) driver_.graph_destroy(g);
+  });
+  TRY_DO(recorded);
+  TRY_DO(checked(ended, "cuStreamEndCapture"));
+  TRY_DO(checked(driver_.instantiate(&instance, graph, 0), "cuGraphInstantiate"));
+  return std::shared_ptr<void>(instance, [device = shared_from_this()](void* i) {
+    const auto held = device->enter();
+    device->driver_.instance_destroy(i);
+  });
+}
+
+Status CudaDevice::replay(void* graph) {
+  const auto lock = enter();
+  return checked(driver_.graph_launch(graph, stream_), "cuGraphLaunch");
+}
+
+namespace {
+
+class Block final : public RemoteMemory {
+ public:
+  Block(std::shared_ptr<CudaDevice> device, CudaDevice::Address address, std::size_t bytes)
+      : device_(std::move(device)), address_(address), bytes_(bytes) {}
+  ~Block() override { device_->free(address_); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  std::uint64_t address() const override { return address_; }
+  Status copy_to(std::byte* to) override { return device_->to_host(to, address_, bytes_); }
+
+ private:
+  std::shared_ptr<CudaDevice> device_;
+  CudaDevice::Address address_;
+  std::size_t bytes_;
+};
+
+/// Calls `f` with each tensor of a value.
+void for_each_tensor(Value& value, const std::function<void(Tensor&)>& f) {
+  if (auto* t = std::get_if<Tensor>(&value.v)) f(*t);
+  if (auto* list = std::get_if<ValueList>(&value.v))
+    for (Value& v : *list) for_each_tensor(v, f);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<RemoteMemory>> CudaDevice::block(std::size_t bytes) {
+  TRY(const Address address, allocate(bytes));
+  return std::shared_ptr<RemoteMemory>(std::make_shared<Block>(shared_from_this(), address, bytes));
+}
+
+Status CudaDevice::place(std::vector<Value>& values) {
+  std::map<std::shared_ptr<Storage>, std::shared_ptr<Storage>> placed;
+  Status out;
+  for (Value& value : values)
+    for_each_tensor(value, [&](Tensor& t) {
+      if (!out || !t.storage || t.storage->remote() || t.device().type != DeviceType::Cpu) return;
+      std::shared_ptr<Storage>& there = placed[t.storage];
+      if (!there) {
+        const std::size_t bytes = t.storage->bytes();
+        auto memory = block(bytes);
+        if (memory) out = to_device((*memory)->address(), t.storage->data(), bytes);
+        if (!memory) out = memory.error();
+        if (!out) return;
+        there = Storage::remote(bytes, *memory);
+      }
+      t.storage = there;
+    });
+  if (out && !placed.empty()) return wait();  // who owns the host's memory may free it now
+  return out;
 }
 
 }  // namespace partita::codegen

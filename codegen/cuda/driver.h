@@ -15,10 +15,12 @@
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/cuda_kernel.h"
 #include "core/base/result.h"
+#include "core/tensor/value.h"
 
 namespace partita::codegen {
 
 struct CudaDriver;  // the functions of the library
+struct ProgramKernel;
 
 /// The first device. Its work is in one stream, in order, so memory that is given back may be used again at once by
 /// what is asked for later. Any thread may call.
@@ -43,27 +45,46 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
 
   Status to_device(Address to, const void* from, std::size_t bytes);
   Status to_host(void* to, Address from, std::size_t bytes);  ///< waits for it
+  Status copy(Address to, Address from, std::size_t bytes);
   Status clear(Address at, std::size_t bytes);
   /// Waits for all work. Error cuda.fault says what the device met, and which kernels it may have been in.
   Status wait();
 
+  /// Memory that goes back to the device with its last owner.
+  Result<std::shared_ptr<RemoteMemory>> block(std::size_t bytes);
+  /// Copies the storages of tensors on the host to the device, each once; what is there already stays.
+  Status place(std::vector<Value>& values);
+
   /// Code of a binary, and its functions. It goes with the last copy.
   Result<std::shared_ptr<void>> load(const std::string& cubin);
   Result<void*> function(void* module, const std::string& name, std::size_t shared_bytes);
-  /// `arguments`: addresses of the values. `kernel` and `nodes` are for errors.
+  /// `arguments`: addresses of the values. `kernel` is for errors: its name and nodes.
   Status launch(void* function, std::int64_t blocks, int threads, std::size_t shared_bytes, std::span<void*> arguments,
-                std::string_view kernel, std::span<const std::string> nodes);
+                const std::string& kernel, void* stream);
+  void* stream() const { return stream_; }
+  /// For what puts work into a stream by itself: holds the device, and gives the thread its context.
+  std::unique_lock<std::recursive_mutex> enter() const;
+  /// Work for the next wait()'s error to name.
+  void note(std::string work);
+
+  /// Moments in the order of the work; seconds_between() waits for both.
+  Result<std::shared_ptr<void>> record_event();
+  Result<double> seconds_between(void* begin, void* end);
+
+  /// Work as a CUDA graph: it is done once in a stream of its own, then recorded there and not done. `work` puts the
+  /// same work into the stream that it gets each time; it must neither allocate nor wait.
+  Result<std::shared_ptr<void>> record(const std::function<Status(void* stream)>& work);
+  Status replay(void* graph);
 
  private:
   explicit CudaDevice(const CudaDriver& driver) : driver_(driver) {}
   Status checked(int result, const char* call) const;
   void release_kept();
-  /// Holds the device for a call, whose thread gets its context.
-  std::unique_lock<std::recursive_mutex> enter() const;
 
   const CudaDriver& driver_;
   int device_ = 0;
   void* stream_ = nullptr;
+  void* side_stream_ = nullptr;  ///< of record(); null before the first
   void* context_ = nullptr;
   mutable std::recursive_mutex mutex_;
   std::string name_;
@@ -74,14 +95,24 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   std::vector<std::string> running_;  ///< kernels since the last wait, with their nodes
 };
 
+/// What CUDA graphs did in this process.
+struct CudaGraphCounts {
+  std::int64_t recorded = 0, replayed = 0;
+  std::map<std::string, std::int64_t> skipped;  ///< by reason
+};
+CudaGraphCounts cuda_graph_counts();
+
 /// A binary of the kernels for the device. Errors: find_cuda_compiler()'s, compile_cuda()'s.
 Result<std::string> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels);
 /// The code of a program on a device.
 struct CudaCode;
-/// `kernels`: what the binary was compiled from. Error cuda.driver when the device refuses it.
+/// `kernels`: those of the program that the one binary was compiled for. Errors cuda.binary for other objects,
+/// cuda.driver when the device refuses it.
 Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& device,
-                                           std::span<const CudaKernel> kernels, const std::string& cubin);
-/// For one executable.
-std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<const CudaCode> code);
+                                           std::span<const ProgramKernel> kernels,
+                                           std::span<const std::string> objects);
+/// For one executable. `code`: null without kernels. `records`: its runs become CUDA graphs where they may.
+std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<CudaDevice> device, std::shared_ptr<const CudaCode> code,
+                                            bool records);
 
 }  // namespace partita::codegen

@@ -82,7 +82,11 @@ void keep_on_host(schedule::Plan& plan) {
 KernelEntry emulated_entry(const CudaKernel& kernel) {
   KernelEntry entry;
   for (const CudaFunction& f : kernel.functions)
-    entry.phases.push_back({.symbol = launched(f), .parallel = true, .iterations = f.blocks});
+    entry.phases.push_back({.symbol = launched(f),
+                            .parallel = true,
+                            .iterations = f.blocks,
+                            .threads = f.threads,
+                            .shared_bytes = f.shared_bytes});
   for (const CudaKernel::Workspace& w : kernel.workspace) {
     entry.workspace.push_back(w.elements);
     entry.workspace_item.push_back(itemsize(w.dtype));

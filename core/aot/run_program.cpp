@@ -231,7 +231,19 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   if (parts.constants) inner = with_constants(std::move(inner), *parts.constants);
   f.run_ = post_compile(f.wrappers_, std::move(inner), f.autograd_, random);
   if (config().freezing_discard_parameters) f.discard_frozen();
+  if (options.place) TRY_DO(f.place_inputs(options.place));
   return f;
+}
+
+/// The two lists share memory, and are placed as one.
+Status TrainedFunction::place_inputs(Status (*place)(std::vector<Value>&)) {
+  std::vector<Value> all = caller_.values;
+  all.insert(all.end(), inputs_.values.begin(), inputs_.values.end());
+  TRY_DO(place(all));
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(caller_.values.size());
+  std::move(all.begin(), middle, caller_.values.begin());
+  std::move(middle, all.end(), inputs_.values.begin());
+  return {};
 }
 
 /// Gives runs a memory of their own for what they write: the archive's and the file's values must not change.

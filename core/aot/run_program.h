@@ -23,7 +23,9 @@ struct RunOptions {
   std::optional<std::uint64_t> random_weights = {};
   std::uint64_t seed = Generator::default_seed;  ///< of functionalised random numbers
   std::shared_ptr<const GraphCache> cache = {};  ///< of the compiler that `forward` and `backward` are; null: none
-  bool lazy_backward = false;                    ///< compile the backward when it is first needed, not ahead
+  /// Puts the inputs where the compiled code has them, once; null: they stay where they are.
+  Status (*place)(std::vector<Value>& values) = nullptr;
+  bool lazy_backward = false;  ///< compile the backward when it is first needed, not ahead
 };
 
 /// A program prepared to run many times: its graphs are made and compiled, its weights are bound.
@@ -49,6 +51,7 @@ class TrainedFunction {
   std::vector<std::size_t> inputs_in(std::size_t i) const;
   bool is_base(std::size_t input) const;
   Status copy_written();
+  Status place_inputs(Status (*place)(std::vector<Value>&));
   void discard_frozen();
   Result<std::vector<Value>> tangents(const std::vector<Value>& outputs) const;
   Result<std::optional<Tensor>> input_tangent(std::size_t input, const Sizes& sizes) const;

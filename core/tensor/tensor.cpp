@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,40 @@ std::shared_ptr<Storage> Storage::borrow(std::byte* data, std::size_t bytes, std
   storage->owner_ = std::move(owner);
   storage->device_ = device;
   return storage;
+}
+
+namespace {
+
+std::mutex taking_over;
+
+}  // namespace
+
+std::shared_ptr<Storage> Storage::remote(std::size_t bytes, std::shared_ptr<RemoteMemory> memory) {
+  auto storage = std::make_shared<Storage>();
+  storage->bytes_ = bytes;
+  storage->owner_ = std::move(memory);
+  storage->remote_ = true;
+  return storage;
+}
+
+std::shared_ptr<RemoteMemory> Storage::remote() const {
+  const std::lock_guard lock(taking_over);
+  if (!remote_) return nullptr;
+  return std::const_pointer_cast<RemoteMemory>(std::static_pointer_cast<const RemoteMemory>(owner_));
+}
+
+void Storage::take_over() const {
+  const std::shared_ptr<RemoteMemory> memory = remote();
+  if (!memory) return;  // another thread was faster
+  const auto here = allocate(bytes_);
+  CHECK(here, "no room for values of a device: " + here.error().message);
+  const Status copied = memory->copy_to((*here)->data_);
+  CHECK(copied, "values of a device are lost: " + copied.error().message);
+  const std::lock_guard lock(taking_over);
+  if (!remote_) return;
+  data_ = (*here)->data_;
+  owner_ = (*here)->owner_;
+  remote_.store(false, std::memory_order_release);
 }
 
 Sizes row_major_strides(std::span<const std::int64_t> sizes) {

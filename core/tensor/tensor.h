@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,15 @@ std::int64_t numel(const Sizes& sizes);
 Status reachable(Device device);
 
 /// The bytes behind a tensor, shared by all its views. 64-byte aligned, so that vector code may use aligned loads.
+/// Memory that this process cannot address: a device's.
+class RemoteMemory {
+ public:
+  virtual ~RemoteMemory() = default;
+  virtual std::uint64_t address() const = 0;  ///< on the device
+  /// Waits for what writes it. Copies all of it.
+  virtual Status copy_to(std::byte* to) = 0;
+};
+
 class Storage {
  public:
   static constexpr std::size_t alignment = 64;
@@ -30,14 +40,27 @@ class Storage {
   static std::shared_ptr<Storage> borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner,
                                          Device device = {});
 
-  std::byte* data() const { return data_; }  ///< an address on the device
+  /// Bytes that a device has. The first data() copies them here, and from then on they are an ordinary storage's.
+  static std::shared_ptr<Storage> remote(std::size_t bytes, std::shared_ptr<RemoteMemory> memory);
+
+  /// Remote memory that cannot be copied or has no room here ends the process.
+  std::byte* data() const {
+    if (remote_.load(std::memory_order_acquire)) [[unlikely]]
+      take_over();
+    return data_;
+  }
+  /// The device's memory; null once data() was asked for, and of other storages.
+  std::shared_ptr<RemoteMemory> remote() const;
   std::size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
 
  private:
-  std::byte* data_ = nullptr;
+  void take_over() const;
+
+  mutable std::atomic<bool> remote_ = false;
+  mutable std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  std::shared_ptr<const void> owner_;
+  mutable std::shared_ptr<const void> owner_;  ///< of a remote storage its RemoteMemory
   Device device_;
 };
 

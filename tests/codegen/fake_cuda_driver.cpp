@@ -2,11 +2,15 @@
 // what is called, for test_cuda_driver.cpp.
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace {
+
+using Captured = std::vector<std::function<void()>>;
 
 struct State {
   std::string log;
@@ -15,14 +19,22 @@ struct State {
   std::size_t room = std::size_t{1} << 30;
   std::map<std::uint64_t, std::size_t> memory;
   std::list<std::string> functions;
+  std::list<std::string> streams;  ///< what their work is marked by
+  void* capturing = nullptr;       ///< the stream
+  Captured captured;
+  int launches = 0;
   void (*on_launch)(const char* function, unsigned blocks, unsigned threads, void** arguments) = nullptr;
 };
 State state;
 
-int did(const char* function, const std::string& what = {}) {
-  state.log += std::string(function) + (what.empty() ? "" : " " + what) + "\n";
+int did(const std::string& function, const std::string& what = {}) {
+  state.log += function + (what.empty() ? "" : " " + what) + "\n";
   const auto fails = state.fails.find(function);
   return fails == state.fails.end() ? 0 : fails->second;
+}
+
+std::string place(void* stream) {
+  return *static_cast<std::string*>(stream);
 }
 
 }  // namespace
@@ -86,17 +98,77 @@ int cuCtxSetCurrent(void* context) {
   return context == &state ? 0 : 201;
 }
 int cuStreamCreate(void** stream, unsigned) {
-  *stream = &state.log;
+  *stream = &state.streams.emplace_back(state.streams.empty() ? "" : " on the side");
   return did("stream");
 }
 int cuStreamDestroy_v2(void*) {
   return did("end stream");
 }
-int cuStreamSynchronize(void*) {
-  return did("wait");
+int cuStreamSynchronize(void* stream) {
+  if (state.capturing == stream) return did("wait while capturing"), 900;
+  return did("wait" + place(stream));
+}
+int cuEventCreate(void** event, unsigned) {
+  *event = new float(0);
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<float*>(event);
+  return 0;
+}
+/// An event's time: a millisecond for each launch before it.
+int cuEventRecord(void* event, void* stream) {
+  *static_cast<float*>(event) = static_cast<float>(state.launches);
+  return did("event" + place(stream));
+}
+int cuEventSynchronize(void*) {
+  return 0;
+}
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  *milliseconds = *static_cast<float*>(end) - *static_cast<float*>(begin);
+  return 0;
+}
+int cuStreamWaitEvent(void* stream, void*, unsigned) {
+  return did("wait for event" + place(stream));
+}
+int cuStreamBeginCapture_v2(void* stream, int mode) {
+  state.capturing = stream;
+  state.captured.clear();
+  return did("capture", std::to_string(mode));
+}
+/// Also after an error, with no graph then.
+int cuStreamEndCapture(void* stream, void** graph) {
+  if (state.capturing != stream) return 901;
+  state.capturing = nullptr;
+  *graph = nullptr;
+  if (const int error = did("end capture")) return error;
+  *graph = new Captured(std::move(state.captured));
+  return 0;
+}
+int cuGraphDestroy(void* graph) {
+  delete static_cast<Captured*>(graph);
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** instance, void* graph, unsigned long long) {
+  *instance = new Captured(*static_cast<Captured*>(graph));
+  return did("instantiate");
+}
+int cuGraphExecDestroy(void* instance) {
+  delete static_cast<Captured*>(instance);
+  return did("end instance");
+}
+int cuGraphLaunch(void* instance, void* stream) {
+  if (const int error = did("graph" + place(stream))) return error;
+  for (const auto& work : *static_cast<Captured*>(instance)) work();
+  return 0;
+}
+int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes, void*) {
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return did("copy", std::to_string(bytes));
 }
 int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
-  const int error = did("allocate", std::to_string(bytes));
+  const int error = did(state.capturing ? "allocate while capturing" : "allocate", std::to_string(bytes));
+  if (state.capturing) return 900;
   std::size_t held = bytes;
   for (const auto& [at, size] : state.memory) held += size;
   if (held > state.room) return 2;
@@ -134,12 +206,31 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 int cuFuncSetAttribute(void*, int, int value) {
   return did("shared memory", std::to_string(value));
 }
-int cuLaunchKernel(void* function, unsigned x, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned,
-                   void*, void** arguments, void**) {
-  const std::string& name = *static_cast<std::string*>(function);
-  if (const int error = did("launch", name + " " + std::to_string(x) + " x " + std::to_string(threads))) return error;
-  if (state.on_launch) state.on_launch(name.c_str(), x, threads, arguments);
+/// Does the work, or notes it for a graph.
+int fake_do(std::function<void()> work, void* stream) {
+  ++state.launches;
+  if (state.capturing == stream)
+    state.captured.push_back(std::move(work));
+  else
+    work();
   return 0;
+}
+/// As the driver, it copies the values of the arguments, which are pointers and numbers of eight bytes.
+int cuLaunchKernel(void* function, unsigned x, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned,
+                   void* stream, void** arguments, void**) {
+  const std::string& name = *static_cast<std::string*>(function);
+  if (const int error = did("launch", name + " " + std::to_string(x) + " x " + std::to_string(threads) + place(stream)))
+    return error;
+  constexpr std::size_t most = 3;  // that kernels of the tests read
+  std::vector<std::uint64_t> values;
+  for (std::size_t i = 0; i < most; ++i) values.push_back(*static_cast<std::uint64_t*>(arguments[i]));
+  return fake_do(
+      [name, x, threads, values]() mutable {
+        void* own[most];
+        for (std::size_t i = 0; i < most; ++i) own[i] = &values[i];
+        if (state.on_launch) state.on_launch(name.c_str(), x, threads, own);
+      },
+      stream);
 }
 int cuGetErrorName(int error, const char** name) {
   *name = error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == 100 ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER";

@@ -50,6 +50,8 @@ const std::map<std::string_view, std::string> changes = {
     {"cuda_path", "/nowhere"},
     {"cuda_architectures", "sm_86"},
     {"cuda_tf32", "true"},
+    {"cuda_libraries", "false"},
+    {"cuda_graphs", "true"},
     {"deterministic", "true"},
     {"device", "cpu"},
     {"step_seconds", "5"},
@@ -157,8 +159,11 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      }},
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
-/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, and test_pipeline of aot.
-const std::set<std::string_view> observed_elsewhere = {"force_disable_caches",
+/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver, and
+/// test_pipeline of aot.
+const std::set<std::string_view> observed_elsewhere = {"cuda_graphs",
+                                                       "cuda_libraries",
+                                                       "force_disable_caches",
                                                        "recompile_limit",
                                                        "fresh_cache",
                                                        "strict_autograd_cache",

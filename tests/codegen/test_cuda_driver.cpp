@@ -5,6 +5,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/program.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "tests/codegen/one_call.h"
@@ -145,19 +146,19 @@ class TestCudaDriver : public QObject {
   void buffers_follow_who_writes() {
     const auto device = opened();
     fake().on_launch(doubles);
-    const CudaKernel kernel{.text = "",
-                            .lines = {},
-                            .functions = {{.name = "k", .blocks = 2, .threads = 4, .shared_bytes = 50'000}},
-                            .workspace = {}};
-    const auto code = load_for(device, {&kernel, 1}, "a binary");
+    ProgramKernel kernel;
+    kernel.entry.phases = {{.symbol = "k", .parallel = true, .iterations = 2, .threads = 4, .shared_bytes = 50'000}};
+    const std::string binary = "a binary";
+    const auto code = load_for(device, {&kernel, 1}, {&binary, 1});
     QVERIFY(code);
     QVERIFY(has(fake().new_log(), "load\nfunction k\nshared memory 50000\n"));
-    const auto kernels = kernel_device(*code);
+    QCOMPARE(load_for(device, {&kernel, 1}, {}).error().code, std::string("cuda.binary"));
+    const auto kernels = kernel_device(device, *code, false);
     float in[8], out[8] = {};
     for (int i = 0; i < 8; ++i) in[i] = static_cast<float>(i);
     const KernelDevice::Memory memory[] = {{reinterpret_cast<std::byte*>(in), sizeof in, true, true, false},
                                            {reinterpret_cast<std::byte*>(out), sizeof out, false, false, true}};
-    const KernelDevice::Launch launch{"k", 2};
+    const KernelDevice::Launch launch{"k", 2, 4, 50'000};
     const int buffers[] = {0, 1}, result[] = {1};
     const std::string nodes[] = {"mul"};
     const KernelDevice::Kernel run{.number = 0,
@@ -168,7 +169,7 @@ class TestCudaDriver : public QObject {
                                    .workspace = {},
                                    .workspace_bytes = 0,
                                    .symbols = {}};
-    QVERIFY(kernels->begin(memory));
+    QVERIFY(kernels->begin({memory}));
     QVERIFY(kernels->run(run));
     const std::string log = fake().new_log();
     QVERIFY2(has(log, "to device 32\n") && has(log, "launch k 2 x 4\n") && !has(log, "to host"), log.c_str());
@@ -183,7 +184,7 @@ class TestCudaDriver : public QObject {
 
     // A second run: the first buffer's values are known not to change, and the second one's memory is there.
     fake().new_log();
-    QVERIFY(kernels->begin(memory));
+    QVERIFY(kernels->begin({memory}));
     QVERIFY(kernels->run(run));
     QVERIFY2(!has(fake().log(), "to device") && !has(fake().log(), "allocate"), fake().log().c_str());
     // The host writes the first buffer after all: the kernel sees that.
@@ -195,7 +196,7 @@ class TestCudaDriver : public QObject {
     QCOMPARE(out[3], 100.f);
 
     fake().on_launch(reports);
-    QVERIFY(kernels->begin(memory));
+    QVERIFY(kernels->begin({memory}));
     QVERIFY(kernels->run(run));
     const auto met = kernels->end(1);
     QVERIFY(met && (*met)[0].met);

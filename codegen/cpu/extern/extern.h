@@ -73,6 +73,7 @@ struct Prepared {
   std::string library;     ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
   bool does_work = false;  ///< the step runs ExternContext::work
   std::string work = {};   ///< how it does, or why not; see ExternReport
+  bool on_device = false;  ///< `buffers` of the step are addresses on the device that runs the kernels
 };
 /// Prepares a library routine for the call; the step is null if none takes it. `why_not` says why a library that has
 /// the operator does not; empty otherwise.
