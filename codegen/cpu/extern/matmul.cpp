@@ -1,4 +1,5 @@
 #include "codegen/cpu/extern/onednn.h"
+#include "codegen/cpu/extern/product.h"
 
 namespace partita::codegen {
 namespace {
@@ -40,6 +41,8 @@ bool pays_to_pack(const Matrix& right, std::int64_t rows_of_left) {
 Prepared prepare(const ExternContext& context, const ConcreteView& a, const ConcreteView& b,
                  std::optional<ConcreteView> added, float alpha, std::string& why_not) {
   auto out = concrete_view(context.call.results[0]);
+  if (out && alpha == 1)
+    if (Prepared own = prepare_product(context, a, b, added, *out); own.step) return own;
   auto left = matrix(a), right = matrix(b);
   auto result = out ? describe(*out) : std::nullopt;
   if (!left || !right || !result) return refused(why_not, "a dtype, size or stride that oneDNN does not take");
@@ -83,7 +86,8 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     if (added) call.arguments.push_back({role, PrimitiveOperand(*added, *added_desc, *added_wanted)});
     auto step = std::make_unique<OnednnStep>(context.threads);
     step->calls.push_back(std::move(call));
-    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};
+    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str(), false,
+            "a kernel of its own: oneDNN computes the whole product"};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

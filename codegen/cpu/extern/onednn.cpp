@@ -55,7 +55,8 @@ std::shared_ptr<PackedWeights> weights_of(const ExternContext& context, int buff
   return context.packed ? context.packed : packed_weights();
 }
 
-std::shared_ptr<memory> PackedWeights::packed(memory& plain, const memory::desc& wanted, dnnl::stream& stream) {
+std::shared_ptr<memory> PackedWeights::packed(const memory& plain, const memory::desc& wanted,
+                                              const std::function<void(memory&)>& pack) {
   const std::lock_guard lock(mutex_);
   std::vector<Entry>& here = entries_[plain.get_data_handle()];
   std::erase_if(here, [](const Entry& e) { return e.memory.expired(); });
@@ -63,7 +64,7 @@ std::shared_ptr<memory> PackedWeights::packed(memory& plain, const memory::desc&
     if (e.plain == plain.get_desc() && e.wanted == wanted)
       if (auto known = e.memory.lock()) return known;
   auto made = std::make_shared<memory>(wanted, cpu_engine());
-  dnnl::reorder(plain, *made).execute(stream, plain, *made);
+  pack(*made);
   here.push_back({plain.get_desc(), wanted, made});
   return made;
 }
@@ -83,7 +84,8 @@ bool PrimitiveOperand::load(dnnl::stream& stream, std::byte* const* buffers) {
   plain_.set_data_handle(at);
   if (same_ || (weights_ && packed_from_ == at)) return false;
   if (weights_) {
-    packed_ = weights_->packed(plain_, wanted_layout_, stream);
+    packed_ = weights_->packed(plain_, wanted_layout_,
+                               [&](dnnl::memory& made) { dnnl::reorder(plain_, made).execute(stream, plain_, made); });
     wanted_ = *packed_;
     packed_from_ = at;
     return true;

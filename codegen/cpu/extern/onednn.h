@@ -25,8 +25,9 @@ dnnl::memory::desc dense(const ConcreteView& view);
 /// Holds what somebody still uses.
 class PackedWeights {
  public:
-  /// The weights that `plain` describes and points at, in the layout `wanted`.
-  std::shared_ptr<dnnl::memory> packed(dnnl::memory& plain, const dnnl::memory::desc& wanted, dnnl::stream& stream);
+  /// The weights that `plain` describes and points at, in the layout `wanted`, into which `pack` brings them.
+  std::shared_ptr<dnnl::memory> packed(const dnnl::memory& plain, const dnnl::memory::desc& wanted,
+                                       const std::function<void(dnnl::memory& made)>& pack);
 
  private:
   struct Entry {

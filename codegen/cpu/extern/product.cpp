@@ -1,0 +1,147 @@
+// Products with fixed weights by a kernel of our own, which is faster than oneDNN's where there are many rows.
+#include "codegen/cpu/extern/product.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "codegen/cpu/extern/product_kernel.h"
+#include "codegen/cpu/threads.h"
+
+namespace partita::codegen {
+namespace {
+
+using dnnl::memory;
+
+/// Null where the processor has none.
+const ProductKernel* kernel() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("x86-64-v4")) return &product_avx512;
+#endif
+  return nullptr;
+}
+
+/// Runs fn(begin, end) over [0, n).
+template <class F>
+void in_parallel(int threads, std::int64_t n, const F& fn) {
+  const auto part = [](void* f, std::int64_t begin, std::int64_t end, int) { (*static_cast<const F*>(f))(begin, end); };
+  parallel_for(threads, n, 1, 1, part, const_cast<F*>(&fn));
+}
+
+/// A thread computes some panels of columns, so that it alone reads their weights, for rows that stay in its cache.
+class ProductStep final : public ExternStep {
+ public:
+  ProductStep(const ProductKernel& kernel, int threads, ConcreteView left, ConcreteView right,
+              std::optional<ConcreteView> added, ConcreteView out, std::shared_ptr<PackedWeights> weights)
+      : kernel_(kernel),
+        threads_(threads),
+        left_(std::move(left)),
+        right_(std::move(right)),
+        out_(std::move(out)),
+        added_(std::move(added)),
+        weights_(std::move(weights)),
+        panels_((out_.sizes[1] + kernel.panel_columns - 1) / kernel.panel_columns) {
+    problem_.columns = out_.sizes[1];
+    problem_.depth = left_.sizes[1];
+    problem_.left_row = left_.strides[0];
+    problem_.out_row = out_.strides[0];
+    if (added_) problem_.added_row = added_->sizes[0] == 1 ? 0 : added_->strides[0];
+  }
+
+  /// What a thread does on the columns of some panels after it computed them; null: nothing.
+  std::shared_ptr<ResultWork> work;
+
+  /// Can the work be done on the columns of some panels?
+  static bool divides(const ResultWork& work, const ConcreteView& out, std::int64_t panel_columns) {
+    const std::int64_t rows = out.sizes[0], columns = out.sizes[1];
+    if (work.iterations % rows != 0 || (rows > 1 && out.strides[0] < columns)) return false;
+    const std::int64_t per_row = work.iterations / rows;
+    if (per_row == 0 || columns % per_row != 0 || per_row % work.alignment != 0) return false;
+    const std::int64_t step = columns / per_row;  // columns of an iteration
+    return panel_columns % step == 0 && panel_columns / step % work.alignment == 0;
+  }
+
+  Status run(std::byte* const* buffers) override {
+    problem_.left = reinterpret_cast<const float*>(left_.at(buffers));
+    problem_.out = reinterpret_cast<float*>(out_.at(buffers));
+    if (added_) problem_.added = reinterpret_cast<const float*>(added_->at(buffers));
+    if (std::byte* at = right_.at(buffers); at != packed_from_) {
+      pack(at);
+      packed_from_ = at;
+    }
+    if (work) work->start(buffers);
+    const std::int64_t rows = out_.sizes[0], chunks = (rows + most_rows - 1) / most_rows;
+    in_parallel(threads_, chunks * panels_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin; at < end;) {
+        const std::int64_t chunk = at / panels_, first = at % panels_;
+        const std::int64_t n = std::min({end - at, panels_ - first, work ? panels_before_work : panels_});
+        compute(rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
+        at += n;
+      }
+    });
+    return work ? work->finish() : Status{};
+  }
+
+ private:
+  static constexpr std::int64_t most_rows = 256;         ///< of the left matrix, which stay in the second cache
+  static constexpr std::int64_t panels_before_work = 4;  ///< whose results do, too
+
+  void compute(std::int64_t first_row, std::int64_t last_row, std::int64_t first, std::int64_t last) {
+    kernel_.run(problem_, first_row, last_row, first, last);
+    if (!work) return;
+    const std::int64_t columns = out_.sizes[1], per_row = work->iterations / out_.sizes[0], step = columns / per_row;
+    const std::int64_t begin = first * kernel_.panel_columns / step;
+    const std::int64_t end = std::min(columns, last * kernel_.panel_columns) / step;
+    for (std::int64_t row = first_row; row < last_row; ++row) work->run(row * per_row + begin, row * per_row + end);
+  }
+
+  void pack(std::byte* at) {
+    dnnl::stream stream(cpu_engine());
+    memory plain(*describe(right_), cpu_engine(), at);
+    const std::int64_t depth = problem_.depth, columns = problem_.columns;
+    const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
+    packed_ = weights_->packed(plain, wanted, [&](memory& made) {
+      in_parallel(threads_, panels_, [&](std::int64_t first, std::int64_t last) {
+        kernel_.pack(reinterpret_cast<const float*>(at), right_.strides[0], right_.strides[1], depth, columns, first,
+                     last, static_cast<float*>(made.get_data_handle()));
+      });
+    });
+    problem_.packed = static_cast<const float*>(packed_->get_data_handle());
+  }
+
+  const ProductKernel& kernel_;
+  int threads_;
+  ConcreteView left_, right_, out_;
+  std::optional<ConcreteView> added_;
+  std::shared_ptr<PackedWeights> weights_;
+  std::int64_t panels_;
+  ProductProblem problem_;
+  std::shared_ptr<memory> packed_;
+  const void* packed_from_ = nullptr;
+};
+
+}  // namespace
+
+Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
+                         const std::optional<ConcreteView>& added, const ConcreteView& out) {
+  constexpr std::int64_t least_rows = 16;  // for fewer, weights are read faster than they are multiplied
+  const ProductKernel* found = kernel();
+  if (!found || !context.fixed(right.buffer) || out.sizes.size() != 2 || out.sizes[0] < least_rows) return {};
+  const auto by_rows = [](const ConcreteView& v) {
+    return v.dtype == DType::Float32 && (v.strides[1] == 1 || v.sizes[1] == 1);
+  };
+  if (!by_rows(left) || !by_rows(out) || right.dtype != DType::Float32 || !describe(right)) return {};
+  if (left.sizes[1] == 0 || out.sizes[1] == 0 || (added && (!by_rows(*added) || added->sizes[1] != out.sizes[1])))
+    return {};
+  auto step = std::make_unique<ProductStep>(*found, context.threads, left, right, added, out,
+                                            weights_of(context, right.buffer));
+  Prepared prepared{nullptr, std::string("Partita ") + found->name};
+  if (context.work) {
+    prepared.does_work = ProductStep::divides(*context.work, out, found->panel_columns);
+    prepared.work = prepared.does_work ? "in blocks of columns" : "a kernel of its own: it does not go by columns";
+    if (prepared.does_work) step->work = context.work;
+  }
+  prepared.step = std::move(step);
+  return prepared;
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,36 @@
+#pragma once
+// Products of matrices of float, the right one packed in panels of columns. As attention_kernel.h, this header brings
+// no code of its own.
+#include <cstdint>
+
+namespace partita::codegen {
+
+/// out[rows, columns] = left[rows, depth] right[depth, columns] + added. Distances of rows are in elements; columns are
+/// adjacent.
+struct ProductProblem {
+  std::int64_t columns = 0, depth = 0;
+  const float* left = nullptr;
+  const float* packed = nullptr;  ///< the right matrix
+  const float* added = nullptr;   ///< null: nothing is added
+  float* out = nullptr;
+  std::int64_t left_row = 0, added_row = 0, out_row = 0;  ///< added_row 0: one row is added to all
+};
+
+/// What one instruction set has. An element of the result does not depend on the rows and panels of a call.
+struct ProductKernel {
+  const char* name;
+  std::int64_t panel_columns;  ///< of all panels but the last
+  std::int64_t (*packed_elements)(std::int64_t depth, std::int64_t columns);
+  /// Packs panels [first, last) of the matrix at `right`, whose strides are `row` and `column`.
+  void (*pack)(const float* right, std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns,
+               std::int64_t first, std::int64_t last, float* packed);
+  /// Computes rows [first_row, last_row) of the columns of panels [first, last).
+  void (*run)(const ProductProblem& problem, std::int64_t first_row, std::int64_t last_row, std::int64_t first,
+              std::int64_t last);
+};
+
+#ifdef __x86_64__
+extern const ProductKernel product_avx512;  ///< AVX-512 F, BW, DQ and VL
+#endif
+
+}  // namespace partita::codegen
