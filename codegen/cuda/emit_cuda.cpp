@@ -232,47 +232,56 @@ void CudaEmitter::threads(const Stmt& stmt) {
     if (std::ranges::any_of(nest, [&](const Loop* outer) { return mentions(l->extent, outer->var); })) break;
     nest.push_back(l);
   }
-  SymExpr total = 1;
-  for (const Loop* l : nest) total = total * l->extent;
-  if (total.is(0)) return;
   const bool strides = std::ranges::any_of(homes_, [&](const auto& home) {
     return home.second.workspace >= 0 && std::ranges::find(nest, home.second.thread) != nest.end();
   });
-  const int lanes = nest.size() > 1 || strides ? 1 : flat_lanes(*nest[0]);
+  const Loop& inner = *nest.back();
+  const bool nested = nest.size() > 1;
+  const int lanes = strides ? 1 : flat_lanes(nest);
+  std::vector<SymExpr> extents;  // in threads, where loops are nested
+  for (const Loop* l : nest) extents.push_back(l->extent);
+  if (nested) extents.back() = sym_floordiv(inner.extent + (lanes - 1), lanes);
+  const SymExpr total = product(extents);
+  if (total.is(0)) return;
   CudaFunction f;
   f.threads = total.is_int() ? whole_warps(total.as_int(), loop_threads) : loop_threads;
-  const std::int64_t step = std::int64_t{f.threads} * lanes;
+  const std::int64_t step = std::int64_t{f.threads} * (nested ? 1 : lanes);
   f.blocks = sym_floordiv(total + (step - 1), step);
   if (strides) f.blocks = sym_min(f.blocks, scratch_blocks);
   begin(f, {&stmt});
   in_thread_ = true;
-  const std::string i = nest.size() > 1 ? fresh("i") : lanes > 1 ? fresh("v" + nest[0]->var.substr(1)) : nest[0]->var;
+  const std::string at = lanes > 1 ? fresh("v" + inner.var.substr(1)) : inner.var, i = nested ? fresh("i") : at;
   const std::string end = index(total).as(Expression::Sum);
   std::string first = fmt::format("blockIdx.x * {}{} + threadIdx.x", f.threads, narrow_ ? "" : "LL");
-  if (lanes > 1) first = fmt::format("({}) * {}", first, lanes);
+  if (lanes > 1 && !nested) first = fmt::format("({}) * {}", first, lanes);
   if (!strides) {
     line(fmt::format("const {} {} = {};", index_type(), i, first));
     if (!sym_mod(total, step).is(0)) line(fmt::format("if ({} >= {}) return;", i, end));
   }
-  open(lanes > 1 ? std::vector<const Loop*>{} : nest);
-  if (nest.size() > 1) {
+  open(lanes > 1 ? std::vector(nest.begin(), std::prev(nest.end())) : nest);
+  if (nested) {
     SymExpr within = 1;
     for (std::size_t k = nest.size(); k-- > 0;) {
       Expression digit{i};
       if (!within.is(1)) digit = {digit.text + " / " + index(within).as(Expression::Unary), Expression::Product};
-      if (k > 0) digit = {digit.text + " % " + index(nest[k]->extent).as(Expression::Unary), Expression::Product};
-      line(fmt::format("const {} {} = {};", index_type(), nest[k]->var, digit.text));
-      within = within * nest[k]->extent;
+      if (k > 0) digit = {digit.text + " % " + index(extents[k]).as(Expression::Unary), Expression::Product};
+      const bool by_lanes = nest[k] == &inner && lanes > 1;
+      if (by_lanes) digit.text = fmt::format("{} * {}", digit.text, lanes);
+      line(fmt::format("const {} {} = {};", index_type(), by_lanes ? at : nest[k]->var, digit.text));
+      within = within * extents[k];
     }
   }
   if (lanes > 1)
-    lane_loop(*nest[0], lanes, sym_mod(total, lanes).is(0) ? "" : fmt::format("{} - {}", end, i), i);
+    lane_loop(
+        inner, lanes,
+        sym_mod(inner.extent, lanes).is(0) ? "" : fmt::format("{} - {}", index(inner.extent).as(Expression::Sum), at),
+        at);
   else
     statements(nest.back()->body);
   close(strides ? fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += gridDim.x * {4}) {{", index_type(), i, first, end,
                               f.threads)
                 : "");
-  finish(std::move(f), lanes > 1 ? fmt::format("a thread for each {} iterations of {}", lanes, nest[0]->var)
+  finish(std::move(f), lanes > 1 ? fmt::format("a thread for each {} iterations of {}", lanes, inner.var)
                                  : "a thread for each iteration of " + nest[0]->var);
 }
 

@@ -79,17 +79,27 @@ std::vector<CudaEmitter::Access> CudaEmitter::accesses(const std::vector<Stmt>& 
   return out;
 }
 
-/// Is it an access of `lanes` neighbours that begin at a multiple of their number? What the loop stores is then
-/// accessed nowhere else.
+/// Is it an access of `lanes` neighbours that begin at a multiple of their number, or do so for some sizes? What the
+/// loop stores is then accessed nowhere else.
 bool CudaEmitter::in_pack(const Access& a, const Loop& l, int lanes) const {
   if (a.computed || a.adds || buffer(a.buffer).role == Buffer::Role::Scratch) return false;
   const auto step = lane_step(a.element, l.var, lanes);
-  if (!step || !step->is(1) || divisor(a.element, l.var, lanes) % lanes != 0) return false;
+  const SymExpr for_some = a.element.substitute([&](const std::string& name) {
+    const bool is_size = std::ranges::find(symbols_, name) != symbols_.end();
+    return is_size ? std::optional(symbol(name) * lanes) : std::nullopt;
+  });
+  if (!step || !step->is(1) || divisor(for_some, l.var, lanes) % lanes != 0) return false;
   const std::vector<Access> all = accesses(l.body);
   const bool stored = std::ranges::any_of(all, [&](const Access& o) { return o.buffer == a.buffer && o.stores; });
   return !stored || std::ranges::all_of(all, [&](const Access& o) {
     return o.buffer != a.buffer || (o.element == a.element && !o.computed && !o.adds);
   });
+}
+
+/// How the prelude's functions for packs are called further where it is for the sizes of a run to say whether they are
+/// aligned.
+const char* CudaEmitter::where_aligned(SymExpr element) const {
+  return divisor(element, lanes_->loop->var, lanes_->count) % lanes_->count == 0 ? "" : "_any";
 }
 
 /// The neighbours that each thread takes, so that most accesses that can be of 16 bytes are.
@@ -256,7 +266,7 @@ std::optional<std::string> CudaEmitter::lane_load(int b, SymExpr element, bool c
   const auto loaded = [&] {
     if (lanes_->count == 1)
       return fmt::format("{}[{}]", buffer_names_[static_cast<std::size_t>(b)], index(element).text);
-    return fmt::format("load<{}>({}{})", lanes_->count, address(b, element), left);
+    return fmt::format("load{}<{}>({}{})", where_aligned(element), lanes_->count, address(b, element), left);
   };
   if (Held* h = held(b, element, computed)) {
     if (!h->filled) {
@@ -301,15 +311,19 @@ bool CudaEmitter::lane_store(const Store& s, const std::string& value) {
         {fmt::format("Pack<{}, {}> {};", cuda_memory_type(buffer(s.buffer).dtype), lanes_->count, pack), {}});
     line(fmt::format("{} = {};", of_lane(pack, false), value));
   }
-  lanes_->stores.push_back(fmt::format("store({}, {}{});", address(s.buffer, s.element), pack,
-                                       lanes_->left.empty() ? "" : ", " + lanes_->left));
+  lanes_->stores.push_back(fmt::format("store{}({}, {}{});", where_aligned(s.element), address(s.buffer, s.element),
+                                       pack, lanes_->left.empty() ? "" : ", " + lanes_->left));
   return true;
 }
 
-/// The iterations that a thread takes of a loop over all of a kernel's elements.
-int CudaEmitter::flat_lanes(const Loop& l) const {
-  if (!l.vector || (l.extent.is_int() && l.extent.as_int() < many_elements)) return 1;
-  return choose_lanes({&l});
+/// The iterations that a thread takes of the innermost of loops over all of a kernel's elements.
+int CudaEmitter::flat_lanes(const std::vector<const Loop*>& nest) const {
+  const Loop& inner = *nest.back();
+  SymExpr elements = 1;
+  for (const Loop* l : nest) elements = elements * l->extent;
+  if (!inner.vector || (elements.is_int() && elements.as_int() < many_elements)) return 1;
+  const int lanes = choose_lanes({&inner});
+  return nest.size() > 1 && inner.extent.is_int() && inner.extent.as_int() % lanes != 0 ? 1 : lanes;
 }
 
 }  // namespace partita::codegen

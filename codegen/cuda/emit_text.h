@@ -119,6 +119,7 @@ class CudaEmitter {
   std::vector<Access> accesses(const std::vector<loops::Stmt>& body) const;
   int choose_lanes(const std::vector<const loops::Loop*>& loops) const;
   bool in_pack(const Access& a, const loops::Loop& l, int lanes) const;
+  const char* where_aligned(SymExpr element) const;
   void choose_rows(const loops::Loop& group);
   void hold_rows(const loops::Loop& group, std::int64_t extent);
   Held* held(int buffer, SymExpr element, bool computed);
@@ -127,7 +128,7 @@ class CudaEmitter {
   bool lane_store(const loops::Store& s, const std::string& value);
   std::string address(int buffer, SymExpr element);
   std::string of_lane(const std::string& name, bool is_held) const;
-  int flat_lanes(const loops::Loop& l) const;
+  int flat_lanes(const std::vector<const loops::Loop*>& nest) const;
 
   // emit_loops.cpp
   void statements(const std::vector<loops::Stmt>& body);

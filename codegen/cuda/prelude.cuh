@@ -103,26 +103,45 @@ template <int n, class T>
 PARTITA_DEVICE Pack<T, n> load(const T* from) {
   return *reinterpret_cast<const Pack<T, n>*>(from);
 }
-/// The first `left` elements.
+/// The first `left` elements, one by one.
 template <int n, class T>
-PARTITA_DEVICE Pack<T, n> load(const T* from, long long left) {
-  if (left >= n) return load<n>(from);
+PARTITA_DEVICE Pack<T, n> load_each(const T* from, long long left) {
   Pack<T, n> pack = {};
 #pragma unroll
   for (int i = 0; i < n; ++i)
     if (i < left) pack[i] = from[i];
   return pack;
 }
+template <int n, class T>
+PARTITA_DEVICE Pack<T, n> load(const T* from, long long left) {
+  return left >= n ? load<n>(from) : load_each<n>(from, left);
+}
+/// They may begin anywhere: sizes decide.
+template <int n, class T>
+PARTITA_DEVICE bool begins_pack(const T* at) {
+  return reinterpret_cast<unsigned long long>(at) % alignof(Pack<T, n>) == 0;
+}
+template <int n, class T>
+PARTITA_DEVICE Pack<T, n> load_any(const T* from, long long left = n) {
+  return begins_pack<n>(from) ? load<n>(from, left) : load_each<n>(from, left);
+}
 template <class T, int n>
 PARTITA_DEVICE void store(T* to, const Pack<T, n>& pack) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
 template <class T, int n>
-PARTITA_DEVICE void store(T* to, const Pack<T, n>& pack, long long left) {
-  if (left >= n) return store(to, pack);
+PARTITA_DEVICE void store_each(T* to, const Pack<T, n>& pack, long long left) {
 #pragma unroll
   for (int i = 0; i < n; ++i)
     if (i < left) to[i] = pack[i];
+}
+template <class T, int n>
+PARTITA_DEVICE void store(T* to, const Pack<T, n>& pack, long long left) {
+  left >= n ? store(to, pack) : store_each(to, pack, left);
+}
+template <class T, int n>
+PARTITA_DEVICE void store_any(T* to, const Pack<T, n>& pack, long long left = n) {
+  begins_pack<n>(to) ? store(to, pack, left) : store_each(to, pack, left);
 }
 
 /// codegen/cpu/runtime.h has this for the host. Only the first fault is kept.

@@ -211,14 +211,22 @@ extern "C" __global__ void __launch_bounds__(32) k_0(const float* __restrict__ i
      {"s0", "s1"},
      R"cuda(
 // k0_mul: mul
-// ((s0*s1 + 255)//256) blocks of 256: a thread for each iteration of i0
+// ((s0*((s1 + 3)//4) + 255)//256) blocks of 256: a thread for each 4 iterations of i1
 extern "C" __global__ void __launch_bounds__(256) k_0(const float* __restrict__ in_x, const float* __restrict__ in_w,
     float* __restrict__ out_mul, long long s0, long long s1, KernelFault* fault) {
   const long long i = blockIdx.x * 256LL + threadIdx.x;
-  if (i >= s0 * s1) return;
-  const long long i1 = i % s1;
-  const long long i0 = i / s1;
-  out_mul[i1 + i0 * s1] = in_x[i1 + i0 * s1] * in_w[i1];
+  if (i >= s0 * ((s1 + 3) / 4)) return;
+  const long long v1 = i % ((s1 + 3) / 4) * 4;
+  const long long i0 = i / ((s1 + 3) / 4);
+  const Pack<float, 4> x = load_any<4>(in_x + v1 + i0 * s1, s1 - v1);
+  const Pack<float, 4> w = load<4>(in_w + v1, s1 - v1);
+  Pack<float, 4> mul;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k >= s1 - v1) break;
+    mul[k] = x[k] * w[k];
+  }
+  store_any(out_mul + v1 + i0 * s1, mul, s1 - v1);
 }
 )cuda"},
 };

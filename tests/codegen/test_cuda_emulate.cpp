@@ -297,6 +297,37 @@ class TestCudaEmulate : public QObject {
     const std::string difference = wrong(results[0][0], results[1][0], default_tolerance(meta.dtype));
     QVERIFY2(difference.empty(), difference.c_str());
   }
+
+  /// Rows begin at a multiple of 16 bytes for some sizes only.
+  void packs_with_symbolic_sizes() {
+    if (missing_) QSKIP("Clang's library is missing");
+    const auto graph =
+        fx("s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>, w: <f32[s1][1]>",
+           "a: <f32[s0, s1][s1, 1]> = $mul.Tensor(x, w)\nb: <f32[s0, s1][s1, 1]> = $_softmax(a, 1, False)\n"
+           "c: <f32[s0, s1][s1, 1]> = $add.Tensor(x, w)\nreturn (b, c)");
+    if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
+    graph->shapes->set_hint("s0", 6);
+    graph->shapes->set_hint("s1", 300);
+    std::vector<CompiledFn> compiled;
+    for (const char* name : {"interp", "cuda-emulate"}) {
+      auto made = (*find_backend(name))->make({})(*graph);
+      QVERIFY2(made, made ? "" : made.error().line().c_str());
+      compiled.push_back(*std::move(made));
+    }
+    for (const std::int64_t columns : {300, 301, 302, 9}) {
+      std::vector<double> numbers(static_cast<std::size_t>(6 * columns));
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i * 37 % 101) / 50 - 1;
+      const Value x = tensor(DType::Float32, {6, columns}, numbers);
+      numbers.resize(static_cast<std::size_t>(columns));
+      const std::vector<Value> inputs = {std::int64_t{6}, columns, x, tensor(DType::Float32, {columns}, numbers)};
+      const auto expected = compiled[0](inputs), found = compiled[1](inputs);
+      QVERIFY2(expected && found, found ? "" : found.error().line().c_str());
+      for (std::size_t i = 0; i < 2; ++i) {
+        const std::string difference = wrong((*expected)[i], (*found)[i], default_tolerance(DType::Float32));
+        QVERIFY2(difference.empty(), difference.c_str());
+      }
+    }
+  }
 };
 
 }  // namespace
