@@ -11,6 +11,7 @@
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
+#include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/place.h"
 #include "core/load/trace_writer.h"
@@ -137,15 +138,23 @@ Status refuse_written_conjugates(const Graph& graph) {
   return {};
 }
 
-/// The inputs whose elements the graph writes, as far as schemas tell.
-std::set<std::size_t> written_inputs(const Graph& graph) {
+/// The inputs in whose memory the graph writes, as far as schemas tell.
+Result<std::set<std::size_t>> written_inputs(const Graph& as_written, const std::vector<Value>& inputs) {
+  std::unique_ptr<Graph> resolved;
+  if (has_torch_calls(as_written)) {
+    TRY(resolved, with_aten_calls(as_written));
+  }
+  const Graph& graph = resolved ? *resolved : as_written;
   const std::vector<Node*> placeholders = graph.placeholders();
   std::set<std::size_t> written;
   for (const Node* n : graph) {
     if (view_in_place(n->op())) continue;
     for_each_written(*n, [&](const Node* target) {
-      const auto at = std::ranges::find(placeholders, memory_owner(target));
-      if (at != placeholders.end()) written.insert(static_cast<std::size_t>(at - placeholders.begin()));
+      const auto at =
+          static_cast<std::size_t>(std::ranges::find(placeholders, memory_owner(target)) - placeholders.begin());
+      const Tensor* t = at < inputs.size() ? inputs[at].get<Tensor>() : nullptr;
+      for (std::size_t i = 0; t && i < inputs.size(); ++i)
+        if (const Tensor* other = inputs[i].get<Tensor>(); i == at || (other && overlap(*t, *other))) written.insert(i);
     });
   }
   return written;
@@ -442,7 +451,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   const TensorFile io = subclasses ? with_inner_keys(*subclasses, file) : file;
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));
   const GraphInputs given = inputs;
-  const std::set<std::size_t> written = written_inputs(*graph);
+  TRY(const std::set<std::size_t> written, written_inputs(*graph, given.values));
   TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
   // A run only sees values, so inputs whose sizes or strides change are returned too.
   const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);

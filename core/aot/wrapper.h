@@ -64,6 +64,9 @@ struct DedupeWrapper {
   bool operator==(const DedupeWrapper&) const = default;
 };
 
+/// Do both show an element of one memory?
+bool overlap(const Tensor& a, const Tensor& b);
+
 /// Inputs that overlap, of which the graph writes one, become views (as_strided) of one input, the whole memory, in the
 /// place of the first of them. So does an input whose memory as_strided shows beyond it.
 struct SyntheticBaseWrapper {

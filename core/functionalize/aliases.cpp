@@ -215,6 +215,19 @@ class Classifier {
 
 }  // namespace
 
+void keep_known_sizes(Node& made, const Meta& annotated) {
+  const TensorMeta *inferred = made.meta.tensor(), *known = annotated.tensor();
+  if (!inferred || !known || inferred->dtype != known->dtype || inferred->dim() != known->dim()) return;
+  if (concrete(inferred->sizes) || !concrete(known->sizes)) return;
+  made.meta = annotated;
+  if (!made.is(Op::getitem())) return;
+  Node* tuple = made.args()[0].node();
+  const auto* index = made.args()[1].get<std::int64_t>();
+  auto* items = tuple ? std::get_if<MetaTuple>(&tuple->meta.v) : nullptr;
+  if (items && index && *index >= 0 && static_cast<std::size_t>(*index) < items->items.size())
+    items->items[static_cast<std::size_t>(*index)] = annotated;
+}
+
 void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, const Schema& schema, const Args& bound) {
   const auto memory = [&](const Arg& a) {
     const std::size_t object = eager.object_at(a);

@@ -40,6 +40,10 @@ struct EagerTensors {
 /// for b: its functional variant would read the old a. `bound`: the call's arguments in the order of its schema.
 void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, const Schema& schema, const Args& bound);
 
+/// Inference gives data-dependent sizes new unbacked symbols. If the graph was traced with real values, its
+/// annotation has the numbers: keep those.
+void keep_known_sizes(Node& made, const Meta& annotated);
+
 /// Is the object a view that autograd does not connect with its base?
 bool is_detached(const EagerObject& object);
 

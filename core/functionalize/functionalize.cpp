@@ -263,21 +263,6 @@ class Functionalizer {
     return made;
   }
 
-  /// Inference gives data-dependent sizes new unbacked symbols. If the graph was traced with real values, its
-  /// annotation has the numbers: keep those.
-  static void keep_known_sizes(Node& made, const Meta& annotated) {
-    const TensorMeta *inferred = made.meta.tensor(), *known = annotated.tensor();
-    if (!inferred || !known || inferred->dtype != known->dtype || inferred->dim() != known->dim()) return;
-    if (concrete(inferred->sizes) || !concrete(known->sizes)) return;
-    made.meta = annotated;
-    if (!made.is(Op::getitem())) return;
-    Node* tuple = made.args()[0].node();
-    const auto* index = made.args()[1].get<std::int64_t>();
-    auto* items = tuple ? std::get_if<MetaTuple>(&tuple->meta.v) : nullptr;
-    if (items && index && *index >= 0 && static_cast<std::size_t>(*index) < items->items.size())
-      items->items[static_cast<std::size_t>(*index)] = annotated;
-  }
-
   void aten_call(Node& node) {
     const Schema* schema = find_schema(node.op());
     if (schema && schema->is_mutable) return mutate(node, *schema);
@@ -347,6 +332,7 @@ class Functionalizer {
       change_metadata(node, *find_schema(view), view, bound);
       return;
     }
+    if (takes_memory(node.op())) return take_memory(node, bound);
     refuse_reads_between_writes(eager_, node, schema, bound);
     std::optional<FunctionalVariant> variant = functional_variant(node.op());
     if (variant && written_at == std::vector<std::size_t>{0} && shrink(node)) return;
@@ -433,6 +419,20 @@ class Functionalizer {
     step.args.emplace_back();
     for (std::size_t i = 1; i < schema.args.size(); ++i) step.args.push_back(mapped(bound[i]));
     show_as(object, std::move(step));
+    eager_.object_of[node.id()] = object;
+  }
+
+  /// set_: from now on the first argument is the tensor that the second is.
+  void take_memory(Node& node, const Args& bound) {
+    const std::size_t object = eager_.object_at(bound[0]), source = eager_.object_at(bound[1]);
+    if (object == npos || source == npos) fail("a value that is not a tensor takes memory");
+    const bool input = std::ranges::any_of(inputs_, [&](Node* n) { return eager_.object_of[n->id()] == object; });
+    if (input || requires_grad(bound[0].node()) || requires_grad(bound[1].node()))
+      throw Raise{unsupported("functionalize.set",
+                              fmt::format("{} {}", node.op()->name, input ? "of an input" : "with gradients"),
+                              place_of(node))};
+    read(source);
+    eager_.objects[object] = eager_.objects[source];
     eager_.object_of[node.id()] = object;
   }
 

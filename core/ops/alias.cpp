@@ -1,5 +1,7 @@
 #include "core/ops/alias.h"
 
+#include "core/ops/in_place.h"
+
 namespace partita {
 namespace {
 
@@ -16,6 +18,7 @@ Node* argument_of_set(const Node& call, const Schema& schema, const std::string&
 Node* aliased_result(const Node& call, std::size_t index) {
   const Schema* schema = call.op()->kind == OpKind::Torch ? find_schema(call.op()) : nullptr;
   if (!schema || schema->returns.empty()) return nullptr;
+  if (takes_memory(call.op())) return call.args().size() > 1 ? call.args()[1].node() : nullptr;
   if (schema->returns.size() == 1) index = 0;
   if (index >= schema->returns.size() || schema->returns[index].alias_set.empty()) return nullptr;
   return argument_of_set(call, *schema, schema->returns[index].alias_set);

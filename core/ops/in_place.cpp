@@ -25,7 +25,7 @@ bool changes_geometry(const Op* op) {
              return changes_geometry(Op::torch(s->name));
            });
   if (op->kind != OpKind::Torch || op->name.find("_.") == std::string::npos) return false;
-  return view_in_place(op) || std::ranges::find(resizes, op->name) != resizes.end();
+  return view_in_place(op) || takes_memory(op) || std::ranges::find(resizes, op->name) != resizes.end();
 }
 
 /// Is the call's result its first argument itself? That of resolve_conj is, and of `to` where there is nothing to do.
@@ -65,6 +65,10 @@ const Op* view_in_place(const Op* op) {
   if (schema->base == "aten.swapaxes_" || schema->base == "aten.swapdims_") return Op::torch("aten.transpose.int");
   const auto variant = functional_variant(op);
   return variant && variant->schema->is_view ? variant->op : nullptr;
+}
+
+bool takes_memory(const Op* op) {
+  return op->name == "aten.set_.source_Tensor";
 }
 
 bool is_untraced_write(const Op* op) {

@@ -9,6 +9,9 @@ namespace partita {
 /// others. Takes the same arguments.
 const Op* view_in_place(const Op* op);
 
+/// Does the call, as set_ does, make its first argument a tensor over the memory of its second?
+bool takes_memory(const Op* op);
+
 /// Does autograd leave no trace of the call? PyTorch has no derivative of logical_not_ and its like and notes nothing,
 /// so that gradients pass as if nothing had been written.
 bool is_untraced_write(const Op* op);

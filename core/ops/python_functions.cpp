@@ -196,11 +196,14 @@ Arg norm(Builder& b, Names& names) {
   return b.call("aten.linalg_vector_norm.default", {input, p, dim, value_of(names, "keepdim")}, kwargs);
 }
 
+/// Raises when the graph runs, without the message, which Python makes.
+Arg check(Builder& b, Names& names) {
+  return b.call("aten._assert_scalar.default", {value_of(names, "cond"), "Expected cond to be True, but got False."});
+}
+
 constexpr PythonSpecial specials[] = {
-    {"torch.functional.split", split},
-    {"torch.split", split},
-    {"torch.functional.norm", norm},
-    {"torch.tensor", torch_tensor},
+    {"torch._check", check},         {"torch.functional.split", split}, {"torch.split", split},
+    {"torch.functional.norm", norm}, {"torch.tensor", torch_tensor},
 };
 
 /// A function that changes the parameters before the expression is built.

@@ -57,17 +57,26 @@ std::optional<std::int64_t> degree_of(SymExpr e) {
   }
 }
 
-/// The range of a sum of products, by writing each symbol as its least value and a rest of at least 0: where no
-/// coefficient but the constant is negative, the constant is the least value, where none is positive the greatest.
-/// Tells n < n**2 for n >= 2, which intervals do not.
-SymRange range_from_least(SymExpr e, const std::function<std::int64_t(SymExpr symbol)>& least) {
-  SymRange out{INT64_MIN, unbounded};
+/// The range of a multiple of what has this range.
+SymRange scaled(SymRange r, std::int64_t by) {
+  const auto times = [by](std::int64_t end) {
+    std::int64_t out;
+    if (end == unbounded || end == INT64_MIN || __builtin_mul_overflow(end, by, &out))
+      return (end > 0) == (by > 0) ? unbounded : INT64_MIN;
+    return out;
+  };
+  return by < 0 ? SymRange{times(r.high), times(r.low)} : SymRange{times(r.low), times(r.high)};
+}
+
+/// The greatest value of a sum of products, by writing each symbol as its least value and a rest of at least 0: where
+/// no coefficient is positive, it is the constant. Tells n < n**2 for n >= 2, which intervals do not.
+std::int64_t greatest_by_least(SymExpr e, const std::function<std::int64_t(SymExpr symbol)>& least) {
   // Small enough that no coefficient of what is made has more than 64 bits.
   const auto small = [](SymExpr term) {
     const auto degree = degree_of(term);
     return degree && *degree <= 4;
   };
-  if (e.kind() != SymKind::Add || e.args().size() > 8 || !std::ranges::all_of(e.args(), small)) return out;
+  if (e.kind() != SymKind::Add || e.args().size() > 8 || !std::ranges::all_of(e.args(), small)) return unbounded;
   bool bounded = true;
   const SymExpr moved = e.substitute([&](const std::string& name) -> std::optional<SymExpr> {
     const SymExpr symbol = SymExpr::symbol(name);
@@ -75,23 +84,20 @@ SymRange range_from_least(SymExpr e, const std::function<std::int64_t(SymExpr sy
     bounded = bounded && from >= 0 && from <= 64;
     return bounded ? symbol + from : symbol;
   });
-  if (!bounded) return out;
+  if (!bounded) return unbounded;
   std::int64_t constant = 0;
-  bool falls = false, rises = false;
+  bool rises = false;
   const auto count = [&](SymExpr term) {
-    if (term.is_int()) {
+    if (term.is_int())
       constant = term.as_int();
-      return;
-    }
-    (split_coefficient(term).first < 0 ? falls : rises) = true;
+    else
+      rises |= split_coefficient(term).first > 0;
   };
   if (moved.kind() == SymKind::Add)
     for (SymExpr term : moved.args()) count(term);
   else
     count(moved);
-  if (!falls) out.low = constant;
-  if (!rises) out.high = constant;
-  return out;
+  return rises ? unbounded : constant;
 }
 
 }  // namespace
@@ -135,6 +141,56 @@ SymExpr ShapeEnv::new_unbacked_float() {
   return SymExpr::symbol(fmt::format("zuf{}", next_unbacked_float_++));
 }
 
+void ShapeEnv::assume(SymExpr condition) {
+  const auto holds = [&](bool negated, SymKind kind, SymExpr a, SymExpr b) {
+    if (kind == SymKind::Eq && !negated) {
+      assume_not_positive(a - b);
+      assume_not_positive(b - a);
+    } else if (kind == SymKind::Le || kind == SymKind::Lt) {
+      const SymExpr difference = negated ? b - a : a - b;
+      assume_not_positive((kind == SymKind::Lt) != negated ? difference + 1 : difference);
+    }
+  };
+  if (condition.kind() == SymKind::And) {
+    for (SymExpr part : condition.args()) assume(part);
+    return;
+  }
+  const bool negated = condition.kind() == SymKind::Not;
+  const SymExpr compared = negated ? condition.args()[0] : condition;
+  if (compared.args().size() == 2) holds(negated, compared.kind(), compared.args()[0], compared.args()[1]);
+}
+
+void ShapeEnv::assume_not_positive(SymExpr e) {
+  if (e.is_float() || !std::ranges::any_of(e.symbols(), [](const std::string& s) { return s[0] == 'u'; })) return;
+  std::lock_guard lock(mutex_);
+  // c + u <= 0 and c - u <= 0 are ranges.
+  std::int64_t constant = 0;
+  SymExpr rest = e;
+  if (e.kind() == SymKind::Add && e.args().size() == 2 && e.args()[0].is_int()) {
+    constant = e.args()[0].as_int();
+    rest = e.args()[1];
+  }
+  const auto [coefficient, symbol] = split_coefficient(rest);
+  if (symbol.kind() == SymKind::Symbol && (coefficient == 1 || coefficient == -1) && constant != INT64_MIN) {
+    SymRange& range = ranges_.try_emplace(symbol.name(), bounds(symbol)).first->second;
+    if (coefficient == 1)
+      range.high = std::min(range.high, -constant);
+    else
+      range.low = std::max(range.low, constant);
+  } else if (std::ranges::find(not_positive_, e) == not_positive_.end()) {
+    not_positive_.push_back(e);
+  }
+}
+
+/// By ranges, or because e is what is assumed to be at most 0 and a rest.
+bool ShapeEnv::is_at_most(SymExpr e, std::int64_t limit) const {
+  const auto high = [&](SymExpr sum) {
+    return std::min(bounds(sum).high, greatest_by_least(sum, [&](SymExpr symbol) { return bounds(symbol).low; }));
+  };
+  return high(e) <= limit ||
+         std::ranges::any_of(not_positive_, [&](SymExpr assumed) { return high(e - assumed) <= limit; });
+}
+
 /// Interval arithmetic over the expressions that occur in sizes: symbols, sums with positive coefficients, products,
 /// //, min and max.
 SymRange ShapeEnv::bounds(SymExpr e) const {
@@ -156,6 +212,7 @@ SymRange ShapeEnv::bounds(SymExpr e) const {
       return out;
     }
     case SymKind::Mul: {
+      if (e.args().size() == 2 && e.args()[0].is_int()) return scaled(bounds(e.args()[1]), e.args()[0].as_int());
       SymRange out{1, 1};
       bool negate = false;
       for (SymExpr a : e.args()) {
@@ -223,21 +280,19 @@ std::optional<bool> ShapeEnv::statically(SymExpr condition) const {
     case SymKind::Lt:
     case SymKind::Le: {
       std::lock_guard lock(mutex_);
-      const SymExpr difference = condition.args()[0] - condition.args()[1];
-      SymRange d = bounds(difference);
-      const SymRange more = range_from_least(difference, [&](SymExpr symbol) { return bounds(symbol).low; });
-      d = {std::max(d.low, more.low), std::min(d.high, more.high)};
+      const SymExpr a = condition.args()[0], b = condition.args()[1];
       switch (condition.kind()) {
         case SymKind::Lt:
-          if (d.high < 0) return true;
-          if (d.low >= 0) return false;
+          if (is_at_most(a - b, -1)) return true;
+          if (is_at_most(b - a, 0)) return false;
           break;
         case SymKind::Le:
-          if (d.high <= 0) return true;
-          if (d.low > 0) return false;
+          if (is_at_most(a - b, 0)) return true;
+          if (is_at_most(b - a, -1)) return false;
           break;
         default:
-          if (d.low > 0 || d.high < 0) return condition.kind() == SymKind::Ne;
+          if (is_at_most(a - b, -1) || is_at_most(b - a, -1)) return condition.kind() == SymKind::Ne;
+          if (is_at_most(a - b, 0) && is_at_most(b - a, 0)) return condition.kind() == SymKind::Eq;
           break;
       }
       return std::nullopt;

@@ -35,7 +35,11 @@ class ShapeEnv {
   /// A new unbacked symbol zuf0, zuf1, ... for a float.
   SymExpr new_unbacked_float();
 
-  /// True or false when ranges alone decide it; nullopt otherwise. Records nothing.
+  /// The condition, which the program asserts, holds from now on. Of use are comparisons of integers that an unbacked
+  /// symbol is in, and conjunctions of them; others are passed over.
+  void assume(SymExpr condition);
+
+  /// True or false when ranges or what is assumed decide it; nullopt otherwise. Records nothing.
   std::optional<bool> statically(SymExpr condition) const;
   /// The truth value of a condition: from ranges when they decide it, else from hints, which records a guard. Error
   /// sym.data_dependent when the condition depends on an unbacked symbol.
@@ -45,11 +49,14 @@ class ShapeEnv {
 
  private:
   SymRange bounds(SymExpr e) const;
+  void assume_not_positive(SymExpr e);
+  bool is_at_most(SymExpr e, std::int64_t limit) const;
 
   mutable std::mutex mutex_;
   std::map<std::string, std::int64_t> hints_;
   std::map<std::string, SymRange> ranges_;
   std::vector<Guard> guards_;
+  std::vector<SymExpr> not_positive_;  ///< assumed to be at most 0
   int next_unbacked_ = 0, next_unbacked_float_ = 0;
 };
 

@@ -270,11 +270,14 @@ class TestWrappers : public QObject {
   /// Whether values change does not tell whether they were written.
   void interpreters_return_what_compiled_code_returns_of_written_inputs() {
     const auto graph =
-        fx("x: <f32[0][1]>, y: <f32[2][1]>, z: <f32[2][1]>",
-           "a = $add_.Tensor(x, 1)\nv = $view(y, [2])\nb = $mul_.Tensor(v, 1)\nc = $neg(z)\nreturn (c,)");
+        fx("x: <f32[0][1]>, y: <f32[2][1]>, z: <f32[2][1]>, whole: <f32[3][1]>, part: <f32[2][1]>",
+           "a = $add_.Tensor(x, 1)\nv = $view(y, [2])\nb = $mul_.Tensor(v, 1)\nc = $neg(z)\nd = part.mul_(1)\n"
+           "return (c,)");
     TensorFile io;
     io.tensors["input.0"] = f32({0}, {});
     for (const char* key : {"input.1", "input.2"}) io.tensors[key] = f32({2}, {1, 2});
+    io.tensors["input.3"] = f32({3}, {1, 2, 3});
+    io.tensors["input.4"] = io.tensors["input.3"].view_as({2}, {1}, 1);
     RunOptions options;
     options.aot.train = false;
     options.forward = compile_to_interpreter;
@@ -282,8 +285,9 @@ class TestWrappers : public QObject {
     const auto interpreted = run_as_it_is(artefact_of(*graph), io, {}, compile_to_interpreter);
     QVERIFY(compiled && interpreted);
     const auto keys = std::views::keys(compiled->tensors);
-    QCOMPARE(std::vector<std::string>(keys.begin(), keys.end()),
-             (std::vector<std::string>{"input_after.0", "input_after.1", "output.0"}));
+    QCOMPARE(
+        std::vector<std::string>(keys.begin(), keys.end()),
+        (std::vector<std::string>{"input_after.0", "input_after.1", "input_after.3", "input_after.4", "output.0"}));
     QVERIFY(std::ranges::equal(keys, std::views::keys(interpreted->tensors)));
   }
 

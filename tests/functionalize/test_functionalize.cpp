@@ -43,6 +43,10 @@ class TestFunctionalize : public QObject {
     QTest::addRow("a write through the base is seen in the view")
         << "v = $view(x, [6])\na = $add_.Tensor(x, 1)\nb = $neg(v)\nreturn (b,)" << 1;
     QTest::addRow("another size") << "a = $resize_(x, [6])\nb = $neg(a)\nreturn (b,)" << 1;
+    QTest::addRow("another memory, which is written through it")
+        << "e = $empty.memory_format([0])\na = $set_.source_Tensor(e, x)\nv = $view(a, [6])\nw = $add_.Tensor(v, 1)\n"
+           "b = $mul.Tensor(e, y)\nc = $neg(x)\nreturn (b, c)"
+        << 1;
     QTest::addRow("copy") << "a = $cos(y)\nb = $copy_(x, a)\nreturn (a,)" << 1;
   }
 
@@ -116,6 +120,13 @@ class TestFunctionalize : public QObject {
     const auto made = functionalize(*graph);
     QVERIFY(!made);
     QCOMPARE(made.error().code, std::string("functionalize.resize"));
+  }
+
+  void an_input_that_takes_memory_is_refused() {
+    const auto made =
+        functionalize(*fx("x: <f32[2][1]>, y: <f32[3][1]>", "a = $set_.source_Tensor(x, y)\nb = $neg(a)\nreturn (b,)"));
+    QVERIFY(!made);
+    QCOMPARE(made.error().code, std::string("functionalize.set"));
   }
 
   /// A library's operator of which only the name is known.

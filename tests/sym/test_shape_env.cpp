@@ -45,6 +45,32 @@ class ShapeEnvTest : public QObject {
     QCOMPARE(env.guards()[1].condition.str(), std::string("s1 <= s0"));
   }
 
+  void assertionsDecide() {
+    ShapeEnv env;
+    const SymExpr u = env.new_unbacked(INT64_MIN), v = env.new_unbacked(INT64_MIN), s = SymExpr::symbol("s0");
+    QCOMPARE(env.statically(sym_le(-10, u)), std::nullopt);
+    env.assume(sym_le(-10, u));
+    QCOMPARE(env.statically(sym_le(-10, u)), std::optional(true));
+    QCOMPARE(env.statically(sym_lt(u, -10)), std::optional(false));
+    QCOMPARE(env.statically(sym_lt(-10, u)), std::nullopt);
+    env.assume(sym_not(sym_le(u, -1)));
+    QCOMPARE(env.ranges().at(u.name()).low, std::int64_t{0});
+    // Of a sum with another symbol, and what follows from it.
+    env.assume(sym_le(u + v, s));
+    QCOMPARE(env.statically(sym_le(u + v, s + 2)), std::optional(true));
+    QCOMPARE(env.statically(sym_lt(s, u + v)), std::optional(false));
+    QCOMPARE(env.statically(sym_le(u + v, s - 1)), std::nullopt);
+    env.assume(sym_eq(v, s * 2));
+    QCOMPARE(env.statically(sym_eq(v, s * 2)), std::optional(true));
+    // Of a backed size alone nothing is learned; guards tell what was found.
+    env.assume(sym_le(s, 5));
+    QCOMPARE(env.statically(sym_le(s, 5)), std::nullopt);
+    // 0.5 < f is not 1.5 <= f.
+    const SymExpr f = env.new_unbacked_float();
+    env.assume(sym_lt(0, f));
+    QCOMPARE(env.statically(sym_le(1, f)), std::nullopt);
+  }
+
   void unbackedIsRefused() {
     ShapeEnv env;
     SymExpr u = env.new_unbacked();

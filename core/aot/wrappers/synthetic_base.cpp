@@ -27,16 +27,6 @@ void for_each_place(const Tensor& t, F f) {
   }
 }
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  if (a.storage != b.storage) return false;
-  if (itemsize(a.dtype) != itemsize(b.dtype)) return true;
-  std::vector<bool> touched(a.storage->bytes() / itemsize(a.dtype));
-  for_each_place(a, [&](std::int64_t i) { touched[static_cast<std::size_t>(i)] = true; });
-  bool meets = false;
-  for_each_place(b, [&](std::int64_t i) { meets = meets || touched[static_cast<std::size_t>(i)]; });
-  return meets;
-}
-
 /// The whole memory of a tensor.
 Tensor whole(const Tensor& t) {
   const auto elements = static_cast<std::int64_t>(t.storage->bytes() / itemsize(t.dtype));
@@ -247,6 +237,16 @@ class Joining {
 };
 
 }  // namespace
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  if (a.storage != b.storage) return false;
+  if (itemsize(a.dtype) != itemsize(b.dtype)) return true;
+  std::vector<bool> touched(a.storage->bytes() / itemsize(a.dtype));
+  for_each_place(a, [&](std::int64_t i) { touched[static_cast<std::size_t>(i)] = true; });
+  bool meets = false;
+  for_each_place(b, [&](std::int64_t i) { meets = meets || touched[static_cast<std::size_t>(i)]; });
+  return meets;
+}
 
 Result<std::optional<SyntheticBaseWrapper>> SyntheticBaseWrapper::pre_compile(Graph& graph, GraphInputs& inputs) {
   return Joining(graph, inputs).run();

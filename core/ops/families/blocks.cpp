@@ -143,6 +143,20 @@ Value eval_resize(EvalCall& c) {
   return out;
 }
 
+Meta fake_set(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &source = c.tensor("source");
+  if (self.dtype != source.dtype)
+    fail(fmt::format("Could not set tensor of type {} to a tensor of type {}", torch_name(source.dtype),
+                     torch_name(self.dtype)));
+  return source;
+}
+
+Value eval_set(EvalCall& c) {
+  CallOfValues metas(c);
+  fake_set(metas.call);
+  return c.tensor("source");
+}
+
 }  // namespace
 
 void add_blocks(OpTable& t) {
@@ -154,6 +168,7 @@ void add_blocks(OpTable& t) {
         {.from_any_device = "the_template"});
   t.add("aten.resize_as_.default", fake_resize_as, eval_resize<fake_resize_as, true>, {},
         {.from_any_device = "the_template"});
+  t.add("aten.set_.source_Tensor", fake_set, eval_set, {}, {.not_differentiable = true});
 }
 
 }  // namespace partita

@@ -90,6 +90,19 @@ Meta fake_nothing(FakeCall&) {
   return {};
 }
 
+/// What is asserted decides later conditions on sizes.
+Meta fake_assert_scalar(FakeCall& call) {
+  const Arg& condition = call.arg("self");
+  if (const Node* n = condition.node(); n && n->meta.sym()) call.shapes.assume(*n->meta.sym());
+  return {};
+}
+Meta fake_constrain(FakeCall& call) {
+  const SymExpr size = call.sym("size");
+  if (call.has("min")) call.shapes.assume(sym_le(call.sym("min"), size));
+  if (call.has("max")) call.shapes.assume(sym_le(size, call.sym("max")));
+  return {};
+}
+
 Value eval_assert_scalar(EvalCall& call) {
   if (as_double(call.number("self")) == 0) fail(call.string("assert_msg"));
   return {};
@@ -156,16 +169,16 @@ void register_symint(OpTable& t) {
   number("aten.is_contiguous.memory_format", fake_is_contiguous, eval_is_contiguous);
   number("aten._local_scalar_dense.default", fake_item, eval_item);
   number("aten.item.default", fake_item, eval_item);
-  const auto check = [&t](std::string_view name, Value (*eval)(EvalCall&)) {
-    t.add(name, fake_nothing, eval, {}, {.not_differentiable = true, .side_effect = true});
+  const auto check = [&t](std::string_view name, Value (*eval)(EvalCall&), Meta (*fake)(FakeCall&) = fake_nothing) {
+    t.add(name, fake, eval, {}, {.not_differentiable = true, .side_effect = true});
   };
-  check("aten._assert_scalar.default", eval_assert_scalar);
+  check("aten._assert_scalar.default", eval_assert_scalar, fake_assert_scalar);
   check("aten._assert_async.default", eval_assert_async);
   check("aten._assert_async.msg", eval_assert_async);
   t.add("aten._assert_tensor_metadata.default", fake_nothing, eval_assert_metadata, {},
         {.not_differentiable = true, .side_effect = true, .unchanged_if = metadata_holds});
-  check("aten.sym_constrain_range.default", eval_constrain);
-  check("aten.sym_constrain_range_for_size.default", eval_constrain);
+  check("aten.sym_constrain_range.default", eval_constrain, fake_constrain);
+  check("aten.sym_constrain_range_for_size.default", eval_constrain, fake_constrain);
 }
 
 }  // namespace partita
