@@ -43,45 +43,77 @@ Result<PlannedGraph> planned(const Graph& graph, const StagedCompiler& compiler,
 }
 
 /// Plans and measures each graph that it is asked to compile, when it runs.
-CompileFn measuring(const StagedCompiler& compiler, const schedule::MachineLimit& limit, const std::string& name,
-                    const Progress* progress, std::vector<PlannedGraph>& out) {
-  return [&, limit, name, progress](const Graph& graph) -> Result<CompiledFn> {
-    return CompiledFn(
-        [&, limit, name, progress, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-          TRY_DO(step(progress, -1, "kernels of the " + name));
-          TRY(const SymbolMap sizes, bind_symbols(*graph, inputs));
-          TRY(PlannedGraph made, planned(*graph, compiler, name, sizes.all()));
-          TRY(StagedCompiler::Measured measured, compiler.measure(made.planned, inputs, measured_seconds));
-          for (std::size_t s = 0; s < made.report.rows.size(); ++s) {
-            KernelRow& row = made.report.rows[s];
-            row.seconds = measured.steps[s].seconds;
-            row.library = measured.steps[s].library;
-            row.why_not = measured.steps[s].why_not;
-            if (row.kind == KernelRow::Kind::Library && row.library == "interpreter")
-              row.kind = KernelRow::Kind::Evaluation;
-          }
-          made.report.limit = limit;
-          out.push_back(std::move(made));
-          return std::move(measured.results);
-        });
+CompileFn measuring(const StagedCompiler& compiler, const std::string& name, const Progress* progress,
+                    std::vector<PlannedGraph>& out) {
+  return [&, name, progress](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&, name, progress, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      TRY_DO(step(progress, -1, "kernels of the " + name));
+      TRY(const SymbolMap sizes, bind_symbols(*graph, inputs));
+      TRY(PlannedGraph made, planned(*graph, compiler, name, sizes.all()));
+      TRY(StagedCompiler::Measured measured, compiler.measure(made.planned, inputs, measured_seconds));
+      for (std::size_t s = 0; s < made.report.rows.size(); ++s) {
+        KernelRow& row = made.report.rows[s];
+        row.seconds = measured.steps[s].seconds;
+        row.library = measured.steps[s].library;
+        row.why_not = measured.steps[s].why_not;
+        if (row.kind == KernelRow::Kind::Library && row.library == "interpreter")
+          row.kind = KernelRow::Kind::Evaluation;
+      }
+      out.push_back(std::move(made));
+      return std::move(measured.results);
+    });
   };
 }
 
-/// `amount` a second, the best of several rounds: other programs only take away.
-Result<double> probe(const StagedCompiler& compiler, int rounds, const char* text, double amount) {
+/// `amount` a second of the graph, the best of several rounds, now and whenever it was measured before.
+Result<double> probe(const Backend& backend, const std::string& text, double amount) {
+  const codegen::Processor& host = codegen::host_processor();
+  const std::string key = content_hash(fmt::format("machine limit\n{}\n{} threads\n{}\n{}\n{}", backend.name,
+                                                   config().threads, host.name, host.features, text));
+  CodeStore store;
+  double kept = 0;
+  if (const auto entry = store.find(key);
+      entry && std::from_chars(entry->data(), entry->data() + entry->size(), kept).ec != std::errc())
+    kept = 0;
   Artefact artefact = Artefact::of_string(text);
   artefact.kind = ArtefactKind::Graph;
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  const StagedCompiler compiler = backend.stages({});
   TRY(const StagedCompiler::Planned planned, compiler.plan(*graph));
   TRY(const std::vector<Value> inputs, random_inputs(*graph, 0));
-  double best = 0;
-  for (int round = 0; round < rounds; ++round) {
+  double best = kept;
+  // The calls are short, so that some are not interrupted.
+  for (int round = 0; round < (kept > 0 ? 2 : 6); ++round) {
     TRY(const StagedCompiler::Measured measured, compiler.measure(planned, inputs, 0.01));
     double seconds = 0;
     for (const StepMeasure& step : measured.steps) seconds += step.seconds;
     best = std::max(best, amount / seconds);
   }
+  if (best > kept) store.put(key, fmt::format("{}", best), "machine limit", "limit");
   return best;
+}
+
+/// Bytes read and written in a second by a copy of so many floats.
+Result<double> copied(const Backend& backend, std::size_t elements) {
+  const std::string text = fmt::format(R"(class Copy(torch.nn.Module):
+    def forward(self, a: "f32[{0}]"):
+        neg: "f32[{0}]" = torch.ops.aten.neg.default(a)
+        return (neg,)
+)",
+                                       elements);
+  return probe(backend, text, 2.0 * 4 * static_cast<double>(elements));
+}
+
+/// Operations in a second of a product of matrices, of so many rows that packing the right one costs little.
+Result<double> multiplied(const Backend& backend, const std::string& dtype) {
+  constexpr int rows = 2048, n = 512;
+  const std::string text = fmt::format(R"(class Product(torch.nn.Module):
+    def forward(self, a: "{0}[{1}, {2}]", b: "{0}[{2}, {2}]"):
+        mm: "{0}[{1}, {2}]" = torch.ops.aten.mm.default(a, b)
+        return (mm,)
+)",
+                                       dtype, rows, n);
+  return probe(backend, text, 2.0 * rows * n * n);
 }
 
 Json node_json(const Graph& graph, const std::string& name) {
@@ -117,48 +149,28 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
   }
   if (!compiler.measure)
     return unsupported("backend.measure", fmt::format("{} cannot time its steps; leave out --inputs", backend.name));
-  TRY(const schedule::MachineLimit limit, machine_limit(backend));
-  RunOptions options = run_options(request, measuring(compiler, limit, "forward", request.progress, out));
-  options.backward = measuring(compiler, limit, "backward", request.progress, out);
+  RunOptions options = run_options(request, measuring(compiler, "forward", request.progress, out));
+  options.backward = measuring(compiler, "backward", request.progress, out);
   TRY_DO(run_program(artefact, *io, options));
+  const auto half = [](const PlannedGraph& each) { return std::ranges::any_of(each.report.rows, &KernelRow::half); };
+  TRY(const schedule::MachineLimit limit, machine_limit(backend, std::ranges::any_of(out, half)));
+  for (PlannedGraph& each : out) each.report.limit = limit;
   return out;
 }
 
-Result<schedule::MachineLimit> machine_limit(const Backend& backend) {
-  const codegen::Processor& host = codegen::host_processor();
-  const std::string key = content_hash(
-      fmt::format("machine limit\n{}\n{} threads\n{}\n{}\n", backend.name, config().threads, host.name, host.features));
-  CodeStore store;
-  schedule::MachineLimit best;
-  const auto parse = [](std::string_view text, double& to) {
-    return std::from_chars(text.data(), text.data() + text.size(), to).ec == std::errc();
-  };
-  if (const auto kept = store.find(key))
-    if (const std::size_t space = kept->find(' ');
-        space == std::string::npos || !parse(std::string_view(*kept).substr(0, space), best.bytes_per_second) ||
-        !parse(std::string_view(*kept).substr(space + 1), best.operations_per_second))
-      best = {};
-  // A busy machine shows less than it can: each use looks whether there is more. The calls are short, so that some are
-  // not interrupted.
-  const int rounds = best.bytes_per_second > 0 ? 2 : 6;
-  const StagedCompiler compiler = backend.stages({});
-  TRY(const double bytes, probe(compiler, rounds, R"(class Copy(torch.nn.Module):
-    def forward(self, a: "f32[1048576]"):
-        neg: "f32[1048576]" = torch.ops.aten.neg.default(a)
-        return (neg,)
-)",
-                                2.0 * 4 * 1048576));
-  TRY(const double operations, probe(compiler, rounds, R"(class Product(torch.nn.Module):
-    def forward(self, a: "f32[256, 256]", b: "f32[256, 256]"):
-        mm: "f32[256, 256]" = torch.ops.aten.mm.default(a, b)
-        return (mm,)
-)",
-                                     2.0 * 256 * 256 * 256));
-  const bool better = bytes > best.bytes_per_second || operations > best.operations_per_second;
-  best = {std::max(bytes, best.bytes_per_second), std::max(operations, best.operations_per_second)};
-  if (better)
-    store.put(key, fmt::format("{} {}", best.bytes_per_second, best.operations_per_second), "machine limit", "limit");
-  return best;
+Result<schedule::MachineLimit> machine_limit(const Backend& backend, bool half) {
+  // Twice the last-level cache is copied, but a virtual machine may name that of all its host.
+  constexpr std::size_t least = 1 << 20, most = 1 << 23, cached = 1 << 16;
+  const std::size_t beyond = codegen::host_target().cache_bytes / sizeof(float);
+  schedule::MachineLimit limit;
+  TRY(limit.bytes_per_second, copied(backend, std::clamp(beyond, least, most)));
+  TRY(limit.cached_bytes_per_second, copied(backend, cached));
+  TRY(limit.operations_per_second, multiplied(backend, "f32"));
+  if (half) {
+    TRY(limit.half_operations_per_second, multiplied(backend, "bf16"));
+  }
+  limit.cached_bytes_per_second = std::max(limit.cached_bytes_per_second, limit.bytes_per_second);
+  return limit;
 }
 
 Json kernels_json(const PlannedGraph& graph) {
@@ -203,7 +215,9 @@ Json kernels_json(const PlannedGraph& graph) {
   if (const auto peak = report.peak()) out["peak"] = {{"step", *peak}, {"bytes", report.live[*peak]}};
   if (report.limit)
     out["limit"] = {{"bytes_per_second", report.limit->bytes_per_second},
-                    {"operations_per_second", report.limit->operations_per_second}};
+                    {"cached_bytes_per_second", report.limit->cached_bytes_per_second},
+                    {"operations_per_second", report.limit->operations_per_second},
+                    {"half_operations_per_second", report.limit->half_operations_per_second}};
   return out;
 }
 

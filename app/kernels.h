@@ -24,10 +24,10 @@ struct PlannedGraph {
 Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
                                                const RunRequest& request, const Backend& backend);
 
-/// What this machine can do, as the backend's own code does it: bytes per second of a copy, operations per second of a
-/// product of matrices in single precision. The best that was ever measured on this machine, which the store keeps;
-/// each call measures again for less than 0.2 s, since a busy machine shows less.
-Result<schedule::MachineLimit> machine_limit(const Backend& backend);
+/// What this machine can do, as the backend's own code does it; `half`: 16-bit floats, too. The best that was ever
+/// measured on this machine, which the store keeps; each call measures again for less than 0.3 s, since a busy machine
+/// shows less.
+Result<schedule::MachineLimit> machine_limit(const Backend& backend, bool half);
 
 nlohmann::ordered_json kernels_json(const PlannedGraph& graph);
 nlohmann::ordered_json inductor_json(const InductorCode& code);

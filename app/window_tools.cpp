@@ -137,7 +137,9 @@ Status measure_elsewhere(const Artefact& artefact, const views::KernelRequest& a
     schedule::KernelReport& report = graphs[g].report;
     const auto& measured = document["graphs"][g];
     if (measured["steps"].size() != report.rows.size()) return other;
-    report.limit = {measured["limit"]["bytes_per_second"], measured["limit"]["operations_per_second"]};
+    const auto& limit = measured["limit"];
+    report.limit = {limit["bytes_per_second"], limit["cached_bytes_per_second"], limit["operations_per_second"],
+                    limit["half_operations_per_second"]};
     for (std::size_t s = 0; s < report.rows.size(); ++s) {
       const auto& step = measured["steps"][s];
       schedule::KernelRow& row = report.rows[s];

@@ -59,9 +59,13 @@ std::string kernels_text(const PlannedGraph& graph) {
   if (timed) {
     double sum = 0;
     for (const schedule::KernelRow& row : report.rows) sum += row.seconds.value_or(0);
-    out += fmt::format(
-        "{} in all; the limit is {}/s copied and {} operations/s in products of matrices (*: in the cache)\n",
-        seconds_text(sum), bytes_text(report.limit->bytes_per_second), count_text(report.limit->operations_per_second));
+    const schedule::MachineLimit& limit = *report.limit;
+    out += fmt::format("{} in all; the limit is {}/s copied, {}/s in the cache (*), and {} operations/s in products",
+                       seconds_text(sum), bytes_text(limit.bytes_per_second), bytes_text(limit.cached_bytes_per_second),
+                       count_text(limit.operations_per_second));
+    if (limit.half_operations_per_second > 0)
+      out += fmt::format(", {} of 16-bit floats", count_text(limit.half_operations_per_second));
+    out += "; above 100 %: nearer caches, better sizes\n";
   }
   out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", "step", "kind", "read", "written", "arith");
   if (timed) out += fmt::format(" {:>9} {:>7}", "time", "limit");

@@ -179,6 +179,7 @@ void count_call(const ExternCall& call, const loops::Target& target, KernelRow& 
   for (const PlanView& v : call.epilogue_inputs) add_view(v, row.read, row.reads);
   for (const PlanView& v : call.results) add_view(v, row.written, row.writes);
   row.operations = call_operations(call, routine);
+  row.half = !call.results.empty() && is_floating(call.results[0].dtype) && itemsize(call.results[0].dtype) == 2;
   if (call.epilogue && !call.results.empty()) {
     double each = 0;
     for (const ScalarNode& n : call.epilogue->nodes()) each += loops::weight(n.op) == 0 ? 0 : 1;
@@ -229,8 +230,8 @@ std::vector<const BufferRow*> KernelReport::live_at(std::size_t step) const {
 
 std::optional<double> KernelReport::share(const KernelRow& row) const {
   if (!row.seconds || *row.seconds <= 0 || !limit) return std::nullopt;
-  const double moving = in_cache(row) ? 0 : (row.read + row.written) / limit->bytes_per_second;
-  return std::max(moving, row.operations / limit->operations_per_second) / *row.seconds;
+  const double bandwidth = in_cache(row) ? limit->cached_bytes_per_second : limit->bytes_per_second;
+  return std::max((row.read + row.written) / bandwidth, row.operations / limit->operations(row)) / *row.seconds;
 }
 
 KernelReport kernel_report(const Plan& plan, std::string graph) {

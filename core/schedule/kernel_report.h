@@ -25,6 +25,7 @@ struct KernelRow {
   std::vector<std::string> origins;  ///< graph nodes that it computes, see step_origins()
   double read = 0, written = 0;      ///< bytes of memory, each element once; gathers count each element they read
   double operations = 0;             ///< arithmetic of scalars; 0: not known, for evaluations
+  bool half = false;                 ///< a library call on 16-bit floats
   std::vector<int> reads, writes;    ///< plan buffers
   std::vector<Neighbour> apart;
   std::optional<double> seconds;  ///< the median of several runs; unset: it was not run
@@ -46,7 +47,14 @@ std::string_view name(PlanBuffer::Kind kind);  ///< "temporary"
 
 /// What a machine can do at best, as measured.
 struct MachineLimit {
-  double bytes_per_second = 0, operations_per_second = 0;
+  double bytes_per_second = 0;            ///< copied, from memory to memory
+  double cached_bytes_per_second = 0;     ///< copied within the cache
+  double operations_per_second = 0;       ///< in products of matrices, in single precision
+  double half_operations_per_second = 0;  ///< of 16-bit floats; 0: not measured
+
+  double operations(const KernelRow& row) const {
+    return row.half && half_operations_per_second > 0 ? half_operations_per_second : operations_per_second;
+  }
 };
 
 struct KernelReport {
@@ -62,8 +70,8 @@ struct KernelReport {
   std::optional<std::size_t> peak() const;
   /// The temporaries that are needed at a step, largest first.
   std::vector<const BufferRow*> live_at(std::size_t step) const;
-  /// The least time that a step's bytes and arithmetic take at the limit, by the time it took. Bytes that fit into the
-  /// cache do not count. Nullopt when it was not run.
+  /// The least time that a step's bytes and arithmetic take at the limit, by the time it took. Above 1, it read from a
+  /// nearer cache than the limit's copies, or its product has a better size. Nullopt when it was not run.
   std::optional<double> share(const KernelRow& row) const;
   bool in_cache(const KernelRow& row) const { return row.read + row.written <= cache_bytes; }
 };

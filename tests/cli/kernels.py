@@ -31,6 +31,12 @@ with tempfile.TemporaryDirectory() as work:
         check(all("seconds" not in s for s in without["steps"]), "times without a run")
         check(all(s["seconds"] > 0 for s in graph["steps"]), "a step takes no time")
         check(any(s["kind"] == "kernel" for s in graph["steps"]), "no kernel")
+        # What fits into the cache has a limit, too.
+        limit = graph["limit"]
+        check(limit["cached_bytes_per_second"] >= limit["bytes_per_second"] > 0, "a cache slower than memory")
+        for s in graph["steps"]:
+            moving = (s["read_bytes"] + s["written_bytes"]) / limit["cached_bytes_per_second"] / s["seconds"]
+            check(s["share_of_limit"] >= 0.999 * moving, f"{s['name']}: {s['share_of_limit']}, moved at {moving}")
         temporaries = [b for b in graph["buffers"] if b["kind"] == "temporary" and "first_step" in b]
         for step, live in enumerate(graph["live_bytes"]):
             held = sum(b["bytes"] for b in temporaries if b["first_step"] <= step <= b["last_step"])
