@@ -5,11 +5,14 @@
 
 #include "codegen/backends.h"
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/executor.h"
 #include "codegen/cpu/program.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/cuda/library_calls.h"
 #include "tests/codegen/one_call.h"
 #include "tests/support/fx.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::codegen;
@@ -71,6 +74,59 @@ void reports(const char*, unsigned, unsigned, void** arguments) {
     long long which, position;
   }* fault = *static_cast<decltype(fault)*>(arguments[2]);
   *fault = {1, 3, 7};
+}
+
+/// y = 2 * x, whose one kernel is the test's.
+Program doubling(const TensorMeta& x) {
+  Program p;
+  const SymExpr n = *reach(*concrete(x.sizes), *concrete(x.strides));
+  p.plan.target.device = DeviceType::Cuda;
+  p.plan.buffers = {{schedule::PlanBuffer::Kind::Input, 0, "", DType::Float32, n, 0, {}},
+                    {schedule::PlanBuffer::Kind::Output, 0, "", DType::Float32, n, 0, {}}};
+  p.plan.inputs = {x};
+  p.plan.outputs = {schedule::PlanView{1, DType::Float32, {n}, {1}, 0}};
+  p.plan.steps = {schedule::KernelCall{0, {0, 1}}};
+  p.kernels.resize(1);
+  p.kernels[0].name = "twice";
+  p.kernels[0].origins = {"mul"};
+  p.kernels[0].entry.phases = {{.symbol = "k", .parallel = true, .iterations = 1, .threads = int(n.as_int())}};
+  p.written = {false, true};
+  return p;
+}
+
+/// Runs a program on the fake.
+struct OnDevice {
+  std::shared_ptr<CudaDevice> device = opened();
+  std::unique_ptr<Executable> executable;
+
+  explicit OnDevice(Program program, bool records = true) {
+    fake().on_launch(doubles);
+    const std::string binary = "a binary";
+    const auto code = load_for(device, program.kernels, {&binary, 1});
+    if (!code) qFatal("%s", code.error().line().c_str());
+    auto made = load_program(std::make_shared<Program>(std::move(program)), {}, nullptr, {},
+                             {.device = kernel_device(device, *code, records)});
+    if (!made) qFatal("%s", made.error().line().c_str());
+    executable = *std::move(made);
+    fake().new_log();
+  }
+  Tensor placed(const Tensor& t) const {
+    std::vector<Value> values = {t};
+    if (const Status done = device->place(values); !done) qFatal("%s", done.error().line().c_str());
+    fake().new_log();
+    return *values[0].get<Tensor>();
+  }
+  Tensor run(const Tensor& x) const {
+    auto out = executable->run({x});
+    if (!out) qFatal("%s", out.error().line().c_str());
+    return *(*out)[0].get<Tensor>();
+  }
+};
+
+std::int64_t skipped(const std::string& why) {
+  const auto counts = cuda_graph_counts();
+  const auto found = counts.skipped.find(why);
+  return found == counts.skipped.end() ? 0 : found->second;
 }
 
 class TestCudaDriver : public QObject {
@@ -244,6 +300,262 @@ class TestCudaDriver : public QObject {
     const std::string log = fake().log();
     for (const char* words : {"to device 11200\n", "to device 3360\n", "to host 5880\n"})
       QVERIFY2(has(log, words), words);
+  }
+
+  void values_stay_on_the_device() {
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+    const OnDevice runs(doubling(meta(x)), false);
+    // Two views of one memory are placed once, and stay views of one memory.
+    std::vector<Value> values = {x, ValueList{x.view_as({2}, {1}, 3)}};
+    QVERIFY(runs.device->place(values));
+    QCOMPARE(fake().new_log(), std::string("allocate 512\nto device 32\nwait\n"));
+    const Tensor there = *values[0].get<Tensor>();
+    QCOMPARE((*values[1].get<ValueList>())[0].get<Tensor>()->storage, there.storage);
+    QVERIFY(runs.device->place(values));
+    QCOMPARE(fake().new_log(), std::string());
+    const Tensor twice = runs.run(there), again = runs.run(twice);
+    const std::string log = fake().new_log();
+    QVERIFY2(!has(log, "to device") && !has(log, "to host 32"), log.c_str());
+    QVERIFY(twice.storage->remote() && again.storage->remote());
+    QCOMPARE(again.as<float>()[7], 32.f);
+    QCOMPARE(fake().new_log(), std::string("to host 32\nwait\n"));
+    QVERIFY(!again.storage->remote());
+    QCOMPARE(again.as<float>()[0], 4.f);
+    QCOMPARE(fake().new_log(), std::string());
+    // What was changed here is copied there again.
+    again.as<float>()[0] = 100;
+    QCOMPARE(runs.run(again).as<float>()[0], 200.f);
+    // The device's memory is given to nobody else while a result is held.
+    QCOMPARE(twice.as<float>()[7], 16.f);
+  }
+
+  /// Kernels read 16 bytes at a time.
+  void inputs_that_are_not_aligned_are_copied() {
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+    const OnDevice runs(doubling(meta(x.view_as({4}, {1}, 0))), false);
+    const Tensor there = runs.placed(x);
+    QCOMPARE(runs.run(there.view_as({4}, {1}, 4)).as<float>()[0], 10.f);
+    QVERIFY(!has(fake().new_log(), "copy"));
+    QCOMPARE(runs.run(there.view_as({4}, {1}, 1)).as<float>()[0], 4.f);
+    QVERIFY(has(fake().new_log(), "copy 16\n"));
+  }
+
+  void runs_become_a_graph() {
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8}), y = f32({8}, {0, 1, 0, 1, 0, 1, 0, 1});
+    const OnDevice runs(doubling(meta(x)));
+    const CudaGraphCounts before = cuda_graph_counts();
+    QCOMPARE(runs.run(x).as<float>()[1], 4.f);
+    QVERIFY(!has(fake().new_log(), "capture"));
+    QCOMPARE(runs.run(y).as<float>()[1], 2.f);
+    // Once as ever, once in the other stream after that, and recorded.
+    const std::string log = fake().new_log();
+    QVERIFY2(has(log,
+                 "to device 32\nlaunch k 1 x 8\nevent\nwait for event on the side\nlaunch k 1 x 8 on the side\n"
+                 "wait on the side\ncapture 1\nlaunch k 1 x 8 on the side\nend capture\ninstantiate\n"),
+             log.c_str());
+    QCOMPARE(runs.run(x).as<float>()[7], 16.f);
+    const std::string replay = fake().new_log();
+    QVERIFY2(has(replay, "to device 32\ngraph\n") && !has(replay, "launch") && !has(replay, "allocate"),
+             replay.c_str());
+    const CudaGraphCounts after = cuda_graph_counts();
+    QCOMPARE(after.recorded - before.recorded, std::int64_t{1});
+    QCOMPARE(after.replayed - before.replayed, std::int64_t{1});
+  }
+
+  /// Inputs that stay where they are on the device are not copied; those that move are.
+  void static_inputs_of_a_graph() {
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8}), y = f32({8}, {0, 1, 0, 1, 0, 1, 0, 1});
+    const OnDevice runs(doubling(meta(x)));
+    const Tensor a = runs.placed(x), b = runs.placed(y);
+    const CudaGraphCounts before = cuda_graph_counts();
+    for (int i = 0; i < 2; ++i) runs.run(a);
+    fake().new_log();
+    QCOMPARE(runs.run(a).as<float>()[1], 4.f);
+    QVERIFY2(has(fake().log(), "graph\n") && !has(fake().log(), "copy"), fake().log().c_str());
+    // It moves, so the graph is made again, with a copy of it.
+    fake().new_log();
+    QCOMPARE(runs.run(b).as<float>()[1], 2.f);
+    QVERIFY2(has(fake().log(), "copy 32\n") && has(fake().log(), "instantiate"), fake().log().c_str());
+    for (const Tensor* t : {&a, &b, &a}) {
+      fake().new_log();
+      QCOMPARE(runs.run(*t).as<float>()[1], t == &a ? 4.f : 2.f);
+      QVERIFY2(has(fake().log(), "copy 32\n") && has(fake().log(), "graph\n"), fake().log().c_str());
+    }
+    QCOMPARE(cuda_graph_counts().recorded - before.recorded, std::int64_t{2});
+  }
+
+  /// PyTorch overwrites them; here the run does without the graph.
+  void results_that_are_held_stay() {
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8}), y = f32({8}, {0, 1, 0, 1, 0, 1, 0, 1});
+    const OnDevice runs(doubling(meta(x)));
+    for (int i = 0; i < 2; ++i) runs.run(x);
+    const std::int64_t before = skipped("the results of the last run are still in use");
+    const Tensor held = runs.run(x);
+    fake().new_log();
+    QCOMPARE(runs.run(y).as<float>()[1], 2.f);
+    QVERIFY2(has(fake().log(), "launch") && !has(fake().log(), "graph\n"), fake().log().c_str());
+    QCOMPARE(skipped("the results of the last run are still in use"), before + 1);
+    QCOMPARE(held.as<float>()[1], 4.f);  // from now on here
+    fake().new_log();
+    QCOMPARE(runs.run(y).as<float>()[1], 2.f);
+    QVERIFY2(has(fake().log(), "graph\n"), fake().log().c_str());
+  }
+
+  void skips_with_its_reason_data() {
+    QTest::addColumn<int>("which");
+    QTest::addColumn<QString>("why");
+    QTest::newRow("mutated") << 0 << "mutated inputs (1 instances)";
+    QTest::newRow("cpu") << 1 << "cpu device (input 0)";
+    QTest::newRow("nothing") << 2 << "nothing to launch";
+    QTest::newRow("fails") << 3
+                           << "recording failed: cuStreamEndCapture: CUDA_ERROR_OTHER (a fake error) on a fake device";
+    QTest::newRow("off") << 4 << "";
+  }
+  void skips_with_its_reason() {
+    QFETCH(int, which);
+    QFETCH(QString, why);
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+    Program program = doubling(meta(x));
+    if (which == 0) program.written[0] = true;
+    if (which == 1) {
+      program.plan.inputs.push_back(meta(x));
+      program.plan.inputs.back().device.type = DeviceType::Cuda;
+    }
+    if (which == 2) program.plan.steps.clear();
+    if (which == 3) fake().fail("end capture", 901);
+    const CudaGraphCounts before = cuda_graph_counts();
+    const std::int64_t skips = skipped(why.toStdString());
+    const OnDevice runs(std::move(program), which != 4);
+    std::vector<Value> inputs = {x};
+    if (which == 1) inputs.push_back(x);
+    for (int i = 0; i < 4; ++i) {
+      const auto out = runs.executable->run(inputs);
+      QVERIFY2(out, out ? "" : out.error().line().c_str());
+      if (which != 2) QCOMPARE((*out)[0].get<Tensor>()->as<float>()[7], 16.f);
+    }
+    QVERIFY(!has(fake().log(), "graph\n"));
+    QCOMPARE(cuda_graph_counts().recorded, before.recorded);
+    if (!why.isEmpty()) QCOMPARE(skipped(why.toStdString()), skips + 1);
+  }
+
+  /// A static copy has each element once.
+  void expanded_inputs() {
+    const Tensor x = f32({2}, {3, 5});
+    const Tensor wide = x.view_as({4, 2}, {0, 1}, 0);
+    const OnDevice runs(doubling(meta(wide)));
+    for (int i = 0; i < 4; ++i) {
+      fake().new_log();
+      QCOMPARE(runs.run(wide).as<float>()[1], 10.f);
+      QVERIFY2(has(fake().log(), "to device 8\n"), fake().log().c_str());
+    }
+    QVERIFY(has(fake().log(), "graph\n"));
+  }
+
+  void kernels_are_timed_by_events() {
+    const Tensor x = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+    Program program = doubling(meta(x));
+    program.kernels[0].entry.phases.push_back(program.kernels[0].entry.phases[0]);  // the fake takes 1 ms for each
+    const OnDevice runs(std::move(program));
+    std::vector<double> seconds;
+    runs.executable->step_seconds = &seconds;
+    for (int i = 0; i < 3; ++i) runs.run(x);
+    QCOMPARE(seconds, std::vector<double>({0.002, 0.002, 0.002}));
+    QVERIFY(!has(fake().log(), "capture"));
+  }
+
+  void products_by_cublaslt_data() {
+    QTest::addColumn<int>("which");
+    QTest::addColumn<QString>("library");
+    for (const auto& [name, which, library] : {std::tuple("mm", 0, "cuBLASLt 13.0.2"),
+                                               {"mm, left transposed", 1, "cuBLASLt 13.0.2"},
+                                               {"mm, right transposed", 2, "cuBLASLt 13.0.2"},
+                                               {"a row", 3, "cuBLASLt 13.0.2"},
+                                               {"a column", 4, "cuBLASLt 13.0.2"},
+                                               {"bmm", 5, "cuBLASLt 13.0.2"},
+                                               {"bmm, one matrix for all", 6, "cuBLASLt 13.0.2"},
+                                               {"addmm with a bias", 7, "cuBLASLt 13.0.2 with bias"},
+                                               {"addmm with a matrix", 8, "cuBLASLt 13.0.2"},
+                                               {"addmm, beta 0", 9, "cuBLASLt 13.0.2"}})
+      QTest::newRow(name) << which << library;
+  }
+  /// The fake multiplies what it is told to.
+  void products_by_cublaslt() {
+    QFETCH(int, which);
+    QFETCH(QString, library);
+    const auto call = [&]() -> OneCall {
+      const Tensor a = random_tensor({5, 7}, 1), b = random_tensor({7, 3}, 2);
+      const Tensor aa = random_tensor({4, 5, 7}, 3), bb = random_tensor({4, 7, 3}, 4);
+      switch (which) {
+        case 0:
+          return {"aten.mm.default", {a, b}};
+        case 1:
+          return {"aten.mm.default", {transposed(random_tensor({7, 5}, 5)), b}};
+        case 2:
+          return {"aten.mm.default", {a, transposed(random_tensor({3, 7}, 6))}};
+        case 3:
+          return {"aten.mm.default", {random_tensor({1, 7}, 7), b}};
+        case 4:
+          return {"aten.mm.default", {a, random_tensor({7, 1}, 8)}};
+        case 5:
+          return {"aten.bmm.default", {aa, bb}};
+        case 6:
+          return {"aten.bmm.default", {aa, b.view_as({4, 7, 3}, {0, 3, 1}, 0)}};
+        case 7:
+          return {"aten.addmm.default", {random_tensor({3}, 9), a, b, std::int64_t{1}, 2.0}};
+        case 8:
+          return {"aten.addmm.default", {random_tensor({5, 3}, 10), a, b, 0.5, 2.0}};
+        default:
+          return {"aten.addmm.default", {random_tensor({3}, 9), a, b, std::int64_t{0}, std::int64_t{1}}};
+      }
+    };
+    const ConfigScope scope(*patched_config({{"cuda_path", PARTITA_FAKE_TOOLKIT}}));
+    OneCall c = call();
+    c.plan.target = emulated_target(1);
+    const auto e = compile_cpu(c.plan, {}, {.device = opened()});
+    QVERIFY2(e, e ? "" : e.error().line().c_str());
+    QCOMPARE((*e)->externs.size(), std::size_t{1});
+    QCOMPARE(QString::fromStdString((*e)->externs[0].library), library);
+    const auto got = (*e)->run(c.inputs);
+    QVERIFY2(got, got ? "" : got.error().line().c_str());
+    QVERIFY(worst(*(*got)[0].get<Tensor>(), *c.expected.get<Tensor>()) < 1e-5);
+    // A library's failure is an error with the call's name.
+    void* fake_library = ::dlopen(PARTITA_FAKE_CUBLASLT, RTLD_NOW);
+    const auto fails = reinterpret_cast<void (*)(int)>(::dlsym(fake_library, "fake_matmul_fails"));
+    fails(13);
+    const auto failed = (*e)->run(c.inputs);
+    fails(0);
+    QVERIFY(!failed);
+    QCOMPARE(failed.error().code, std::string("cuda.library"));
+    QVERIFY2(has(failed.error().message, "status 13"), failed.error().message.c_str());
+  }
+
+  /// Its reasons; kernels of our own do these.
+  void products_that_cublaslt_does_not_take() {
+    const auto device = opened();
+    const auto why_not = [&](OneCall c, LibraryRoutine routine) {
+      const ExternContext context{.call = c.call(), .routine = routine};
+      std::string why;
+      return prepare_cublaslt(device, context, why).step ? "it does" : why;
+    };
+    const ConfigScope scope(*patched_config({{"cuda_path", PARTITA_FAKE_TOOLKIT}}));
+    const Tensor a = random_tensor({4, 4}, 1);
+    const OneCall plain("aten.mm.default", {a, a});
+    QCOMPARE(why_not(plain, LibraryRoutine::Matmul), std::string("it does"));
+    QCOMPARE(why_not({"aten.mm.default", {*a.to(DType::Int64), *a.to(DType::Int64)}}, LibraryRoutine::Matmul),
+             std::string("cuBLASLt 13.0.2: a dtype that it does not take"));
+    const Tensor apart = random_tensor({4, 8}, 2).view_as({4, 4}, {8, 2}, 0);
+    QCOMPARE(why_not({"aten.mm.default", {apart, a}}, LibraryRoutine::Matmul),
+             std::string("cuBLASLt 13.0.2: strides that it does not take"));
+    QCOMPARE(why_not({"aten.addmm.default", {random_tensor({4}, 3), a, a, 0.5, 1.0}}, LibraryRoutine::AddMatmul),
+             std::string("cuBLASLt 13.0.2: strides of what is added that it does not take"));
+    void* fake_library = ::dlopen(PARTITA_FAKE_CUBLASLT, RTLD_NOW);
+    const auto refuse = reinterpret_cast<void (*)(int)>(::dlsym(fake_library, "fake_refuse"));
+    refuse(1);
+    QCOMPARE(why_not(plain, LibraryRoutine::Matmul), std::string("cuBLASLt 13.0.2: it has no kernel for this product"));
+    refuse(0);
+    const ConfigScope own(*patched_config({{"cuda_libraries", "false"}}));
+    QCOMPARE(why_not(plain, LibraryRoutine::Matmul), std::string());
+    QCOMPARE(cublaslt_text(), std::string());
   }
 
   void backend_without_a_device() {
