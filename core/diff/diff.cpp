@@ -94,7 +94,8 @@ void compare_facts(const FactsOf& of, const Compilations& compilations, std::vec
     // What a compilation that a run has not would say is no difference of its own, unless it tells why that is so.
     std::vector<DiffCell> compared;
     for (std::size_t run = 0; run < compilations.size(); ++run)
-      if (compilations[run] || of.aspect == DiffAspect::GraphBreak) compared.push_back(row.cells[run]);
+      if (compilations[run] || of.aspect == DiffAspect::GraphBreak || of.aspect == DiffAspect::Recompilation)
+        compared.push_back(row.cells[run]);
     if (std::ranges::all_of(compared, [&](const DiffCell& c) { return c.text == compared.front().text; })) continue;
     if (of.aspect == DiffAspect::Time && !is_telling_time(compared)) continue;
     if (of.aspect == DiffAspect::Guard) keep_what_differs(row.cells);

@@ -69,15 +69,15 @@ std::string without_address(std::string guard) {
 
 Facts break_facts(const Compilation& c) {
   Facts out;
+  // The place, the kind of reason after "Graph Break Reason: ", what it was in particular, the stack.
   each_text(c, "dynamo_graph_break_reason", [&](const std::string& text) {
-    std::string place, reason;
-    each_line(text, [&](std::string_view line) {
-      if (place.empty())
-        place = line;
-      else if (reason.empty() && line.find("Reason: ") != std::string_view::npos)
-        reason = line.substr(line.find("Reason: ") + 8);
-    });
-    out.emplace_back(place, reason.empty() ? "a graph break" : reason);
+    std::vector<std::string> lines;
+    each_line(text, [&](std::string_view line) { lines.emplace_back(line); });
+    if (lines.empty()) return;
+    std::string reason;
+    for (std::size_t i = 1; i < std::min<std::size_t>(lines.size(), 3) && !lines[i].starts_with("User code"); ++i)
+      reason += (reason.empty() ? "" : " ") + lines[i];
+    out.emplace_back(lines[0], reason.empty() ? "a graph break" : reason);
   });
   return out;
 }
@@ -128,8 +128,10 @@ Facts guard_facts(const Compilation& c) {
       std::size_t end = checked.size();
       for (const std::string_view sign : {", ", " == ", " is ", " against ", " != ", " <= ", " < ", " >= ", " > "})
         end = std::min(end, checked.find(sign));
-      out.emplace_back(fmt::format("{} {}", kind, checked.substr(0, end)),
-                       end == checked.size() ? "guarded" : std::string(trimmed(std::string_view(checked).substr(end))));
+      const std::size_t value = end + (checked.compare(end, 2, ", ") == 0 ? 2 : 0);
+      out.emplace_back(
+          fmt::format("{} {}", kind, checked.substr(0, end)),
+          end == checked.size() ? "guarded" : std::string(trimmed(std::string_view(checked).substr(value))));
     });
   });
   return out;
