@@ -73,8 +73,9 @@ std::vector<Run> runs_of(const std::vector<const Loaded*>& opened) {
       const auto number = static_cast<std::size_t>(std::ranges::find(logs, log) - logs.begin());
       std::string log_name;
       if (!by_log && logs.size() > 1 && !log.empty()) {
-        log_name = log_title(log);
-        if (!log_name.starts_with("rank ")) log_name = fmt::format("log {}", number + 1);
+        // Without the letters that are others in each run.
+        const std::string title = log_title(log);
+        log_name = title.starts_with("rank ") ? title.substr(0, title.find(' ', 5)) : fmt::format("log {}", number + 1);
       }
       Run& run = runs[first + (by_log ? number : 0)];
       const std::string key = key_of(a, log, log_name, loaded->path);

@@ -1,5 +1,6 @@
 #include "core/load/records.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -29,9 +30,8 @@ std::string log_title(std::string_view path) {
   constexpr std::string_view prefix = trace::file_prefix, rank = "rank_";
   if (!name.starts_with(prefix)) return name;
   name.erase(0, prefix.size());
-  if (!name.starts_with(rank)) return name;
-  const std::size_t end = name.find_first_not_of("0123456789", rank.size());
-  return "rank " + name.substr(rank.size(), end == std::string::npos ? end : end - rank.size());
+  if (name.starts_with(rank)) std::ranges::replace(name, '_', ' ');
+  return name;
 }
 
 std::vector<nlohmann::json> records(const Artefact& a) {

@@ -17,7 +17,7 @@ std::string_view record_name(const Artefact& a);
 /// The log that an artefact is part of; empty for one of a file of its own.
 std::string_view log_of(const Artefact& a);
 
-/// "rank 3" when the log's name says so, else the name without what PyTorch always writes there.
+/// The name of a log without what PyTorch always writes there: "rank 3 x81", whose letters tell its runs apart.
 std::string log_title(std::string_view path);
 
 /// What the log's lines of this name hold under it: {"co_name": ...} for compilation_metrics. Lines that hold none are

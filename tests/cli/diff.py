@@ -139,7 +139,7 @@ with tempfile.TemporaryDirectory() as work:
         text = COLLECTIVES.replace("SECOND", GATHER if rank == 2 else SUM)
         written(f"ranks/dedicated_log_torch_trace_rank_{rank}_abc.log", log([record("aot_forward_graph", text)]))
     ranks = diff(f"{work}/ranks")
-    check([r["name"] for r in ranks["runs"]] == [f"rank {i}" for i in range(4)], f"{ranks['runs']}")
+    check([r["name"] for r in ranks["runs"]] == [f"rank {i} abc" for i in range(4)], f"{ranks['runs']}")
     first = ranks["rows"][0]
     check(first["aspect"] == "collectives" and first["what"] == "first divergence: number 2 of 2", f"{first}")
     check(["all_gather" in c["text"] for c in first["cells"]] == [False, False, True, False], f"{first}")

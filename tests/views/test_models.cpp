@@ -29,10 +29,10 @@ class TestModels : public QObject {
     ArtefactTree tree;
     QAbstractItemModelTester tester(&tree, QAbstractItemModelTester::FailureReportingMode::QtTest);
     tree.add_file("/a.log", "a.log");
-    tree.add_document("/a.log", "0/0", "a#joint", "joint", "joint");
-    tree.add_document("/a.log", "0/0", "a#forward", "forward", "forward");
-    tree.add_document("/a.log", "", "a#text", "version", "text");
-    tree.add_document("/a.log", "", "a#made", "post-grad", "made", "a#forward");
+    tree.add_document("/a.log", {"0/0"}, "a#joint", "joint", "joint");
+    tree.add_document("/a.log", {"0/0"}, "a#forward", "forward", "forward");
+    tree.add_document("/a.log", {}, "a#text", "version", "text");
+    tree.add_document("/a.log", {}, "a#made", "post-grad", "made", "a#forward");
     tree.add_file("/a.log", "again");  // already known
     QCOMPARE(tree.rowCount(), 1);
     QModelIndex file = tree.index(0, 0);
@@ -53,10 +53,10 @@ class TestModels : public QObject {
     ArtefactTree tree;
     QAbstractItemModelTester tester(&tree, QAbstractItemModelTester::FailureReportingMode::QtTest);
     QModelIndex file = tree.add_file("/a.log", "a.log");
-    tree.add_document("/a.log", "0/0", "a#joint", "joint", "joint");
-    tree.add_document("/a.log", "0/0", "a#guards", "guards", "", {}, "texts");
-    tree.add_document("/a.log", "0/0", "a#code", "code", "", {}, "texts");
-    tree.add_document("/a.log", "", "a#version", "version", "", {}, "texts");
+    tree.add_document("/a.log", {"0/0"}, "a#joint", "joint", "joint");
+    tree.add_document("/a.log", {"0/0"}, "a#guards", "guards", "", {}, "texts");
+    tree.add_document("/a.log", {"0/0"}, "a#code", "code", "", {}, "texts");
+    tree.add_document("/a.log", {}, "a#version", "version", "", {}, "texts");
     QModelIndex group = tree.index(0, 0, file);
     QCOMPARE(tree.rowCount(group), 2);  // the graph and the heading
     QModelIndex heading = tree.find("a#guards").parent();

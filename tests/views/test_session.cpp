@@ -102,12 +102,26 @@ class TestSession : public QObject {
       titles.insert(bench.window().windowTitle());
     }
     QCOMPARE(titles.size(), std::size_t{4});
-    QVERIFY2(titles.begin()->endsWith("/ranks  ›  rank_0_x/0/0  ›  dynamo_output_graph - Partita"),
+    QVERIFY2(titles.begin()->endsWith("/ranks  ›  rank 0 x  ›  0/0  ›  dynamo_output_graph - Partita"),
              qPrintable(*titles.begin()));
     const QModelIndex file = bench.tree().index(0, 0, {});
-    for (int row = 0; row < bench.tree().rowCount(file); ++row)
-      groups.insert(bench.tree().index(row, 0, file).data().toString());
-    QCOMPARE(groups, (std::set<QString>{"rank_0_x/0/0", "rank_0_x/1/0", "rank_1_x/0/0", "rank_1_x/1/0"}));
+    for (int row = 0; row < bench.tree().rowCount(file); ++row) {
+      const QModelIndex rank = bench.tree().index(row, 0, file);
+      for (int below = 0; below < bench.tree().rowCount(rank); ++below)
+        groups.insert(rank.data().toString() + " › " + bench.tree().index(below, 0, rank).data().toString());
+    }
+    QCOMPARE(groups, (std::set<QString>{"rank 0 x › 0/0", "rank 0 x › 1/0", "rank 1 x › 0/0", "rank 1 x › 1/0"}));
+    // The filter keeps what has all words in it or above it.
+    auto* filter = bench.window().findChild<QLineEdit*>("artefactFilter");
+    auto* tree = bench.window().findChild<QTreeView*>("artefacts");
+    filter->setText("rank 1 0/0");
+    const auto shown_ranks = [&] { return tree->model()->rowCount(tree->model()->index(0, 0)); };
+    QCOMPARE(shown_ranks(), 1);
+    const QModelIndex kept = tree->model()->index(0, 0, tree->model()->index(0, 0));
+    QCOMPARE(kept.data().toString(), "rank 1 x");
+    QCOMPARE(tree->model()->rowCount(kept), 1);
+    filter->clear();
+    QCOMPARE(shown_ranks(), 2);
     // A log by itself, and what is made of a graph, say the compilation too.
     bench.open(folder_.filePath("ranks/dedicated_log_torch_trace_rank_1_x.log"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));

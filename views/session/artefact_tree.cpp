@@ -82,7 +82,7 @@ ArtefactTree::Item* ArtefactTree::named(Item* parent, const QString& text, bool 
   return append(parent, std::move(item));
 }
 
-QModelIndex ArtefactTree::add_document(const QString& path, const QString& group, const QString& key,
+QModelIndex ArtefactTree::add_document(const QString& path, const QStringList& groups, const QString& key,
                                        const QString& title, const QString& detail, const QString& parent_key,
                                        const QString& heading) {
   Item* file = nullptr;
@@ -92,7 +92,8 @@ QModelIndex ArtefactTree::add_document(const QString& path, const QString& group
   if (Item* known = find_below(file, key)) return index_of(known);
   Item* parent = parent_key.isEmpty() ? nullptr : find_below(file, parent_key);
   if (!parent) {
-    parent = group.isEmpty() ? file : named(file, group, false);
+    parent = file;
+    for (const QString& group : groups) parent = named(parent, group, false);
     if (!heading.isEmpty()) parent = named(parent, heading, true);
   }
   auto item = std::make_unique<Item>();
@@ -142,6 +143,11 @@ QVariant ArtefactTree::data(const QModelIndex& index, int role) const {
   if (role == PathRole) {
     while (!item->is_file && item->parent) item = item->parent;
     return item->path;
+  }
+  if (role == WordsRole) {
+    QString words;
+    for (const Item* at = item; at; at = at->parent) words += at->text + " " + at->detail + " ";
+    return words;
   }
   if (role == Qt::FontRole && item->is_file && index.column() == 0) {
     QFont font;

@@ -5,8 +5,8 @@
 
 namespace partita::views {
 
-/// The tree of what is open: files, their groups (a compile id, a folder), and the documents of each. A document that
-/// was made here is a child of the one it was made from.
+/// The tree of what is open: files, their groups (a rank, a compile id in it, a folder), and the documents of each. A
+/// document that was made here is a child of the one it was made from.
 class ArtefactTree : public QAbstractItemModel {
   Q_OBJECT
 
@@ -14,6 +14,7 @@ class ArtefactTree : public QAbstractItemModel {
   enum Role {
     KeyRole = Qt::UserRole + 1,  ///< QString: a document's key; empty for files and groups
     PathRole,                    ///< QString: the path of the file that the item belongs to
+    WordsRole,                   ///< QString: what stands in its row and above it, for a filter
   };
 
   explicit ArtefactTree(QObject* parent = nullptr);
@@ -23,9 +24,10 @@ class ArtefactTree : public QAbstractItemModel {
   void remove_file(const QString& path);
   QStringList paths() const;  ///< of the files
   void rename_file(const QString& path, const QString& title);
-  /// Adds a document to the group of this name (empty: to the file itself), or as a child of the document `parent_key`.
-  /// With a `heading` it goes below the heading of that name there, which shows how many documents it has.
-  QModelIndex add_document(const QString& path, const QString& group, const QString& key, const QString& title,
+  /// Adds a document to the innermost of these groups (none: to the file itself), or as a child of the document
+  /// `parent_key`. With a `heading` it goes below the heading of that name there, which shows how many documents it
+  /// has.
+  QModelIndex add_document(const QString& path, const QStringList& groups, const QString& key, const QString& title,
                            const QString& detail, const QString& parent_key = {}, const QString& heading = {});
   QModelIndex find(const QString& key) const;
 

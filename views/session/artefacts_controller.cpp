@@ -3,59 +3,108 @@
 #include <QDesktopServices>
 #include <QFileInfo>
 #include <QHeaderView>
+#include <QLineEdit>
 #include <QMenu>
+#include <QSortFilterProxyModel>
 #include <QTreeView>
 #include <QUrl>
+#include <deque>
 
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
 
-/// What is open, as a tree; a click brings a document to the screen.
-class ArtefactsController : public WidgetController<QTreeView> {
+/// Rows that have all typed words in them or above them: "rank 3 joint".
+class WordFilter : public QSortFilterProxyModel {
  public:
-  explicit ArtefactsController(Workbench& bench) : WidgetController(bench) {
-    view_->setHeaderHidden(true);
-    view_->setUniformRowHeights(true);
-    view_->setIndentation(14);
-    view_->setFrameShape(QFrame::NoFrame);
-    view_->setMinimumWidth(150);  // a small window must not leave titles without letters
-    view_->setAccessibleName(tr("Artefacts"));
-    view_->setTextElideMode(Qt::ElideMiddle);
-    view_->setModel(&bench.tree());
-    view_->header()->setStretchLastSection(false);
-    view_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
-    view_->header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
-    connect(view_->header(), &QHeaderView::geometriesChanged, this, &ArtefactsController::fit_kinds);
-    connect(view_, &QTreeView::expanded, this, &ArtefactsController::fit_kinds);
-    connect(view_, &QTreeView::collapsed, this, &ArtefactsController::fit_kinds);
+  WordFilter() { setRecursiveFilteringEnabled(true); }
+  void set_words(const QString& typed) {
+    words_ = typed.split(' ', Qt::SkipEmptyParts);
+    invalidateFilter();
+  }
+
+ protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override {
+    if (words_.isEmpty()) return true;
+    const QString text = sourceModel()->index(row, 0, parent).data(ArtefactTree::WordsRole).toString();
+    return std::ranges::all_of(words_, [&](const QString& w) { return text.contains(w, Qt::CaseInsensitive); });
+  }
+
+ private:
+  QStringList words_;
+};
+
+/// The tree, with a field above it that filters as one types.
+struct ArtefactsView : QWidget {
+  explicit ArtefactsView(QWidget* parent) : QWidget(parent) {
+    auto* layout = plain_column(this);
+    auto* bar = command_bar(layout);
+    filter = new QLineEdit;
+    filter->setPlaceholderText(QObject::tr("Filter: rank 3 joint"));
+    filter->setAccessibleName(QObject::tr("Filter artefacts"));
+    filter->setClearButtonEnabled(true);
+    bar->addWidget(filter);
+    filter->setObjectName("artefactFilter");
+    tree = new QTreeView;
+    tree->setObjectName("artefacts");
+    layout->addWidget(tree, 1);
+    setFocusProxy(tree);
+  }
+  QLineEdit* filter;
+  QTreeView* tree;
+};
+
+/// What is open, as a tree; a click brings a document to the screen.
+class ArtefactsController : public WidgetController<ArtefactsView> {
+ public:
+  explicit ArtefactsController(Workbench& bench) : WidgetController(bench), tree_(view_->tree) {
+    tree_->setHeaderHidden(true);
+    tree_->setUniformRowHeights(true);
+    tree_->setIndentation(14);
+    tree_->setFrameShape(QFrame::NoFrame);
+    tree_->setMinimumWidth(150);  // a small window must not leave titles without letters
+    tree_->setAccessibleName(tr("Artefacts"));
+    tree_->setTextElideMode(Qt::ElideMiddle);
+    shown_.setSourceModel(&bench.tree());
+    tree_->setModel(&shown_);
+    tree_->header()->setStretchLastSection(false);
+    tree_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
+    tree_->header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
+    connect(tree_->header(), &QHeaderView::geometriesChanged, this, &ArtefactsController::fit_kinds);
+    connect(tree_, &QTreeView::expanded, this, &ArtefactsController::fit_kinds);
+    connect(tree_, &QTreeView::collapsed, this, &ArtefactsController::fit_kinds);
     auto chosen = [&bench](const QModelIndex& index) {
       QString key = index.siblingAtColumn(0).data(ArtefactTree::KeyRole).toString();
       if (!key.isEmpty()) bench.show(key);
     };
-    connect(view_, &QTreeView::clicked, this, chosen);
-    connect(view_, &QTreeView::activated, this, chosen);
-    view_->setContextMenuPolicy(Qt::CustomContextMenu);
-    connect(view_, &QTreeView::customContextMenuRequested, this, &ArtefactsController::offer_actions);
+    connect(tree_, &QTreeView::clicked, this, chosen);
+    connect(tree_, &QTreeView::activated, this, chosen);
+    tree_->setContextMenuPolicy(Qt::CustomContextMenu);
+    connect(tree_, &QTreeView::customContextMenuRequested, this, &ArtefactsController::offer_actions);
     connect(&bench, &Workbench::graphs_added, this, &ArtefactsController::expand);
+    connect(view_->filter, &QLineEdit::textChanged, this, [this](const QString& typed) {
+      shown_.set_words(typed);
+      if (!typed.isEmpty()) tree_->expandAll();
+    });
   }
   void set_document(const Document& document) override {
-    const QModelIndex index = bench_.tree().find(document.key);
-    view_->expand(index.parent());
-    view_->setCurrentIndex(index);
+    const QModelIndex index = shown_.mapFromSource(bench_.tree().find(document.key));
+    for (QModelIndex above = index.parent(); above.isValid(); above = above.parent()) tree_->expand(above);
+    tree_->setCurrentIndex(index);
   }
 
  private:
   /// Kinds are shown where they leave the names whole.
   void fit_kinds() {
-    const QAbstractItemView& items = *view_;
-    const bool narrow = view_->viewport()->width() < items.sizeHintForColumn(0) + items.sizeHintForColumn(1);
-    if (view_->isColumnHidden(1) != narrow) view_->setColumnHidden(1, narrow);
+    const QAbstractItemView& items = *tree_;
+    const bool narrow = tree_->viewport()->width() < items.sizeHintForColumn(0) + items.sizeHintForColumn(1);
+    if (tree_->isColumnHidden(1) != narrow) tree_->setColumnHidden(1, narrow);
   }
   void offer_actions(const QPoint& at) {
-    const QModelIndex index = view_->indexAt(at).siblingAtColumn(0);
+    const QModelIndex index = tree_->indexAt(at).siblingAtColumn(0);
     if (!index.isValid()) return;
     const QString path = index.data(ArtefactTree::PathRole).toString();
     const QString key = index.data(ArtefactTree::KeyRole).toString();
@@ -67,15 +116,25 @@ class ArtefactsController : public WidgetController<QTreeView> {
                     [path] { QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(path).path())); });
     menu->addSeparator();
     menu->addAction(tr("Close %1").arg(bench_.title_of(path)), this, [this, path] { bench_.close_file(path); });
-    menu->popup(view_->viewport()->mapToGlobal(at));
+    menu->popup(tree_->viewport()->mapToGlobal(at));
   }
+  /// From the file down, as long as that does not make too many rows.
   void expand(const QModelIndex& file) {
-    constexpr int kMostGroups = 12;
-    view_->expand(file);
-    for (int row = 0; row < bench_.tree().rowCount(file) && row < kMostGroups; ++row)
-      view_->expand(bench_.tree().index(row, 0, file));
+    int rows_left = 120;
+    for (std::deque<QModelIndex> open{shown_.mapFromSource(file)}; !open.empty(); open.pop_front()) {
+      const int rows = shown_.rowCount(open.front());
+      if (rows > rows_left && open.front() != shown_.mapFromSource(file)) break;
+      rows_left -= rows;
+      tree_->expand(open.front());
+      for (int row = 0; row < rows; ++row)
+        if (const QModelIndex child = shown_.index(row, 0, open.front()); shown_.hasChildren(child))
+          open.push_back(child);
+    }
     fit_kinds();
   }
+
+  QTreeView* tree_;
+  WordFilter shown_;
 };
 
 }  // namespace

@@ -6,23 +6,28 @@
 #include <future>
 
 #include "core/ir/print.h"
+#include "core/load/records.h"
 #include "views/graph/frames.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 
-QString group_title(const Artefact& artefact, const QString& opened) {
-  QString group = QString::fromStdString(artefact.group);
+QStringList groups_of(const Artefact& artefact, const QString& opened) {
+  const QString group = text(artefact.group);
   const QFileInfo file(opened);
-  if (group == file.path()) return {};
-  if (!file.isDir()) return group;
-  if (group.startsWith(opened)) return group.mid(opened.size() + 1);
-  // The compilation of a log in the folder.
-  const QFileInfo log(QString::fromStdString(artefact.where.file));
-  QStringList steps{QDir(opened).relativeFilePath(log.path()), log_title(log.completeBaseName()), group};
+  QStringList steps;
+  if (!file.isDir()) {
+    if (group != file.path()) steps << group;
+  } else if (group.startsWith(opened)) {
+    steps << group.mid(opened.size() + 1);
+  } else {
+    // The compilation of a log in the folder.
+    const QFileInfo log(text(artefact.where.file));
+    steps << QDir(opened).relativeFilePath(log.path()) << text(partita::log_title(artefact.where.file)) << group;
+  }
   steps.removeAll({});
   steps.removeAll(".");
-  return steps.join("/");
+  return steps;
 }
 
 PartitionOptions partition_options(const Document& document) {

@@ -59,8 +59,8 @@ struct Document {
 };
 
 /// The folder below the opened one, the log (a rank's, in a folder of logs) and the compilation that an artefact
-/// belongs to; empty for a file's only graph.
-QString group_title(const Artefact& artefact, const QString& opened);
+/// belongs to, as far as there are these; none for a file's only graph.
+QStringList groups_of(const Artefact& artefact, const QString& opened);
 
 /// What is needed to show a document. It is slow to make, so that a worker thread makes it.
 struct Rendering {

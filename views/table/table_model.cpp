@@ -11,6 +11,13 @@ void TableModel::set_rows(std::vector<Row> rows) {
   endResetModel();
 }
 
+void TableModel::set_columns(QStringList columns) {
+  beginResetModel();
+  columns_ = std::move(columns);
+  rows_.clear();
+  endResetModel();
+}
+
 int TableModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(rows_.size());
 }

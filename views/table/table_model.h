@@ -32,6 +32,7 @@ class TableModel : public QAbstractTableModel {
   explicit TableModel(QStringList columns, QObject* parent = nullptr);
   void set_rows(std::vector<Row> rows);
   const std::vector<Row>& rows() const { return rows_; }
+  void set_columns(QStringList columns);  ///< and no rows
   const QStringList& columns() const { return columns_; }
 
   int rowCount(const QModelIndex& parent = {}) const override;

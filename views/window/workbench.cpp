@@ -221,13 +221,13 @@ void Workbench::close_file(const QString& path) {
   window_.show_view(window_.empty_page());
 }
 
-Document& Workbench::add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
+Document& Workbench::add_document(std::unique_ptr<Document> document, const QStringList& groups, const QString& detail,
                                   const QString& parent_key, const QString& heading) {
   Document& added = *document;
-  added.group = group;
+  added.group = groups.join(kStep);
   if (const Document* parent = this->document(parent_key))
     added.group = parent->group.isEmpty() ? parent->title : parent->group + kStep + parent->title;
-  tree_.add_document(added.path, group, added.key, added.title, detail, parent_key, heading);
+  tree_.add_document(added.path, groups, added.key, added.title, detail, parent_key, heading);
   documents_[added.key] = std::move(document);
   return added;
 }
@@ -246,13 +246,13 @@ void Workbench::add_loaded(const QString& path, Opened opened) {
     if (documents_.contains(document->key)) return;
     document->title = text(artefact.title.empty() ? artefact.id : artefact.title);
     document->kind = artefact.kind;
-    const QString group = group_title(artefact, path);
+    const QStringList groups = groups_of(artefact, path);
     for (const QString& named : {text(artefact.group), QFileInfo(path).fileName()})
       if (!named.isEmpty() && document->title.endsWith(" of " + named)) document->title.chop(named.size() + 4);
     QString kind = text(kind_name(artefact.kind));
     document->artefact = artefact;
     bool below_heading = has_graphs && !artefact.is_graph();
-    add_document(std::move(document), group, below_heading ? QString() : kind, {},
+    add_document(std::move(document), groups, below_heading ? QString() : kind, {},
                  below_heading ? tr("texts") : QString());
   };
   for (const Artefact& artefact : loaded.artefacts)

@@ -66,7 +66,7 @@ class Workbench : public QObject {
   /// Brings the view of this name to the front and starts what it needs to have something to show. False when there is
   /// no such view.
   bool show_view(const QString& name);
-  Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
+  Document& add_document(std::unique_ptr<Document> document, const QStringList& groups, const QString& detail,
                          const QString& parent_key, const QString& heading = {});
   /// Cards keep their places unless the layout is to be made anew.
   void render(Document& document, bool new_layout = false);

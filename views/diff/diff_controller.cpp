@@ -1,0 +1,77 @@
+#include "views/diff/diff_controller.h"
+
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+/// A diff with what it points into.
+struct Compared {
+  std::vector<Loaded> loaded;
+  Diff diff;
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_diff_view(Workbench& bench) {
+  return std::make_unique<DiffController>(bench);
+}
+
+DiffController::DiffController(Workbench& bench) : WidgetController(bench) {
+  const auto refresh = [this] { view_->set_files(bench_.tree().paths()); };
+  connect(&bench.tree(), &QAbstractItemModel::rowsInserted, this, refresh);
+  connect(&bench.tree(), &QAbstractItemModel::rowsRemoved, this, refresh);
+  connect(view_, &DiffView::asked, this, &DiffController::compare);
+  connect(view_, &DiffView::place_chosen, this, &DiffController::go_to);
+  bench.window().add_command("Graph", tr("Compare what is open, or the ranks of a folder"), {}, [this] { show(); });
+}
+
+void DiffController::show() {
+  raise();
+  compare();
+}
+
+void DiffController::compare() {
+  const QStringList files = view_->chosen_files();
+  if (files.isEmpty()) return view_->set_note(tr("Open two files, or a folder with the logs of several ranks"));
+  using Result = std::shared_ptr<const Compared>;
+  bench_.jobs().start<Result>(
+      tr("Compare %1").arg(count_text(files.size(), "file")), "diff", this,
+      [files](const Progress& progress) -> partita::Result<Result> {
+        auto compared = std::make_shared<Compared>();
+        std::vector<const Loaded*> opened;
+        for (const QString& file : files) {
+          TRY(compared->loaded.emplace_back(), load(file.toStdString(), &progress));
+        }
+        for (const Loaded& loaded : compared->loaded) opened.push_back(&loaded);
+        TRY(compared->diff, diff(opened, &progress));
+        return Result(std::move(compared));
+      },
+      [this](partita::Result<Result> compared) {
+        if (!compared) return view_->set_note(text(compared.error().message));
+        for (const Diagnostic& warning : (*compared)->diff.warnings) bench_.window().log(text(warning.line()), true);
+        view_->set_diff(std::shared_ptr<const Diff>(*compared, &(*compared)->diff));
+      });
+}
+
+void DiffController::go_to(const QString& path, const QString& graph, const QString& node) {
+  const QString key = path + "#" + graph;
+  Document* document = bench_.document(key);
+  if (!document) return bench_.window().log(tr("%1 is closed").arg(key), true);
+  if (document == bench_.current()) {
+    if (!node.isEmpty()) bench_.select_node(node);
+    return;
+  }
+  asked_document_ = key;
+  asked_node_ = node;
+  bench_.show(key);
+}
+
+// Before the selection follows: the document may have one of its own, from the last time.
+void DiffController::set_document(const Document& document) {
+  if (document.key == asked_document_ && !asked_node_.isEmpty()) bench_.document(document.key)->chosen = asked_node_;
+  asked_document_.clear();
+}
+
+}  // namespace partita::views

@@ -1,0 +1,137 @@
+#include "views/diff/diff_view.h"
+
+#include <QCheckBox>
+#include <QMenu>
+#include <QTableView>
+#include <QToolButton>
+#include <algorithm>
+
+#include "views/look/arrange.h"
+#include "views/look/elided_label.h"
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+constexpr int kFirstRun = 3;  ///< columns before those of runs
+
+}  // namespace
+
+QStringList diff_columns(const Diff& diff) {
+  QStringList columns{DiffView::tr("About"), DiffView::tr("In"), DiffView::tr("What")};
+  for (const Run& run : diff.runs) columns << (run.name == run.path ? file_title(text(run.name)) : text(run.name));
+  return columns << DiffView::tr("Graphs") << DiffView::tr("Line");
+}
+
+std::vector<Row> diff_rows(const Diff& diff, bool all, std::vector<const DiffRow*>& shown) {
+  std::vector<Row> rows;
+  shown.clear();
+  for (const DiffRow& d : diff.rows) {
+    if (d.follows && !all) continue;
+    Row row{{}, {Cell(text(aspect_name(d.aspect)), Tone::Dim), Cell(text(d.compilation)), Cell(text(d.what))}};
+    for (const DiffCell& c : d.cells) {
+      QString shown_text = text(c.text.empty() ? "–" : c.text);
+      if (!c.node.empty()) shown_text = text(c.node) + ": " + shown_text;
+      const bool as_first = c.text == d.cells.front().text;
+      row.cells.emplace_back(shown_text, d.follows || c.text.empty() ? Tone::Dim : as_first ? Tone::Plain : Tone::Warn);
+    }
+    QStringList graphs;
+    for (const std::string& graph : d.graphs) graphs << text(graph);
+    row.cells.emplace_back(graphs.join(", "), Tone::Dim);
+    row.cells.emplace_back(text(d.where), Tone::Dim);
+    rows.push_back(std::move(row));
+    shown.push_back(&d);
+  }
+  return rows;
+}
+
+DiffView::DiffView(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Differences"));
+  auto* layout = plain_column(this);
+  table_ = new TablePanel({tr("About"), tr("In"), tr("What")});
+  layout->addWidget(table_, 1);
+  files_ = new QToolButton;
+  files_->setText(tr("Files ▾"));
+  files_->setToolTip(tr("What of what is open is compared; of a single folder, the logs of its ranks"));
+  files_->setPopupMode(QToolButton::InstantPopup);
+  files_menu_ = new QMenu(files_);
+  files_->setMenu(files_menu_);
+  all_ = new QCheckBox(tr("what follows"));
+  all_->setToolTip(tr("Also differences that follow from others"));
+  summary_ = new ElidedLabel;
+  table_->bar()->insertWidget(0, button_of(tr("Compare"), this, [this] { Q_EMIT asked(); }));
+  table_->bar()->insertWidget(1, files_);
+  table_->bar()->insertWidget(2, all_);
+  table_->bar()->addWidget(summary_, 1);
+  connect(all_, &QCheckBox::toggled, this, &DiffView::refresh);
+  connect(table_->view(), &QTableView::clicked, this, &DiffView::choose);
+  connect(table_->view(), &QTableView::activated, this, &DiffView::choose);
+}
+
+void DiffView::set_files(const QStringList& paths) {
+  QStringList known;
+  for (QAction* action : files_menu_->actions()) {
+    known << action->data().toString();
+    if (!paths.contains(known.back())) files_menu_->removeAction(action);
+  }
+  for (const QString& path : paths) {
+    if (known.contains(path)) continue;
+    QAction* action = files_menu_->addAction(file_title(path));
+    action->setCheckable(true);
+    action->setChecked(true);
+    action->setData(path);
+  }
+}
+
+QStringList DiffView::chosen_files() const {
+  QStringList paths;
+  for (const QAction* action : files_menu_->actions())
+    if (action->isChecked()) paths << action->data().toString();
+  return paths;
+}
+
+void DiffView::set_diff(std::shared_ptr<const Diff> diff) {
+  diff_ = std::move(diff);
+  refresh();
+}
+
+void DiffView::set_note(const QString& note) {
+  set_diff(nullptr);
+  summary_->setText(note);
+}
+
+void DiffView::refresh() {
+  if (!diff_) {
+    shown_.clear();
+    table_->set_rows({});
+    return;
+  }
+  table_->model()->set_columns(diff_columns(*diff_));
+  table_->set_rows(diff_rows(*diff_, all_->isChecked(), shown_));
+  QStringList parts;
+  std::map<DiffAspect, int> counts;
+  for (const DiffRow& row : diff_->rows)
+    if (!row.follows) ++counts[row.aspect];
+  for (const auto& [aspect, count] : counts) parts << QString("%1 %2").arg(text(aspect_name(aspect))).arg(count);
+  summary_->setText(parts.isEmpty() ? tr("No difference in %1").arg(count_text(diff_->matched_graphs, "graph"))
+                                    : parts.join(", "));
+}
+
+QString DiffView::summary() const {
+  return summary_->text();
+}
+
+void DiffView::choose(const QModelIndex& index) {
+  const std::vector<int> rows = table_->chosen_rows();
+  if (rows.empty() || rows.front() >= static_cast<int>(shown_.size())) return;
+  const DiffRow& row = *shown_[rows.front()];
+  // Beside the columns of runs, the first run that has it.
+  std::size_t run = static_cast<std::size_t>(std::max(index.column() - kFirstRun, 0));
+  if (index.column() < kFirstRun || run >= row.cells.size())
+    run = static_cast<std::size_t>(
+        std::ranges::find_if(row.cells, [](const DiffCell& c) { return c.artefact != nullptr; }) - row.cells.begin());
+  if (run >= row.cells.size() || !row.cells[run].artefact) return;
+  Q_EMIT place_chosen(text(diff_->runs[run].path), text(row.cells[run].artefact->id), text(row.cells[run].node));
+}
+
+}  // namespace partita::views

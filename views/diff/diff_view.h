@@ -1,0 +1,51 @@
+#pragma once
+#include <QWidget>
+
+#include "core/diff/diff.h"
+#include "views/table/table_panel.h"
+
+class QCheckBox;
+class QMenu;
+class QToolButton;
+
+namespace partita::views {
+
+class ElidedLabel;
+
+/// Heading and rows of a diff, a column for each run. `shown` receives the difference of each row; those that follow
+/// from others are left out unless `all`.
+QStringList diff_columns(const Diff& diff);
+std::vector<Row> diff_rows(const Diff& diff, bool all, std::vector<const DiffRow*>& shown);
+
+/// What differs between runs, the most telling first. A click on a run's cell asks for its node.
+class DiffView : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit DiffView(QWidget* parent = nullptr);
+  void set_files(const QStringList& paths);  ///< that are open; new ones are chosen
+  QStringList chosen_files() const;
+  void set_diff(std::shared_ptr<const Diff> diff);
+  void set_note(const QString& note);  ///< in place of a diff
+  TablePanel* table() { return table_; }
+  QString summary() const;
+
+ Q_SIGNALS:
+  void asked();
+  /// Of a run: the path that was opened, the graph's id, and the node, which may be empty.
+  void place_chosen(QString path, QString graph, QString node);
+
+ private:
+  void refresh();
+  void choose(const QModelIndex& index);
+
+  std::shared_ptr<const Diff> diff_;
+  std::vector<const DiffRow*> shown_;
+  QToolButton* files_;
+  QMenu* files_menu_;
+  QCheckBox* all_;
+  ElidedLabel* summary_;
+  TablePanel* table_;
+};
+
+}  // namespace partita::views
