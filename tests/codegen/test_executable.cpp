@@ -89,7 +89,7 @@ class TestExecutable : public QObject {
          {std::array<std::int64_t, 3>{16, 1, 1}, {23, 1030, 49}, {520, 33, 100}, {19, 2500, 97}})
       for (const bool turned : {false, true}) {
         const auto [rows, depth, columns] = size;
-        const Tensor a = random_tensor({rows, depth + 3}, 1).view_as({rows, depth}, {depth + 3, 1}, 2);
+        const Tensor a = random_tensor({rows, depth + 3}, 1).view_as({rows, depth}, {depth + 3, 1}, 0);
         const Tensor b = turned ? transposed(random_tensor({columns, depth}, 2)) : random_tensor({depth, columns}, 2);
         for (const Tensor& added : {random_tensor({columns}, 3), random_tensor({rows, columns}, 4)}) {
           std::optional<std::string> first;
@@ -180,6 +180,29 @@ class TestExecutable : public QObject {
     OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({filters}), two, pad, one, false, none,
                                                            std::int64_t{groups}, ValueList{true, true, bias}});
     check(backward, "oneDNN");
+  }
+  /// Of each pixel by itself: a product, if channels are innermost and the images small.
+  void convolution_of_pixels() {
+    if (!has_product_kernel()) QSKIP("without AVX-512 oneDNN computes products");
+    const Tensor w = random_tensor({35, 20, 1, 1}, 2);
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    const auto check_one = [&](const Tensor& x, const Value& bias, const ValueList& stride, const ValueList& padding,
+                               const char* library) {
+      OneCall c("aten.convolution.default", {x, w, bias, stride, padding, one, false, none, std::int64_t{1}});
+      CpuOptions options;
+      options.fixed_inputs = {1};
+      check(c, library, options);
+    };
+    const auto images = [](std::int64_t n, std::int64_t size, std::int64_t row) {
+      return random_tensor({n, size, row, 20}, 1).view_as({n, 20, size, size}, {20 * row * size, 1, 20 * row, 20}, 0);
+    };
+    check_one(images(2, 5, 5), Value(), one, none, "Partita");
+    check_one(images(2, 5, 5), random_tensor({35}, 3), one, none, "Partita");
+    check_one(images(1, 5, 6), Value(), one, none, "oneDNN");
+    check_one(images(2, 5, 5), Value(), ints({2, 2}), none, "oneDNN");
+    check_one(images(2, 5, 5), Value(), one, one, "oneDNN");
+    check_one(images(1, 120, 120), Value(), one, none, "oneDNN");
+    check_one(random_tensor({2, 20, 5, 5}, 1), Value(), one, none, "oneDNN");
   }
   void attention_data() {
     QTest::addColumn<Sizes>("sizes");  // batch, heads, queries, keys, width

@@ -132,11 +132,13 @@ void run(const ProductProblem& p, std::int64_t first_row, std::int64_t last_row,
       const std::int64_t begin = begin_of(p.depth, block), depth = begin_of(p.depth, block + 1) - begin;
       float* out = p.out + first_row * p.out_row + column;
       const float* from = block > 0 ? out : p.added ? p.added + first_row * p.added_row + column : nullptr;
-      const bool more = panel + 1 == last && block + 1 < blocks_of(p.depth);
+      // What is needed next, or after the last panel by other rows.
+      const bool next_block = panel + 1 == last && block + 1 < blocks_of(p.depth);
+      const std::int64_t next = next_block || column + panel_width >= p.columns ? first : panel + 1;
       const auto compute = n > 2 * lanes ? panel_of<3> : n > lanes ? panel_of<2> : panel_of<1>;
       compute(last_row - first_row, n, depth, p.left + first_row * p.left_row + begin, p.left_row,
               p.packed + place(p.depth, p.columns, block, panel), from, block > 0 ? p.out_row : p.added_row, out,
-              p.out_row, p.packed + place(p.depth, p.columns, more ? block + 1 : block, more ? first : panel + 1));
+              p.out_row, p.packed + place(p.depth, p.columns, next_block ? block + 1 : block, next));
     }
 }
 
