@@ -30,10 +30,6 @@ bool plain_index(const SymExpr& e) {
   }
 }
 
-bool has_code(DType dtype) {
-  return !is_complex(dtype) && has_arithmetic(dtype);
-}
-
 template <class F>
 Status each_stmt(const std::vector<Stmt>& body, const F& f) {
   for (const Stmt& s : body) {
@@ -133,7 +129,8 @@ PhaseShape parallel_phase(const Stmt& s, const std::set<const Loop*>& vector) {
 
 }  // namespace
 
-Status check_kernel(const Kernel& kernel, const char* code, const char* compiler) {
+Status check_kernel(const Kernel& kernel, const char* code, const char* compiler, bool complex) {
+  const auto has_code = [&](DType dtype) { return has_arithmetic(dtype) && (complex || !is_complex(dtype)); };
   auto refuse = [&](const std::string& what) {
     return unsupported(code, "kernel " + kernel.name + ": " + compiler + " has no code for " + what);
   };

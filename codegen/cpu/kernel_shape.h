@@ -38,9 +38,10 @@ struct KernelEntry {
   std::size_t scratch_bytes(const std::function<std::int64_t(const SymExpr&)>& value) const;
 };
 
-/// The error `code` for what emitters cannot express: complex and float8 arithmetic, functions in index expressions.
+/// The error `code` for what emitters cannot express: float8 and, unless `complex`, complex arithmetic, functions in
+/// index expressions.
 Status check_kernel(const loops::Kernel& kernel, const char* code = "codegen.cpu",
-                    const char* compiler = "the CPU compiler");
+                    const char* compiler = "the CPU compiler", bool complex = false);
 /// Describes a compiled kernel. It depends only on the kernel, so that stored code can be called without compiling.
 /// `symbol` names its functions.
 KernelEntry kernel_entry(const loops::Kernel& kernel, const std::string& symbol);

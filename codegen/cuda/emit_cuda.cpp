@@ -76,7 +76,7 @@ CudaEmitter::CudaEmitter(const loops::Kernel& kernel, const std::string& symbol,
     : kernel_(kernel), symbol_(symbol), symbols_(symbols), target_(target), deps_(kernel) {}
 
 Result<CudaKernel> CudaEmitter::run() {
-  TRY_DO(check_kernel(kernel_, "codegen.cuda", "CUDA C++"));
+  TRY_DO(check_kernel(kernel_, "codegen.cuda", "CUDA C++", true));
   count_uses();
   choose_index_type();
   find_homes(kernel_.body, nullptr, nullptr);
@@ -393,6 +393,9 @@ loops::Target cuda_target() {
   target.few_channels = 256;
   target.split_rows = 256;
   target.scratch_elements = 12 << 10;  // of four bytes, in the 48 KiB that a group of threads shares
+  target.complex_ops = {loops::ScalarOp::Add, loops::ScalarOp::Sub, loops::ScalarOp::Mul,
+                        loops::ScalarOp::Div, loops::ScalarOp::Neg, loops::ScalarOp::Conj,
+                        loops::ScalarOp::Abs, loops::ScalarOp::Eq,  loops::ScalarOp::Ne};
   target.atomic_sums = !config().deterministic;
   return target;
 }

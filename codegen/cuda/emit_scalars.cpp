@@ -90,6 +90,10 @@ std::string_view cuda_type(DType dtype) {
       return "float";
     case DType::Float64:
       return "double";
+    case DType::Complex64:
+      return "Complex<float>";
+    case DType::Complex128:
+      return "Complex<double>";
     default:
       CHECK(false, "a dtype without a CUDA type");
   }
@@ -99,7 +103,22 @@ std::string_view cuda_memory_type(DType dtype) {
   return dtype == DType::Bool ? "unsigned char" : cuda_type(dtype);
 }
 
+namespace {
+
+/// Of the parts of a complex number.
+DType part_of(DType dtype) {
+  return dtype == DType::Complex64 ? DType::Float32 : DType::Float64;
+}
+
+/// A real or complex number as a complex one.
+Expression to_complex(const Expression& v, DType to) {
+  return call(fmt::format("to_complex<{}>", cuda_type(part_of(to))), {v});
+}
+
+}  // namespace
+
 Expression cuda_constant(DType dtype, double real, std::int64_t integer) {
+  if (is_complex(dtype)) return to_complex(cuda_constant(part_of(dtype), real, integer), dtype);
   if (dtype == DType::Bool) return {integer ? "true" : "false"};
   if (is_floating(dtype)) {
     const bool single = dtype != DType::Float64;
@@ -133,6 +152,11 @@ Expression cuda_constant(DType dtype, double real, std::int64_t integer) {
 
 Expression cuda_cast(const Expression& v, DType from, DType to) {
   if (from == to) return v;
+  if (is_complex(from) && is_complex(to)) return to_complex(v, to);
+  if (is_complex(to)) return to_complex(cuda_cast(v, from, part_of(to)), to);
+  if (is_complex(from) && to == DType::Bool)
+    return binary("!=", Expression::Equality, v, {std::string(cuda_type(from)) + "()"});
+  if (is_complex(from)) return cuda_cast({v.as(Expression::Primary) + ".re"}, part_of(from), to);
   if (from == DType::Float16 || from == DType::BFloat16) return cuda_cast(call("to_float", {v}), DType::Float32, to);
   if (to == DType::Float16 || to == DType::BFloat16)
     return call(to == DType::Float16 ? "to_half" : "to_bfloat16", {cuda_cast(v, from, DType::Float32)});
@@ -144,7 +168,7 @@ Expression cuda_cast(const Expression& v, DType from, DType to) {
 Expression cuda_operation(ScalarOp op, DType dtype, const std::vector<Expression>& operands) {
   const Row& row = rows[static_cast<std::size_t>(op)];
   const bool real = is_real(dtype);
-  if (row.cuda == "a") return operands[0];
+  if (row.cuda == "a") return is_complex(dtype) ? call("conjugate", operands) : operands[0];
   const auto is_operand = [&](std::string_view text, std::string_view name) {
     return text == name || (real && text.size() == name.size() + 9 && text.starts_with("wrapped(") &&
                             text.substr(8, name.size()) == name);
@@ -177,7 +201,7 @@ bool CudaEmitter::has_fault(const ScalarNode& n) const {
   if (n.op != ScalarOp::Div && n.op != ScalarOp::FloorDiv && n.op != ScalarOp::Fmod && n.op != ScalarOp::Remainder)
     return false;
   const ScalarNode& divisor = kernel_.scalars[n.args[1]];
-  return !is_floating(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
+  return !is_floating(n.dtype) && !is_complex(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
 }
 
 /// The graph node whose value a buffer holds.

@@ -9,6 +9,13 @@
 #define NAN __int_as_float(0x7fffffff)
 #endif
 
+/// A complex number.
+template <class R>
+struct Complex {
+  static_assert(sizeof(R) >= 4, "a part of a complex number");
+  R re, im;
+};
+
 /// Half types as they are stored. Arithmetic on them is done in float.
 struct Half {
   unsigned short bits;
@@ -71,6 +78,63 @@ PARTITA_DEVICE To to_integer(From v) {
     if (!(v > -9.2233720368547758e18 && v < 9.2233720368547758e18)) return static_cast<To>(-9223372036854775807LL - 1);
   }
   return static_cast<To>(static_cast<long long>(v));
+}
+
+template <class R, class From>
+PARTITA_DEVICE Complex<R> to_complex(From real) {
+  return {static_cast<R>(real), R(0)};
+}
+template <class R, class From>
+PARTITA_DEVICE Complex<R> to_complex(Complex<From> z) {
+  return {static_cast<R>(z.re), static_cast<R>(z.im)};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> operator+(Complex<R> a, Complex<R> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> operator-(Complex<R> a, Complex<R> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> operator-(Complex<R> a) {
+  return {-a.re, -a.im};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> operator*(Complex<R> a, Complex<R> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+template <class R>
+PARTITA_DEVICE bool operator==(Complex<R> a, Complex<R> b) {
+  return a.re == b.re && a.im == b.im;
+}
+template <class R>
+PARTITA_DEVICE bool operator!=(Complex<R> a, Complex<R> b) {
+  return !(a == b);
+}
+/// By a divisor scaled by its larger part, as c10::complex divides.
+template <class R>
+PARTITA_DEVICE Complex<R> quotient(Complex<R> a, Complex<R> b) {
+  const R re = fabs(b.re), im = fabs(b.im);
+  if (re >= im) {
+    if (re == R(0) && im == R(0)) return {a.re / re, a.im / im};
+    const R ratio = b.im / b.re, scale = R(1) / (b.re + b.im * ratio);
+    return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+  }
+  const R ratio = b.re / b.im, scale = R(1) / (b.re * ratio + b.im);
+  return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> conjugate(Complex<R> z) {
+  return {z.re, -z.im};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> magnitude(Complex<R> z) {
+  return {hypot(z.re, z.im), R(0)};
+}
+template <class R>
+PARTITA_DEVICE Complex<R> wrapped(Complex<R> z) {
+  return z;
 }
 
 // The rows of scalar_ops.def, for what has no operator or function of that meaning in C++.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/loops/scalar.h"
 #include "core/tensor/device.h"
 #include "core/tensor/dtype.h"
 
@@ -43,14 +44,15 @@ struct Target {
   std::int64_t parallel_elements = 1 << 14;  ///< with fewer, a kernel is not worth waking threads
   std::int64_t few_rows =
       8;  ///< a reduction nest with fewer rows takes in no work that could run in parallel on its own ...
-  std::int64_t little_work = 1 << 15;     ///< ... unless the nest has at most so many elements
-  std::int64_t few_results = 16;          ///< a reduction to fewer results ...
-  std::int64_t split_elements = 1 << 16;  ///< ... of at least so many elements is made in two steps
-  std::int64_t few_columns = 16;          ///< a reduction of outer dims to fewer results ...
-  std::int64_t few_channels = 16;         ///< or of images to fewer channels, the images first ...
-  std::int64_t split_rows = 1 << 16;      ///< ... of at least so many elements is made in two steps
-  std::int64_t group_row = 16;            ///< of a GPU: a row of so many elements is reduced by a group of threads
-  bool atomic_sums = false;               ///< sums at computed indices may be made by several threads, in any order
+  std::int64_t little_work = 1 << 15;      ///< ... unless the nest has at most so many elements
+  std::int64_t few_results = 16;           ///< a reduction to fewer results ...
+  std::int64_t split_elements = 1 << 16;   ///< ... of at least so many elements is made in two steps
+  std::int64_t few_columns = 16;           ///< a reduction of outer dims to fewer results ...
+  std::int64_t few_channels = 16;          ///< or of images to fewer channels, the images first ...
+  std::int64_t split_rows = 1 << 16;       ///< ... of at least so many elements is made in two steps
+  std::int64_t group_row = 16;             ///< of a GPU: a row of so many elements is reduced by a group of threads
+  std::vector<ScalarOp> complex_ops = {};  ///< that kernels have code for of complex numbers; empty: they have none
+  bool atomic_sums = false;                ///< sums at computed indices may be made by several threads, in any order
 
   // Limits on what one kernel holds.
   std::int64_t block_columns = 128;         ///< for which a column-wise nest keeps running values

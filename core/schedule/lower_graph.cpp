@@ -23,15 +23,20 @@ namespace {
 using loops::LowerCall;
 using loops::LoweredTensor;
 
-bool computable(DType t) {
-  return !is_complex(t) && has_arithmetic(t);
+bool computable(const Meta& m, bool complex) {
+  if (const TensorMeta* t = m.tensor()) return has_arithmetic(t->dtype) && (complex || !is_complex(t->dtype));
+  if (const MetaTuple* tuple = m.tuple())
+    return std::ranges::all_of(tuple->items, [&](const Meta& item) { return computable(item, complex); });
+  return true;
 }
 
-bool computable(const Meta& m) {
-  if (const TensorMeta* t = m.tensor()) return computable(t->dtype);
-  if (const MetaTuple* tuple = m.tuple())
-    return std::ranges::all_of(tuple->items, [](const Meta& item) { return computable(item); });
-  return true;
+/// Is it a call whose loops are right for complex numbers, too? Scalar bodies are, and views that only say where
+/// elements lie.
+bool may_be_complex(const Schema& schema, const OpRecord* record, const Node& node) {
+  if (!record) return false;
+  if (!record->lower) return !record->eval;
+  const TensorMeta *from = tensor_argument(node, 0), *to = node.meta.tensor();
+  return schema.is_view && from && to && from->dtype == to->dtype && record->element_change == ElementChange::None;
 }
 
 /// Kernels write each element once, to memory of its own.
@@ -129,9 +134,10 @@ class GraphLowering {
                          place_of(node));
     TRY(Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
     if (schema->is_mutable) return mutation(node, *schema, bound);
-    bool in_loops = computable(node.meta) && has_separate_elements(to_.lowering, node.meta);
-    for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
     const OpRecord* record = find_record(node.op());
+    const bool complex = !to_.target().complex_ops.empty() && may_be_complex(*schema, record, node);
+    bool in_loops = computable(node.meta, complex) && has_separate_elements(to_.lowering, node.meta);
+    for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta, complex);
     const bool may_be_view = record && record->lower && (schema->is_view || record->may_alias);
     if (may_be_view || (in_loops && record && (record->lower || record->pointwise.body))) {
       auto call =

@@ -330,12 +330,12 @@ class TestCudaEmit : public QObject {
 
   void refused() {
     loops::Kernel k = loops::testing::reversed(4);
-    k.buffers[0].dtype = DType::Complex64;
+    k.buffers[0].dtype = DType::Float8E4M3FN;
     const auto cuda = emit_cuda(k, "k", {}, cuda_target());
     QVERIFY(!cuda);
     QCOMPARE(cuda.error().code, std::string("codegen.cuda"));
     QCOMPARE(QString::fromStdString(cuda.error().line()),
-             "kernel reversed: CUDA C++ has no code for tensors of complex64");
+             "kernel reversed: CUDA C++ has no code for tensors of float8_e4m3fn");
   }
 };
 

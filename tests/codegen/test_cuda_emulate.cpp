@@ -267,6 +267,17 @@ class TestCudaEmulate : public QObject {
     QTest::newRow("half") << "x: <f16[40, 40][40, 1]>"
                           << "e: <f16[40, 40][40, 1]> = $exp(x)\na: <f16[40][1]> = $sum.dim_IntList(e, [1])\n"
                              "return (a,)";
+    QTest::newRow("complex")
+        << "x: <f32[20, 2][2, 1]>"
+        << "z: <c64[20][1]> = $view_as_complex(x)\nm: <c64[20][1]> = $mul.Tensor(z, z)\n"
+           "c: <c64[20][1]> = $_conj_physical(z)\nn: <c64[20][1]> = $neg(c)\n"
+           "d: <c64[20][1]> = $div.Tensor(n, m)\ns: <c64[20][1]> = $sub.Tensor(d, 2)\n"
+           "a: <c64[20][1]> = $add.Tensor(s, z, alpha = 3)\nv: <c64[4, 5][5, 1]> = $view(a, [4, 5])\n"
+           "p: <c64[5, 4][1, 5]> = $permute(v, [1, 0])\nq: <c64[5, 4][1, 5]> = $mul.Tensor(p, p)\n"
+           "r: <f32[5, 4, 2][2, 10, 1]> = $view_as_real(q)\nreturn (r,)";
+    QTest::newRow("magnitudes") << "x: <f32[20, 2][2, 1]>"
+                                << "z: <c64[20][1]> = $view_as_complex(x)\nm: <c64[20][1]> = $mul.Tensor(z, 0.5)\n"
+                                   "a: <f32[20][1]> = $abs(m)\nreturn (a,)";
     QTest::newRow("call") << "x: <f32[8, 8][8, 1]>"
                           << "m: <f32[8, 8][8, 1]> = $mm(x, x)\na: <f32[8, 8][8, 1]> = $relu(m)\nreturn (a,)";
   }
