@@ -7,13 +7,14 @@
 #include "core/sym/term_budget.h"
 
 namespace partita {
-namespace {
 
 std::string join(const SymList& list) {
   std::string out;
   for (const SymExpr& e : list) out += (out.empty() ? "" : ", ") + e.str();
   return out;
 }
+
+namespace {
 
 /// Splits the text within the brackets that open at text[at] at its top-level commas, and moves `at` past ']'.
 bool bracketed(std::string_view text, std::size_t& at, std::vector<std::string_view>& items) {

@@ -54,6 +54,8 @@ struct Meta {
   const MetaTuple* tuple() const { return std::get_if<MetaTuple>(&v); }
 };
 
+/// "8, 3*s77"
+std::string join(const SymList& list);
 /// FX's annotation without quotes: f32[8, 64][64, 1]cpu, Sym(s77); empty for unknown metas and tuples.
 std::string annotation(const Meta& meta);
 /// Reads what annotation() and PyTorch print. Text that is neither a tensor nor a Sym becomes OpaqueMeta.

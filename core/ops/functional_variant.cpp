@@ -55,12 +55,6 @@ bool can_cast(DType from, DType to) {
   return from == DType::Bool || to != DType::Bool;
 }
 
-std::string text(const SymList& sizes) {
-  std::string out;
-  for (SymExpr e : sizes) out += (out.empty() ? "" : ", ") + e.str();
-  return out;
-}
-
 /// _foreach_add_([a, b], [b, a]) writes a before it reads it for b. The functional variant would read the old a.
 Status refuse_reads_between_writes(const Schema& schema, const std::vector<Value>& bound) {
   for (std::size_t w = 0; w < bound.size(); ++w) {
@@ -89,7 +83,7 @@ Status check_fits(const Schema& mutating, DType to, const SymList& to_sizes, DTy
   if (std::ranges::equal(to_sizes, from_sizes, agree)) return {};
   return unsupported("ops.resize",
                      fmt::format("{} on an argument of size [{}], which the result of size [{}] does not fit",
-                                 mutating.name, text(to_sizes), text(from_sizes)));
+                                 mutating.name, join(to_sizes), join(from_sizes)));
 }
 
 std::optional<FunctionalVariant> functional_variant(const Op* op) {

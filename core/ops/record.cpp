@@ -1,6 +1,7 @@
 #include "core/ops/record.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/format.h>
@@ -341,6 +342,11 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
       if (!out[i]) continue;
       const TensorMeta& target = Builder::tensor(call.args[i]);
       out[i] = sum_to_size(build, out[i], target.sizes);
+      const SymList& sizes = Builder::tensor(out[i]).sizes;
+      const auto differ = [&](SymExpr a, SymExpr b) { return build.graph.shapes->statically(sym_eq(a, b)) == false; };
+      if (!std::ranges::equal(sizes, target.sizes, std::not_fn(differ)))
+        fail(fmt::format("{}: the gradient of '{}' has size [{}], the argument [{}]; autograd refuses this call",
+                         record->schema->name, record->schema->args[i].name, join(sizes), join(target.sizes)));
       if (Builder::tensor(out[i]).dtype != target.dtype)
         out[i] = build.call("aten._to_copy.default", {out[i]}, {{"dtype", Arg(target.dtype)}});
     }

@@ -51,6 +51,15 @@ QByteArray cond(const char* lines) {
 class JointTest : public QObject {
   Q_OBJECT
  private Q_SLOTS:
+  // scatter reads the part of src that the index covers; PyTorch has a gradient only for a src of the index's size.
+  void a_gradient_of_another_size_is_refused() {
+    const QString found = joint_of(
+        "class G(torch.nn.Module):\n    def forward(self, x: \"f32[4, 5][5, 1]cpu\", y: \"f32[4, 5][5, 1]cpu\", "
+        "i: \"i64[4, 1][1, 1]cpu\"):\n        s = torch.ops.aten.scatter.src(x, 1, i, y)\n        return (s,)\n",
+        2);
+    QVERIFY2(found.contains("the gradient of 'src' has size [4, 1], the argument [4, 5]"), qPrintable(found));
+  }
+
   void graphs_data() {
     QTest::addColumn<QString>("forward");
     QTest::addColumn<int>("wants");
