@@ -38,6 +38,7 @@ namespace partita {
   V(inductor_random, Random)    \
   V(dropout, Random)            \
   V(bilinear, Matmul)           \
+  V(quantized, Matmul)          \
   V(ctc_loss, Reduction)        \
   V(rnn, Matmul)                \
   V(fft, Other)                 \

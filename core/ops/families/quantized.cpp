@@ -1,0 +1,123 @@
+// Products with int8 weights, and quantized_decomposed: integers with scales and zero points beside them, as exported
+// programs have them. Checks and order of the arithmetic are those of torch/ao/quantization/fx/_decomposed.py.
+#include <fmt/format.h>
+
+#include "core/ops/families.h"
+#include "core/ops/formula_functions.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+namespace {
+
+/// in_dtype(x, dtype): x itself where it has the dtype.
+Arg in_dtype(const FormulaCall& f) {
+  if (f.tensor(0).dtype == *f.args[1].get<DType>()) return f.args[0];
+  return f.build.call("aten._to_copy.default", {f.args[0]}, {{"dtype", f.args[1]}});
+}
+
+/// in_single(x): a half type's values in single precision.
+Arg in_single(const FormulaCall& f) {
+  const DType t = f.tensor(0).dtype;
+  if (t != DType::Float32 && t != DType::Float16 && t != DType::BFloat16)
+    fail(fmt::format("Expecting input to have dtype torch.float32, but got dtype: {}", torch_name(t)));
+  return in_dtype({f.build, {f.args[0], DType::Float32}});
+}
+
+/// of_dtype(x, dtype): x, which must have the dtype.
+Arg of_dtype(const FormulaCall& f) {
+  const DType is = f.tensor(0).dtype, wanted = *f.args[1].get<DType>();
+  if (is != wanted)
+    fail(fmt::format("Expecting input to have dtype: {}, but got {}", torch_name(wanted), torch_name(is)));
+  return f.args[0];
+}
+
+/// clamped(x, least, most, dtype): x in those bounds, which the integer type must hold, as such integers.
+Arg clamped(const FormulaCall& f) {
+  const DType t = *f.args[3].get<DType>();
+  if (!is_integral(t) || itemsize(t) > 4) fail_unsupported("quantized values in " + std::string(torch_name(t)));
+  const int bits = static_cast<int>(8 * itemsize(t));
+  const std::int64_t least = is_signed(t) ? -(std::int64_t{1} << (bits - 1)) : 0;
+  const std::int64_t most = least + (std::int64_t{1} << bits) - 1;
+  if (f.is_tensor(1)) return f("in_dtype(clamp(x0, x1, x2), x3)");
+  if (f.integer(1) < least) fail("quant_min out of bounds for dtype, quant_min_lower_bound: " + std::to_string(least));
+  if (f.integer(2) > most) fail("quant_max out of bounds for dtype, quant_max_upper_bound: " + std::to_string(most));
+  return f("in_dtype(clamp(x0, x1, x2), x3)");
+}
+
+/// one_of(x): the only element of x, without dims.
+Arg one_of(const FormulaCall& f) {
+  if (!f.tensor(0).numel().is(1)) fail("Expecting a tensor of one element, but received " + f.tensor(0).numel().str());
+  return f.build.call("aten.view.default", {f.args[0], f.build.sizes({})});
+}
+
+/// along(values, x, axis): values by x's dim `axis`, with 1 for x's other dims.
+Arg along(const FormulaCall& f) {
+  SymList sizes(f.tensor(1).dim(), 1);
+  sizes[wrap_dim(f.integer(2), sizes.size())] = f.tensor(0).numel();
+  return f.build.call("aten.view.default", {f.args[0], f.build.sizes(sizes)});
+}
+
+/// in_groups(x, size): rows of so many elements.
+Arg in_groups(const FormulaCall& f) {
+  const TensorMeta& x = f.tensor(0);
+  const std::int64_t size = f.integer(1);
+  if (x.dim() != 2) fail("w_int8 must be 2-dimensional");
+  if (size <= 1) fail("group_size must be > 1");
+  if (!sym_mod(x.sizes[1], size).is(0)) fail("w_int8.shape[-1] must be divisible by group_size");
+  return f.build.call("aten.reshape.default", {f.args[0], f.build.sizes({-1, size})});
+}
+
+}  // namespace
+
+void register_quantized(OpTable& t) {
+  t.add_formula_functions({{"in_dtype", in_dtype},
+                           {"in_single", in_single},
+                           {"of_dtype", of_dtype},
+                           {"clamped", clamped},
+                           {"one_of", one_of},
+                           {"along", along},
+                           {"in_groups", in_groups}});
+  // The products are sums in single precision, which are rounded once, after the scale.
+  t.add("aten._weight_int8pack_mm.default",
+        {.program = "p = mm(in_dtype(self, torch.float32), t(in_dtype(mat2, torch.float32))); "
+                    "in_dtype(p * in_dtype(scales, torch.float32), dtype(self))"});
+
+  t.add("quantized_decomposed.quantize_per_tensor.default",
+        {.program = "clamped(round(in_single(input) * (1.0 / scale)) + zero_point, quant_min, quant_max, dtype)"});
+  t.add("quantized_decomposed.quantize_per_channel.default",
+        {.program = "v = round(in_single(input) * (1.0 / along(scales, input, axis))); "
+                    "clamped(v + along(zero_points, input, axis), quant_min, quant_max, dtype)"});
+  t.add("quantized_decomposed.quantize_per_token.default",
+        {.program = "clamped(round(input * (1.0 / scales) + zero_points), quant_min, quant_max, dtype)"});
+  t.add("quantized_decomposed.dequantize_per_tensor.default",
+        {.program = "v = in_dtype(of_dtype(input, dtype), torch.float32 if out_dtype is None else out_dtype); "
+                    "(v - zero_point) * scale"});
+  t.add("quantized_decomposed.dequantize_per_channel.default",
+        {.program = "v = of_dtype(input, dtype); "
+                    "moved = v if zero_points is None else v - along(zero_points, input, axis); "
+                    "in_dtype(moved * along(scales, input, axis), torch.float32 if out_dtype is None else out_dtype)"});
+  t.add("quantized_decomposed.dequantize_per_channel_group.default",
+        {.program = "rows = in_groups(input, group_size); "
+                    "moved = rows if zero_points is None else rows - reshape(zero_points, [-1, 1]); "
+                    "in_dtype(reshape(moved * reshape(scales, [-1, 1]), sizes(input)), output_dtype)"});
+  t.add("quantized_decomposed.dequantize_per_token.default",
+        {.program = "in_dtype((input - zero_points) * scales, output_dtype)"});
+  // Numbers in tensors are in double precision until they meet the input.
+  for (const char* overload : {"tensor", "tensor2"}) {
+    t.add(fmt::format("quantized_decomposed.quantize_per_tensor.{}", overload),
+          {.program = "inverse = in_dtype(1.0 / in_dtype(one_of(scale), torch.float64), torch.float32); "
+                      "clamped(round(in_single(input) * inverse) + one_of(zero_point), quant_min, quant_max, dtype)"});
+    t.add(fmt::format("quantized_decomposed.dequantize_per_tensor.{}", overload),
+          {.program = "v = in_dtype(of_dtype(input, dtype), torch.float32 if out_dtype is None else out_dtype); "
+                      "(v - one_of(zero_point)) * one_of(scale)"});
+  }
+  t.add("quantized_decomposed.choose_qparams_per_token_asymmetric.default",
+        {.program = "least = amin(input, [-1], True); low = minimum(least, zeros_like(least)); "
+                    "most = amax(input, [-1], True); high = maximum(most, zeros_like(most)); "
+                    "scale = clamp_min((high - low) / 255.0, 1.1920928955078125e-07); "
+                    "a = low / scale; b = high / scale; "
+                    "zero = where(gt((a - 128) + (b + 127), 0), -128 - a, 127 - b); "
+                    "(in_dtype(scale, torch.float64), in_dtype(round(clamp(zero, -128, 127)), torch.int64))"});
+}
+
+}  // namespace partita
