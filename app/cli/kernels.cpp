@@ -275,9 +275,10 @@ const Command kernels_command = {
       app.add_option("--backend", o->backend,
                      "a compiler, as `run --backend`; pytorch: what a log or debug folder has of inductor's")
           ->capture_default_str();
-      app.add_option("--show", o->show,
-                     "print code: loops, llvm or asm, lines with the nodes that they compute; of cuda-emulate: loops, "
-                     "cuda, ptx, sass, or resources (registers, spills, memory, occupancy); of pytorch: code");
+      app.add_option(
+          "--show", o->show,
+          "print code: loops, llvm or asm, lines with the nodes that they compute; of cuda and cuda-emulate: "
+          "loops, cuda, ptx, sass, or resources (registers, spills, memory, occupancy); of pytorch: code");
       app.add_option("--kernel", o->kernel, "only this one's code, by name, number of the step, or node");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };
