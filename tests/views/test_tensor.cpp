@@ -239,6 +239,7 @@ class TestTensor : public QObject {
         past_rows(past_work({}, {}, {{5, 10, "forward", "fxgraph_cache", 0}, {6, 11, "forward", "fxgraph_cache", 2}}));
     QCOMPARE(rows[0].cells[1].text, QString("cache"));
     QCOMPARE(rows[0].cells[2].text, QString("found 2 times"));
+    QCOMPARE(rows[0].cells[3].text, QString());  // of no file
     QCOMPARE(rows[1].cells[2].text, QString("not found again"));
   }
 

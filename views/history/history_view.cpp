@@ -84,11 +84,11 @@ std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const st
 std::vector<Row> past_rows(const std::vector<PastWork>& past) {
   std::vector<Row> rows;
   for (const PastWork& p : past)
-    rows.push_back(
-        {{},
-         {Cell(QDateTime::fromSecsSinceEpoch(p.at).toString("yyyy-MM-dd hh:mm:ss")), Cell(kind_name(p.kind), Tone::Dim),
-          Cell(p.outcome, tone_of(p)), Cell(file_title(p.path)), Cell(p.graph), Cell(p.what, Tone::Dim),
-          p.milliseconds < 0 ? Cell() : Cell(seconds_text(p.milliseconds / 1000), p.milliseconds)}});
+    rows.push_back({{},
+                    {Cell(QDateTime::fromSecsSinceEpoch(p.at).toString("yyyy-MM-dd hh:mm:ss")),
+                     Cell(kind_name(p.kind), Tone::Dim), Cell(p.outcome, tone_of(p)),
+                     Cell(p.path.isEmpty() ? QString() : file_title(p.path)), Cell(p.graph), Cell(p.what, Tone::Dim),
+                     p.milliseconds < 0 ? Cell() : Cell(seconds_text(p.milliseconds / 1000), p.milliseconds)}});
   return rows;
 }
 

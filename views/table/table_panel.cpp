@@ -26,7 +26,7 @@ class ToneDelegate : public QStyledItemDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     const QSize size = QStyledItemDelegate::sizeHint(option, index);
     if (!view_->wordWrap()) return size;
-    const QRect room(0, 0, std::max(1, view_->columnWidth(index.column()) - 2 * 12), 1 << 16);
+    const QRect room(0, 0, std::max(1, view_->columnWidth(index.column()) - 2 * 16), 1 << 16);
     const QRect text = option.fontMetrics.boundingRect(room, Qt::TextWordWrap, index.data().toString());
     return {size.width(), text.height() + 10};
   }
