@@ -1,4 +1,5 @@
 // Drives the window as a user does, on samples of the repo and on graphs made here.
+#include <QDockWidget>
 #include <QEnterEvent>
 #include <QLabel>
 #include <QStandardPaths>
@@ -393,10 +394,13 @@ class TestWorkbench : public QObject {
     bench.open(path);
     QVERIFY(wait_shown(bench));
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(texts(bench)));
+    auto* beside = bench.window().findChild<QDockWidget*>("code");
+    QVERIFY(!beside->isVisible());  // it would be empty
     QVERIFY(texts(bench)->document()->text().contains("second guard"));
     QVERIFY(!code(bench)->document());
     bench.open(folder_.write("after.py", *tests::joint_graph(1)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && picture(bench)->scene(); }, 30000));
+    QTRY_VERIFY(beside->isVisible());
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(picture(bench)));
     QVERIFY(code(bench)->document());
   }

@@ -38,6 +38,7 @@ void CodeController::set_document(const Document& document) {
 
 TextController::TextController(Workbench& bench) : ReadingController(bench) {
   view_->setAccessibleName(tr("Text"));
+  bench.window().use_alone(view_);
 }
 
 void TextController::wait_for(const Document& document) {

@@ -67,7 +67,7 @@ class ArtefactsController : public WidgetController<ArtefactsView> {
     tree_->setFrameShape(QFrame::NoFrame);
     tree_->setMinimumWidth(150);  // a small window must not leave titles without letters
     tree_->setAccessibleName(tr("Artefacts"));
-    tree_->setTextElideMode(Qt::ElideMiddle);
+    tree_->setTextElideMode(Qt::ElideRight);  // names in a log differ in how they begin
     shown_.setSourceModel(&bench.tree());
     tree_->setModel(&shown_);
     tree_->header()->setStretchLastSection(false);

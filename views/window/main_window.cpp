@@ -32,6 +32,11 @@
 #include "views/look/format.h"
 
 namespace partita::views {
+namespace {
+
+constexpr const char* kAlone = "alone";  // the kind of work on a page of use_alone()
+
+}  // namespace
 
 MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   setWindowTitle("Partita");
@@ -186,6 +191,10 @@ void MainWindow::name_page(QWidget* page, const QString& what) {
   refresh_page_head();
 }
 
+void MainWindow::use_alone(QWidget* page) {
+  names_[page] = kAlone;
+}
+
 void MainWindow::close_page() {
   if (!page_titles_.contains(pages_->currentWidget()) || !home_) return;
   pages_->setCurrentWidget(home_);
@@ -287,9 +296,14 @@ void MainWindow::follow_work() {
                                                              : "reading";
   if (work == work_) return;
   layouts_[work_] = saveState();
-  work_ = work;
+  const QString from = std::exchange(work_, work);
   const auto kept = layouts_.find(work);
-  if (kept == layouts_.end()) return;
+  if (kept == layouts_.end()) {
+    if (from != kAlone && work != kAlone) return;
+    for (auto* dock : findChildren<QDockWidget*>())
+      if (dockWidgetArea(dock) == Qt::RightDockWidgetArea) dock->setVisible(work != kAlone);
+    return;
+  }
   restoring_ = true;
   restoreState(kept->second);
   bottom_dock_->show();
@@ -466,9 +480,9 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   Q_EMIT closing();
   QSettings settings;
   settings.setValue("geometry", saveGeometry());
-  settings.setValue("layout", saveState());
   settings.setValue("bottom", bottom_open_);
   layouts_[work_] = saveState();
+  settings.setValue("layout", layouts_["reading"]);
   QVariantMap kept;
   for (const auto& [work, state] : layouts_) kept[work] = state;
   settings.setValue("layouts", kept);

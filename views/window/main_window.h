@@ -38,6 +38,8 @@ class MainWindow : public QMainWindow {
   void show_view(QWidget* view);       ///< brings its page, dock or tab to the front
   bool in_front(QWidget* view) const;  ///< its page or tab is the chosen one
   QWidget* page() const;
+  /// On this page the panels at the right are empty: they are hidden there, unless the user shows them.
+  void use_alone(QWidget* page);
   /// Says on a page with a title what it shows.
   void name_page(QWidget* page, const QString& what);
   void close_page();            ///< back to the picture or the text that a page like Values covers
@@ -125,7 +127,7 @@ class MainWindow : public QMainWindow {
   std::function<std::vector<PaletteEntry>(const QString&)> palette_more_;
   std::vector<std::pair<QString, QAction*>> commands_;
   QByteArray default_layout_;
-  std::map<QWidget*, QString> names_;      ///< of the pages with a title and the tabs
+  std::map<QWidget*, QString> names_;      ///< kinds of work: of pages with a title, of tabs; kAlone
   QString work_ = "reading";               ///< what the window is used for: "reading", else the view in front
   std::map<QString, QByteArray> layouts_;  ///< by kind of work, as it was left
   bool restoring_ = false;
