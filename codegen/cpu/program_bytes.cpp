@@ -180,7 +180,8 @@ bool sound(const Program& program) {
   for (const ProgramKernel& k : program.kernels)
     if (k.entry.scratch.size() != k.entry.scratch_item.size() ||
         k.entry.workspace.size() != k.entry.workspace_item.size() ||
-        std::ranges::any_of(k.entry.phases, [](const Phase& p) { return p.alignment < 1; }))
+        std::ranges::any_of(k.entry.phases,
+                            [](const Phase& p) { return p.alignment < 1 || p.threads < 0 || p.threads > 1024; }))
       return false;
   for (const auto& output : plan.outputs)
     if (auto* v = std::get_if<schedule::PlanView>(&output)) {

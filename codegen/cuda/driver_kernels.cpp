@@ -67,7 +67,6 @@ class DeviceKernels final : public KernelDevice {
     events_.clear();
     timed_ = run.timed;
     if (run.arena_bytes > arena_room_) {
-      forget_recording();
       TRY(arena_, device_.block(run.arena_bytes));
       arena_room_ = run.arena_bytes;
     }
@@ -78,7 +77,6 @@ class DeviceKernels final : public KernelDevice {
     if (may_replay && !replays) count_skip("the results of the last run are still in use");
     recorded_now_ = records_ && !timed_ && !recording_ && runs_ > 0;
     for (std::size_t b = 0; b < run.buffers.size(); ++b) TRY_DO(bind(copies_[b], run.buffers[b], replays));
-    ++runs_;
     if (!replays) return false;
     TRY_DO(device_.replay(recording_.get()));
     device_.note(recorded_names_);
@@ -96,8 +94,7 @@ class DeviceKernels final : public KernelDevice {
       TRY_DO(give_to_device(copy));
       addresses.push_back(copy.address);
     }
-    if (kernel.workspace_bytes > workspace_room_) {
-      forget_recording();
+    if (kernel.workspace_bytes > workspace_room_) {  // in the first run only
       TRY(workspace_, device_.block(kernel.workspace_bytes));
       workspace_room_ = kernel.workspace_bytes;
     }
@@ -172,6 +169,9 @@ class DeviceKernels final : public KernelDevice {
     std::vector<Fault> out(kernels);
     if (recorded_now_) TRY_DO(record());
     actions_.clear();
+    ++runs_;
+    // They are results of others, which are free when nobody holds them.
+    for (Copy& copy : copies_) copy.memory.remote.reset();
     std::vector<DeviceFault> met(std::min(kernels, fault_room_));
     if (met.empty()) {
       TRY_DO(device_.wait());
@@ -363,9 +363,9 @@ class DeviceKernels final : public KernelDevice {
   bool timed_ = false;
   std::vector<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>> events_;  ///< begin and end, by action
 
-  bool records_ = false;       ///< its runs become CUDA graphs
-  bool recorded_now_ = false;  ///< this one does
-  std::int64_t runs_ = 0;
+  bool records_ = false;             ///< its runs become CUDA graphs
+  bool recorded_now_ = false;        ///< this one does
+  std::int64_t runs_ = 0;            ///< that ended: from then on no memory is asked for but results'
   std::vector<Action> actions_;      ///< of this run, in order
   std::shared_ptr<void> recording_;  ///< null: none
   std::string recorded_names_;       ///< its kernels, for errors

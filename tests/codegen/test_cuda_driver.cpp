@@ -399,6 +399,12 @@ class TestCudaDriver : public QObject {
     fake().new_log();
     QCOMPARE(runs.run(y).as<float>()[1], 2.f);
     QVERIFY2(has(fake().log(), "graph\n"), fake().log().c_str());
+    // What another graph has read is not held by it.
+    const OnDevice next(doubling(meta(x)));
+    QCOMPARE(next.run(runs.run(x)).as<float>()[1], 8.f);
+    fake().new_log();
+    QCOMPARE(runs.run(y).as<float>()[1], 2.f);
+    QVERIFY2(has(fake().log(), "graph\n"), fake().log().c_str());
   }
 
   void skips_with_its_reason_data() {
