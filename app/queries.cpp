@@ -12,6 +12,7 @@
 
 #include "app/graph_changes.h"
 #include "app/kernels.h"
+#include "app/log_queries.h"
 #include "core/aot/run_compiled.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -293,6 +294,10 @@ const std::vector<Query> table = {
     {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
     {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},
     {"breaks", {}, "the graph breaks of a trace log, and why", false, breaks},
+    {"times", {}, "where the time of compiling went, as a trace log says", false, compile_times_of},
+    {"recompilations", {}, "why a trace log's programs were compiled again", false, recompilations_of},
+    {"caches", {}, "what caches answered in a trace log", false, caches_of},
+    {"guards", {}, "under what a trace log's compiled code may run", false, guards_of},
     {"changed", {"N", "M"}, "what passes N+1 to M of the flow changed in the graph", true, changed},
     {"peak", {}, "what holds memory when most is needed", true, peak},
     {"nan", {}, "the first value that is not finite; runs the graph", true, nan},

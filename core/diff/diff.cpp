@@ -110,9 +110,7 @@ void add_missing(const Compilations& compilations, const std::vector<MatchedGrap
   if (std::ranges::find(compilations, nullptr) != compilations.end()) {
     DiffRow row{DiffAspect::Compilation, {}, any.code.empty() ? "compilation" : any.code, {}, {}};
     for (const Compilation* c : compilations)
-      row.cells.push_back(c ? DiffCell{fmt::format("{} graphs", c->graphs().size()),
-                                       c->graphs().empty() ? nullptr : c->graphs().front()}
-                            : DiffCell{});
+      row.cells.push_back(c && !c->graphs().empty() ? DiffCell{"compiled", c->graphs().front()} : DiffCell{});
     if (!graphs.empty()) rows.push_back(std::move(row));
   }
   for (const MatchedGraph& graph : graphs) {

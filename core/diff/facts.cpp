@@ -113,6 +113,13 @@ Facts option_facts(const Compilation& c) {
 
 Facts guard_facts(const Compilation& c) {
   Facts out;
+  // Of older PyTorch, and of our own logs.
+  each_text(c, "dynamo_guards", [&](const std::string& text) {
+    const Json list = Json::parse(text, nullptr, false);
+    if (!list.is_array()) return;
+    for (const Json& guard : list)
+      if (guard.is_object() && guard.contains("code")) out.emplace_back(text_of(guard["code"]), "guarded");
+  });
   each_text(c, "dynamo_cpp_guards_str", [&](const std::string& text) {
     each_line(text, [&](std::string_view line) {
       line.remove_prefix(std::min(line.size(), line.find_first_not_of("|+- ")));

@@ -72,11 +72,12 @@ std::unordered_map<std::uint64_t, std::vector<const Node*>> unpaired_by(const Si
 }  // namespace
 
 /// Pairs nodes with equal keys in their order, where both graphs have as many.
-void NodeMatch::pair_equal_counts(const Side& a, const Side& b, std::initializer_list<Keys> keys) {
+void NodeMatch::pair_equal_counts(const Side& a, const Side& b, std::initializer_list<Keys> keys, bool inputs_too) {
   const auto of_a = unpaired_by(a, keys, to_b_), of_b = unpaired_by(b, keys, to_a_);
   for (const auto& [key, nodes] : of_a) {
     const auto other = of_b.find(key);
     if (other == of_b.end() || other->second.size() != nodes.size()) continue;
+    if (!inputs_too && nodes.front()->is_placeholder()) continue;
     for (std::size_t i = 0; i < nodes.size(); ++i) pair(nodes[i], other->second[i]);
   }
 }
@@ -129,7 +130,7 @@ NodeMatch::NodeMatch(const Graph& a, const Graph& b) {
   // The surest first: the same place in the whole graph, then what only precedes or follows, then the line alone.
   pair_equal_counts(x, y, {&Side::above, &Side::below, &Side::origin, &Side::literals, &Side::meta});
   pair_equal_counts(x, y, {&Side::above, &Side::below, &Side::origin});
-  pair_equal_counts(x, y, {&Side::above, &Side::origin});
+  pair_equal_counts(x, y, {&Side::above, &Side::origin}, false);  // above inputs is nothing
   pair_equal_counts(x, y, {&Side::below, &Side::origin});
   const std::initializer_list<Keys> steps[] = {{&Side::op, &Side::origin}, {&Side::op, &Side::meta}, {&Side::op}};
   for (const auto& keys : steps)

@@ -24,7 +24,7 @@ class NodeMatch {
     return found == map.end() ? nullptr : found->second;
   }
   void pair(const Node* a, const Node* b);
-  void pair_equal_counts(const Side& a, const Side& b, std::initializer_list<Keys> keys);
+  void pair_equal_counts(const Side& a, const Side& b, std::initializer_list<Keys> keys, bool inputs_too = true);
   bool pair_by_neighbours(const Side& a, const Side& b, std::initializer_list<Keys> keys, int least);
   int common_neighbours(const Node& a, const Node& b) const;
 

@@ -154,6 +154,7 @@ class Comparison {
     const Node* any = line.any();
     DiffRow row = g_.row(any->is_placeholder() ? DiffAspect::Input : DiffAspect::Node,
                          fmt::format("{} of {}", change_name(change), kind_of(*any)));
+    if (any->is_placeholder()) row.what = "size or type";
     if (change == Change::Only) row.what = fmt::format("{} {}", change_name(change), kind_of(*any));
     if (change == Change::Operator) row.what = change_name(change);
     row.where = source_line(*any);

@@ -113,8 +113,7 @@ with tempfile.TemporaryDirectory() as work:
     # A size: the input comes first, and what is computed from it follows.
     size = diff(base, written("size.log", planted(("dynamo_output_graph", "[4, ", "[6, "))))
     inputs = own(size, "inputs")
-    check([c["text"] for c in inputs[0]["cells"]] == ["input f32[4, 8][8, 1]cpu", "input f32[6, 8][8, 1]cpu"] or
-          [c["text"] for c in inputs[0]["cells"]] == ["f32[4, 8][8, 1]cpu", "f32[6, 8][8, 1]cpu"], f"a size: {inputs}")
+    check([c["text"] for c in inputs[0]["cells"]] == ["f32[4, 8][8, 1]cpu", "f32[6, 8][8, 1]cpu"], f"a size: {inputs}")
     check(size["rows"][0]["aspect"] == "inputs", f"a size is told first: {size['rows'][0]}")
     check(any(row["follows"] for row in size["rows"]), "what follows from a size")
 
@@ -130,8 +129,7 @@ with tempfile.TemporaryDirectory() as work:
     broken = diff(base, written("broken.log", planted(extra=[record("dynamo_graph_break_reason", BREAK, artifact=True),
                                                              record("dynamo_output_graph", GRAPH, 1)])))
     check([r["aspect"] for r in broken["rows"]] == ["compilations", "graph breaks"], f"a graph break: {broken['rows']}")
-    check(broken["rows"][1]["cells"][1]["text"] == "a call of print Call to print" or
-          "a call of print" in broken["rows"][1]["cells"][1]["text"], f"{broken['rows'][1]}")
+    check("a call of print" in broken["rows"][1]["cells"][1]["text"], f"{broken['rows'][1]}")
     check(broken["rows"][0]["cells"][0]["text"] == "" and "graph" in broken["rows"][0]["cells"][1], f"{broken['rows'][0]}")
 
     # Ranks of one folder: the first collective that is another one on a rank, with its node.

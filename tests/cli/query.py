@@ -72,8 +72,21 @@ with tempfile.TemporaryDirectory() as work:
                          '"attempt": 0, "has_payload": ""}\n\tGraph break in user code at model.py:7\n')
     check("model.py:7" in run(log, "breaks"), "a graph break")
 
+    recorded = f"{source}/tests/load/data/trace.log"
+    times = json.loads(run(recorded, "times", "--json"))
+    check("of compiling" in times["text"] and times["rows"][0]["number"] == max(r["number"] for r in times["rows"]), "times")
+    check("no reasons" in run(recorded, "recompilations"), "a log without a recompilation")
+    log = f"{work}/again.log"
+    head = 'V1121 08:13:51.015000 1 torch/_dynamo/utils.py:1] {{"artifact": {{"name": "{}"}}, "frame_id": 0, "frame_compile_id": 1, "attempt": 0, "has_payload": ""}}\n'
+    open(log, "w").write(head.format("recompile_reasons") + '\t["0/0: size of x", "0/0: y is None"]\n' +
+                         head.format("fx_graph_cache_miss") + "\t{}\n")
+    check(len(json.loads(run(log, "recompilations", "--json"))["rows"]) == 2, "all reasons of a recompilation")
+    check("0/1  fx_graph_cache: miss" in run(log, "caches"), "a cache")
+    check("no guards" in run(log, "guards"), "a log without guards")
+
     listed = re.findall(r"^  ([a-z]+) ", run("--help").split("Questions:")[1], re.M)
-    check(set(listed) == {"users", "path", "saved", "line", "dtype", "breaks", "changed", "peak", "nan"}, f"{listed}")
+    check(set(listed) == {"users", "path", "saved", "line", "dtype", "breaks", "times", "recompilations",
+                           "caches", "guards", "changed", "peak", "nan"}, f"{listed}")
 if wrong:
     sys.exit("\n".join(wrong))
 print("ok")

@@ -1,0 +1,12 @@
+#pragma once
+#include "app/queries.h"
+
+namespace partita {
+
+// Questions about a trace log; words are not needed.
+Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>& words);
+Result<QueryAnswer> recompilations_of(const QuerySubject& subject, const std::vector<std::string>& words);
+Result<QueryAnswer> caches_of(const QuerySubject& subject, const std::vector<std::string>& words);
+Result<QueryAnswer> guards_of(const QuerySubject& subject, const std::vector<std::string>& words);
+
+}  // namespace partita
