@@ -107,6 +107,7 @@ class TestWindow : public QObject {
     QVERIFY(wait_shown(bench));
     bench.get<CompareController>().view()->set_report({}, {}, "1 of 61 values differs", "gelu");
     bench.get<MinifyController>().view()->start();
+    bench.set_inputs("/somewhere/inputs_of_a_model_whose_name_is_as_long_as_names_of_models_are.safetensors");
     const auto panels = bench.window().findChildren<QDockWidget*>();
     const auto panel = [&](const char* name) { return bench.window().findChild<QDockWidget*>(name); };
     bench.for_each_view([&](Controller& view) {

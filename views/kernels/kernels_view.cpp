@@ -7,6 +7,7 @@
 #include "views/kernels/memory_plot.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -18,7 +19,8 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
   graph_ = new ComboBox(tr("Graph"));
   train_ = new QCheckBox(tr("with gradients"));
   inputs_ = new InputsBox;
-  note_ = styled_label("dim");
+  note_ = new ElidedLabel;
+  note_->setObjectName("dim");
   add_all(bar, {button_of(
                     tr("Plan"), this, [this] { Q_EMIT asked(false); }, tr("Make the kernels, without running them")),
                 button_of(
@@ -26,11 +28,11 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
                 button_of(
                     tr("PyTorch's"), this, [this] { Q_EMIT inductor_asked(); },
                     tr("The kernels of inductor in this log or folder")),
-                train_, inputs_, graph_});
-  bar->addStretch(1);
-  bar->addWidget(note_);
+                train_, inputs_});
+  bar->addWidget(note_, 1);
 
   table_ = new TablePanel(kernel_columns());
+  table_->bar()->insertWidget(0, graph_);
   memory_ = new MemoryPlot;
   auto* upper = split_of({table_, memory_}, {680, 320});
   upper->setChildrenCollapsible(false);

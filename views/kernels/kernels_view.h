@@ -14,6 +14,7 @@ class QSplitter;
 
 namespace partita::views {
 
+class ElidedLabel;
 class MemoryPlot;
 
 /// The steps of a plan, the code of the chosen one in panes whose lines are linked by colour, and memory over time.
@@ -55,7 +56,8 @@ class KernelsView : public QWidget {
   QComboBox* graph_;
   QCheckBox* train_;
   InputsBox* inputs_;
-  QLabel *note_, *details_;
+  ElidedLabel* note_;
+  QLabel* details_;
   TablePanel* table_;
   MemoryPlot* memory_;
   QSplitter* code_;

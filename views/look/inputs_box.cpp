@@ -18,7 +18,11 @@ InputsBox::InputsBox(QWidget* parent) : QWidget(parent) {
 
 void InputsBox::set_path(const QString& path) {
   path_ = path;
-  label_->setText(path.isEmpty() ? tr("samples") : QFileInfo(path).fileName());
+  // The width of a panel must not follow the name of a file.
+  constexpr int kWidest = 120;
+  label_->setText(path.isEmpty()
+                      ? tr("samples")
+                      : label_->fontMetrics().elidedText(QFileInfo(path).fileName(), Qt::ElideMiddle, kWidest));
   label_->setToolTip(path.isEmpty() ? tr("The file's own samples; made up where it has none") : path);
 }
 
