@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/columns.h"
 #include "app/compilers.h"
 #include "app/graphviz.h"
 #include "app/kernels.h"
@@ -101,6 +102,33 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   result.against_file.expected_name = "the stored results";
   result.against_file.found_name = compiler->name;
   return result;
+}
+
+/// Compares as `partita compare --against` does. `plant`: the fault of the planted backend.
+Result<std::vector<Report>> compare_flow(const Artefact& artefact, const views::CompareRequest& asked,
+                                         const std::string& plant, const std::string& program,
+                                         const Progress& progress) {
+  RunRequest request;
+  request.inputs = asked.inputs.toStdString();
+  request.train = asked.train;
+  request.worker = WorkerOptions{.program = program};
+  request.progress = &progress;
+  if (asked.inputs.isEmpty()) request.random_weights = 0;
+  TRY(const TensorFile io, read_io(request));
+  const auto side = [&](const QString& word) -> Result<CompareSide> {
+    const bool planted = word == kPlanted;
+    const std::string text = planted ? fmt::format("{}+plant={}", default_compiler().name, plant) : word.toStdString();
+    TRY(CompareSide out, parse_side(text, io, asked.train));
+    out.name = word.toStdString();
+    return out;
+  };
+  TRY(const CompareSide reference, side(asked.expected));
+  std::vector<CompareSide> columns;
+  for (const QString& word : asked.columns()) {
+    TRY(columns.emplace_back(), side(word));
+  }
+  return compare_sides(artefact, io, request, reference, columns, {asked.tolerance, asked.per_node},
+                       std::make_shared<CodeStore>());
 }
 
 /// Runs `partita kernels` in a process of its own, since compiled code may crash, and takes over the times.
@@ -221,6 +249,10 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     tools.doubted = kPlanted;
   }
   tools.inputs = inputs_of;
+  tools.compare = [plant, program](const Artefact& artefact, const views::CompareRequest& request,
+                                   const Progress& progress) {
+    return compare_flow(artefact, request, plant, program, progress);
+  };
   tools.measure = measure_nodes;
   tools.kernels = [program](const Artefact& artefact, const views::KernelRequest& asked, const Progress& progress) {
     return kernels_of(artefact, asked, program, progress);

@@ -1,9 +1,12 @@
 #include "views/compare/compare_controller.h"
 
+#include <QDateTime>
 #include <algorithm>
 #include <chrono>
 
 #include "core/compare/per_node.h"
+#include "core/fake/propagate.h"
+#include "core/ops/rules.h"
 #include "core/store/store.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
@@ -13,10 +16,49 @@ namespace partita::views {
 namespace {
 
 struct Comparison {
-  Report report;
+  std::vector<Report> reports;
   double seconds = 0;
   QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
 };
+
+/// Do its nodes have values of their own, which nothing writes to?
+bool is_functional(const Graph& graph) {
+  if (verify(graph, Stage::Functional).empty()) return true;
+  const auto known = graph.clone();  // text lacks the metas of tuples
+  return propagate(*known) && verify(*known, Stage::Functional).empty();
+}
+
+/// "3 differ, 2 after them", or that all agree.
+QString outcome(const Report& report) {
+  const std::size_t bad = report.bad(), inherited = report.inherited();
+  if (const auto died = std::ranges::find_if(report.rows, [](const Difference& d) { return !d.died.empty(); });
+      died != report.rows.end())
+    return QObject::tr("ended at %1, %2 compared before it").arg(text(died->name)).arg(report.rows.size() - 1);
+  return bad == 0         ? QObject::tr("all agree")
+         : inherited == 0 ? QObject::tr("%1 differ").arg(bad)
+                          : QObject::tr("%1 differ, %2 after them").arg(bad - inherited).arg(inherited);
+}
+
+/// What is said of the reports in one line: the verdict first.
+QString summary_of(const CompareRequest& request, const std::vector<Report>& reports, double seconds) {
+  QStringList parts;
+  for (const Report& report : reports) {
+    const auto worst = std::ranges::max_element(report.rows, {}, &Difference::max_abs);
+    QString part = QObject::tr("%1 = %2: %3 compared, %4")
+                       .arg(request.expected, text(report.found_name))
+                       .arg(report.rows.size())
+                       .arg(outcome(report));
+    if (worst != report.rows.end() && worst->died.empty())
+      part += QObject::tr(", worst %1%2")
+                  .arg(error_text(worst->max_abs), worst->max_abs > 0 ? " at " + text(worst->name) : QString());
+    if (report.seconds > 0 && reports.size() > 1) part += QObject::tr(", run in %1").arg(seconds_text(report.seconds));
+    parts << part;
+  }
+  return parts.join("; ") + QObject::tr(" in %1").arg(seconds_text(seconds));
+}
+
+constexpr std::int64_t kMostChecks = 500;
+constexpr std::size_t kMostColumns = 12;
 
 }  // namespace
 
@@ -49,12 +91,22 @@ std::vector<Controller::OverlaySource> CompareController::overlays() {
 QStringList CompareController::command() const {
   if (!on_screen() || !bench_.current() || !compared_.contains(bench_.current()->key)) return {};
   const CompareRequest request = view_->request();
-  QStringList words{"compare", "--backends", shell_word(request.expected + "," + request.found)};
+  QStringList words{"compare"};
+  if (const QStringList columns = request.columns(); columns.size() == 1 && bench_.tools().find_backend(columns[0])) {
+    words << "--backends" << shell_word(request.expected + "," + request.found);
+  } else {
+    words << "--reference" << shell_word(request.expected);
+    for (const QString& column : columns) words << "--against" << shell_word(column);
+  }
   if (request.inputs.isEmpty())
     words << "--random-weights" << "0";
   else
     words << "--inputs" << shell_word(request.inputs);
   if (request.per_node) words << "--per-node";
+  if (request.train) words << "--train";
+  const Tolerance usual;
+  if (request.tolerance.absolute != usual.absolute) words << "--atol" << QString::number(request.tolerance.absolute);
+  if (request.tolerance.relative != usual.relative) words << "--rtol" << QString::number(request.tolerance.relative);
   return words;
 }
 
@@ -65,42 +117,52 @@ CompareRequest CompareController::request_of(const Document& document) const {
 
 void CompareController::compare(const CompareRequest& request) {
   const Document* document = bench_.current_graph();
-  if (!document) return;
+  const QStringList names = request.columns();
+  if (!document || names.isEmpty()) return;
   raise();
   const WorkbenchTools& tools = bench_.tools();
-  const auto *expected = tools.find_backend(request.expected), *found = tools.find_backend(request.found);
-  if (!expected || !found) return;
+  const auto* expected = tools.find_backend(request.expected);
+  std::vector<const WorkbenchTools::BackendChoice*> found;
+  for (const QString& name : names) found.push_back(tools.find_backend(name));
+  const bool plain = expected && std::ranges::find(found, nullptr) == found.end();
+  if (!plain && !tools.compare) return;
   const auto* wide = tools.find_backend(tools.baseline);
   view_->set_note(tr("comparing…"));
   QString key = document->key;
   CheckRow row{document->path.toStdString(), document->id.toStdString(), "compare", true, {}};
   job_ = bench_.jobs().start<Comparison>(
-      tr("Compare %1 with %2").arg(request.expected, request.found), "compare:" + key, this,
+      tr("Compare %1 with %2").arg(request.expected, names.join(", ")), "compare:" + key, this,
       [=, graph = document->graph, artefact = document->artefact, inputs_of = tools.inputs,
-       store = tools.store_file](const Progress& progress) -> Result<Comparison> {
+       compare_flow = tools.compare, store = tools.store_file](const Progress& progress) -> Result<Comparison> {
         auto start = std::chrono::steady_clock::now();
-        progress.at(-1, "inputs");
-        auto copy = graph->clone();
-        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
-        PerNodeOptions options;
-        options.tolerance = request.tolerance;
-        options.progress = &progress;
-        if (wide) options.baseline = wide->runner(progress);
-        Runner first = expected->runner(progress), second = found->runner(progress);
-        progress.at(-1, "running");
         Comparison done;
-        if (request.per_node) {
-          TRY(done.report, compare_nodes(*copy, inputs, first, second, options));
+        // The nodes of the graph itself where they can be told apart, else of those that the flow makes of it.
+        if (plain && !request.train && (!compare_flow || is_functional(*graph))) {
+          progress.at(-1, "inputs");
+          auto copy = graph->clone();
+          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+          PerNodeOptions options;
+          options.tolerance = request.tolerance;
+          options.progress = &progress;
+          options.nodes = request.per_node;
+          options.own = options.statistics = true;
+          if (wide && request.per_node) options.baseline = wide->runner(progress);
+          std::vector<Column> columns;
+          for (qsizetype i = 0; i < names.size(); ++i)
+            columns.push_back({names[i].toStdString(), found[static_cast<std::size_t>(i)]->runner(progress)});
+          const Column reference{request.expected.toStdString(), expected->runner(progress)};
+          progress.at(-1, "running");
+          TRY(done.reports, compare_columns(*copy, inputs, reference, columns, options));
         } else {
-          TRY(done.report, compare_outputs(*copy, inputs, first, second, request.tolerance));
+          TRY(done.reports, compare_flow(artefact, request, progress));
         }
-        done.report.expected_name = request.expected.toStdString();
-        done.report.found_name = request.found.toStdString();
         done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        CheckRow kept = row;
-        kept.ok = done.report.ok();
-        kept.report = done.report.json();
-        if (Status added = keep_in_store(store, kept); !added) done.not_kept = text(added.error().line());
+        for (const Report& report : done.reports) {
+          CheckRow kept = row;
+          kept.ok = report.ok();
+          kept.report = report.json();
+          if (Status added = keep_in_store(store, kept); !added) done.not_kept = text(added.error().line());
+        }
         return done;
       },
       [this, key, request](Result<Comparison> done) {
@@ -112,35 +174,36 @@ void CompareController::compare(const CompareRequest& request) {
           return;
         }
         if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
-        show_report(key, request, done->report, done->seconds);
+        show_reports(key, request, std::move(done->reports), done->seconds);
       });
 }
 
-void CompareController::show_report(const QString& key, const CompareRequest& request, const Report& report,
-                                    double seconds) {
-  const std::size_t bad = report.bad(), inherited = report.inherited();
-  double worst = 0;
-  std::string where;
+void CompareController::show_reports(const QString& key, const CompareRequest& request, std::vector<Report> reports,
+                                     double seconds) {
   Document* document = bench_.document(key);
-  for (const Difference& d : report.rows) {
-    if (d.max_abs > worst) worst = d.max_abs, where = d.name;
-    if (document) note_error(document->facts[d.name], d, request.tolerance);
+  if (!document) return;
+  Compared done{request, std::move(reports), {}, {}, {}};
+  done.summary = summary_of(request, done.reports, seconds);
+  done.shown = shown_nodes(*document->graph, done.reports);
+  const auto node_of = [&done](const Difference& d) {
+    const auto node = done.shown.find(d.name);
+    return node == done.shown.end() ? d.name : node->second;
+  };
+  // A node shows the worst of the rows that it stands for.
+  std::unordered_map<std::string, const Difference*> worst;
+  for (const Report& report : done.reports) {
+    for (const Difference& d : report.rows) {
+      const Difference*& known = worst[node_of(d)];
+      if (!known || badness(d) > badness(*known)) known = &d;
+    }
+    if (const Difference* first = report.first_bad(); first && done.first_wrong.isEmpty())
+      done.first_wrong = text(node_of(*first));
   }
-  QString summary =
-      tr("%1 = %2: %3 compared, %4, worst %5%6 in %7")
-          .arg(request.expected, request.found)
-          .arg(report.rows.size())
-          .arg(bad == 0         ? tr("all agree")
-               : inherited == 0 ? tr("%1 differ").arg(bad)
-                                : tr("%1 differ, %2 after them").arg(bad - inherited).arg(inherited),
-               error_text(worst), where.empty() ? QString() : " at " + text(where), seconds_text(seconds));
-  if (const auto died = std::ranges::find_if(report.rows, [](const Difference& d) { return !d.died.empty(); });
-      died != report.rows.end())
-    summary = tr("%1 = %2: ended at %3, %4 compared before it")
-                  .arg(request.expected, request.found, text(died->name))
-                  .arg(report.rows.size() - 1);
-  if (document) compared_[key] = {request, report, summary};
-  if (!document || document != bench_.current()) return;
+  for (const auto& [node, difference] : worst) note_error(document->facts[node], *difference, request.tolerance);
+  const QString summary = done.summary;
+  compared_[key] = std::move(done);
+  read_past(*document);
+  if (document != bench_.current()) return;
   show_report_of(key);
   bench_.window().set_status(summary, {});
   bench_.facts_changed(*document);
@@ -150,14 +213,41 @@ void CompareController::show_report(const QString& key, const CompareRequest& re
 
 void CompareController::set_document(const Document& document) {
   show_report_of(document.key);
+  read_past(document);
+}
+
+/// Offers what the store has of this graph as columns.
+void CompareController::read_past(const Document& document) {
+  if (bench_.tools().store_file.empty() || !bench_.tools().compare || !document.graph) return;
+  using Past = std::vector<PastColumn>;
+  bench_.jobs().start<Past>(
+      tr("Read the store"), "columns", this,
+      [file = bench_.tools().store_file, path = document.path.toStdString(),
+       id = document.id.toStdString()](const Progress&) -> Result<Past> {
+        TRY(StoreFile store, StoreFile::open(file));
+        TRY(const auto checks, store.checks(kMostChecks));
+        Past past;
+        for (const StoredCheck& check : checks) {
+          if (check.row.kind != "compare" || check.row.graph != id || stored_path(check.row.path) != stored_path(path))
+            continue;
+          past.push_back(
+              {QString("past:%1").arg(check.id), QDateTime::fromSecsSinceEpoch(check.at).toString("yyyy-MM-dd hh:mm") +
+                                                     (check.row.ok ? tr(", all agreed") : tr(", differed"))});
+          if (past.size() == kMostColumns) break;
+        }
+        return past;
+      },
+      [this](Result<Past> past) {
+        if (past) return view_->set_past(*std::move(past));
+        bench_.window().log(text(past.error().line()), true);
+      });
 }
 
 void CompareController::show_report_of(const QString& key) {
   const auto found = compared_.find(key);
   if (found == compared_.end()) return view_->clear();
   const Compared& done = found->second;
-  const Difference* first = done.report.first_bad();
-  view_->set_report(done.report, done.request.tolerance, done.summary, first ? text(first->name) : QString());
+  view_->set_report(done.reports, done.request.tolerance, done.summary, done.first_wrong, done.shown);
 }
 
 }  // namespace partita::views

@@ -4,7 +4,7 @@
 
 namespace partita::views {
 
-/// Runs the current graph on two backends and compares what they compute.
+/// Runs the current graph on several backends and compares what they compute.
 class CompareController : public WidgetController<CompareView> {
   Q_OBJECT
 
@@ -25,14 +25,16 @@ class CompareController : public WidgetController<CompareView> {
   void ended(bool with_report);
 
  private:
-  void show_report(const QString& key, const CompareRequest& request, const Report& report, double seconds);
+  void show_reports(const QString& key, const CompareRequest& request, std::vector<Report> reports, double seconds);
+  void read_past(const Document& document);
 
   void show_report_of(const QString& key);
 
   struct Compared {
     CompareRequest request;
-    Report report;
-    QString summary;
+    std::vector<Report> reports;
+    std::unordered_map<std::string, std::string> shown;  ///< see shown_nodes()
+    QString summary, first_wrong;
   };
   std::map<QString, Compared> compared_;  ///< the last comparison of each document
   int job_ = 0;                           ///< of the running comparison; 0: none

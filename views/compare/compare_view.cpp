@@ -1,9 +1,15 @@
 #include "views/compare/compare_view.h"
 
 #include <QCheckBox>
+#include <QDoubleValidator>
+#include <QLineEdit>
+#include <QMenu>
+#include <QToolButton>
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "core/ir/place.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 #include "views/look/elided_label.h"
@@ -11,13 +17,6 @@
 
 namespace partita::views {
 namespace {
-
-// How bad a row is: a death is worst, then wrong layouts, then NaNs and infinities on one side, then what differs by
-// its error, then what differs because an input did.
-std::pair<int, double> badness(const Difference& d) {
-  if (d.inherited()) return {1, d.max_abs};
-  return {!d.died.empty() ? 5 : !d.layout.empty() ? 4 : d.specials_differ() ? 3 : d.ok() ? 0 : 2, d.max_abs};
-}
 
 QString what_is_wrong(const Difference& d) {
   if (!d.died.empty()) return text(d.died);
@@ -38,7 +37,60 @@ QString what_is_wrong(const Difference& d) {
   return parts.join("; ");
 }
 
+const QStringList& report_columns() {
+  static const QStringList names{"Verdict",   "Node or output", "Largest error", "Relative", "ULP",  "Wrong",
+                                 "Tolerance", "What",           "From",          "Alone",    "Norm", "Cosine"};
+  return names;
+}
+
+Tone tone_of(const Difference& d) {
+  return !d.ok() && !d.inherited() ? Tone::Bad : d.ok() && !d.rounding ? Tone::Plain : Tone::Warn;
+}
+
+/// The error of the node alone, when it was run so.
+Cell alone_cell(const Difference& d) {
+  if (!d.own) return {};
+  return {error_text(d.own->max_abs), d.own->max_abs, d.own->ok ? Tone::Dim : Tone::Bad};
+}
+
+Cell norm_cell(const std::optional<Statistics>& s) {
+  if (!s) return {};
+  QString text = QString::number(s->norm, 'g', 6);
+  if (s->nan) text += QString(", %1 NaN").arg(s->nan);
+  if (s->inf) text += QString(", %1 inf").arg(s->inf);
+  return {text, s->norm, s->nan || s->inf ? Tone::Warn : Tone::Dim};
+}
+
+/// "differs 9.3e-3, alone 9.3e-3"
+Cell short_cell(const Difference& d) {
+  QString words = verdict_of(d);
+  if (d.died.empty() && d.layout.empty() && !(d.by_statistics && d.ok()))
+    words += (d.by_statistics ? " ≥ " : " ") + error_text(d.max_abs);
+  if (d.own && !d.ok()) words += ", alone " + error_text(d.own->max_abs);
+  const Tone tone = tone_of(d);
+  return {words, badness(d).first * 1e30 + d.max_abs, tone == Tone::Plain ? Tone::Good : tone};
+}
+
 }  // namespace
+
+QStringList CompareRequest::columns() const {
+  return found.split(' ', Qt::SkipEmptyParts);
+}
+
+std::unordered_map<std::string, std::string> shown_nodes(const Graph& shown, const std::vector<Report>& reports) {
+  std::unordered_map<std::string, std::string> last_of_line, out;
+  for (const Node* node : shown)
+    if (const std::string origin = origin_text(*node); node->op()->is_call() && !origin.empty())
+      last_of_line[origin] = node->name();
+  for (const Report& report : reports)
+    for (const Difference& d : report.rows) {
+      if (shown.find(d.name))
+        out.emplace(d.name, d.name);
+      else if (const auto line = last_of_line.find(d.origin); line != last_of_line.end())
+        out.emplace(d.name, line->second);
+    }
+  return out;
+}
 
 void note_error(NodeFacts& facts, const Difference& d, const Tolerance& tolerance) {
   facts.error = d.specials_differ() ? NAN : d.max_abs;
@@ -47,12 +99,18 @@ void note_error(NodeFacts& facts, const Difference& d, const Tolerance& toleranc
   facts.tolerance = tolerance.absolute;
 }
 
+std::pair<int, double> badness(const Difference& d) {
+  if (d.inherited()) return {1, d.max_abs};
+  return {!d.died.empty() ? 5 : !d.layout.empty() ? 4 : d.specials_differ() ? 3 : d.ok() ? 0 : 2, d.max_abs};
+}
+
 QString verdict_of(const Difference& d) {
-  return !d.died.empty() ? "died"
-         : d.inherited() ? "inherited"
-         : !d.ok()       ? "differs"
-         : d.rounding    ? "rounding"
-                         : "agrees";
+  return !d.died.empty()                                                              ? "died"
+         : d.inherited()                                                              ? "inherited"
+         : !d.ok()                                                                    ? "differs"
+         : d.rounding                                                                 ? "rounding"
+         : d.by_statistics && d.expected_statistics->hash != d.found_statistics->hash ? "alike"
+                                                                                      : "agrees";
 }
 
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
@@ -62,33 +120,95 @@ std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
                    [](const Difference* a, const Difference* b) { return badness(*a) > badness(*b); });
   std::vector<Row> rows;
   for (const Difference* d : order) {
-    const bool first = !d->ok() && !d->inherited();
-    Tone tone = first ? Tone::Bad : d->ok() && !d->rounding ? Tone::Plain : Tone::Warn;
+    const Tone tone = tone_of(*d);
     Cell verdict(verdict_of(*d), tone == Tone::Plain ? Tone::Good : tone);
-    rows.push_back({text(d->name),
-                    {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone),
-                     Cell(error_text(d->max_rel), d->max_rel, tone),
-                     d->max_ulp ? Cell(QString::number(*d->max_ulp), static_cast<double>(*d->max_ulp)) : Cell(),
-                     Cell(QString("%1 / %2").arg(d->wrong).arg(d->numel), static_cast<double>(d->wrong),
-                          d->wrong ? Tone::Bad : Tone::Dim),
-                     Cell(error_text(tolerance.absolute) + " + " + error_text(tolerance.relative) + "·|x|", Tone::Dim),
-                     Cell(what_is_wrong(*d), tone), Cell(text(d->origin), Tone::Dim)}});
+    rows.push_back(
+        {text(d->name),
+         {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone),
+          Cell(error_text(d->max_rel), d->max_rel, tone),
+          d->max_ulp ? Cell(QString::number(*d->max_ulp), static_cast<double>(*d->max_ulp)) : Cell(),
+          Cell(QString("%1 / %2").arg(d->wrong).arg(d->numel), static_cast<double>(d->wrong),
+               d->wrong ? Tone::Bad : Tone::Dim),
+          Cell(error_text(tolerance.absolute) + " + " + error_text(tolerance.relative) + "·|x|", Tone::Dim),
+          Cell(what_is_wrong(*d), tone), Cell(text(d->origin), Tone::Dim), alone_cell(*d),
+          norm_cell(d->found_statistics), d->cosine ? Cell(QString::number(*d->cosine, 'g', 9), *d->cosine) : Cell()}});
   }
   return rows;
+}
+
+std::vector<Row> table_rows(const std::vector<Report>& reports,
+                            const std::unordered_map<std::string, std::string>& shown) {
+  std::map<std::pair<std::string, std::string>, std::size_t> row_of;  // by graph and name
+  std::vector<std::pair<std::pair<int, double>, Row>> rows;
+  QStringList names;
+  for (const Report& r : reports)
+    if (!names.contains(text(r.found_name))) names << text(r.found_name);
+  const bool one_graph =
+      std::ranges::all_of(reports, [&](const Report& r) { return r.graph == reports.front().graph; });
+  for (const Report& report : reports)
+    for (const Difference& d : report.rows) {
+      const auto [at, is_new] = row_of.emplace(std::pair(report.graph, d.name), rows.size());
+      if (is_new) {
+        const auto node = shown.find(d.name);
+        Row row{text(node == shown.end() ? d.name : node->second), {}};
+        row.cells.emplace_back(one_graph ? text(d.name) : text(report.graph + ": " + d.name));
+        row.cells.resize(static_cast<std::size_t>(names.size()) + 1);
+        row.cells.push_back(norm_cell(d.expected_statistics));
+        row.cells.emplace_back(text(d.origin), Tone::Dim);
+        rows.push_back({{}, std::move(row)});
+      }
+      auto& [worst, row] = rows[at->second];
+      worst = std::max(worst, badness(d));
+      row.cells[static_cast<std::size_t>(names.indexOf(text(report.found_name))) + 1] = short_cell(d);
+    }
+  std::ranges::stable_sort(rows, std::greater(), [](const auto& r) { return r.first; });
+  std::vector<Row> out;
+  for (auto& [worst, row] : rows) out.push_back(std::move(row));
+  return out;
 }
 
 CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);
   expected_ = new ComboBox(tr("Expected"));
+  expected_->setToolTip(tr("The reference: what all columns are held against"));
   found_ = new ComboBox(tr("Found"));
+  found_->setEditable(true);
+  found_->setInsertPolicy(QComboBox::NoInsert);
+  found_->setCompleter(nullptr);
+  found_->setMinimumContentsLength(12);
+  found_->setToolTip(
+      tr("What is compared, with blanks between them: cpu f64 cpu+fuse=false past:12. + adds one to the others."));
+  auto* add = new QToolButton;
+  add->setText("+");
+  add->setAccessibleName(tr("Add a column"));
+  add->setToolTip(tr("Add a column"));
+  add->setPopupMode(QToolButton::InstantPopup);
+  more_ = new QMenu(add);
+  add->setMenu(more_);
+  connect(more_, &QMenu::aboutToShow, this, &CompareView::offer_columns);
   per_node_ = new QCheckBox(tr("every node"));
   per_node_->setChecked(true);
+  train_ = new QCheckBox(tr("with gradients"));
+  train_->setToolTip(tr("Compare the forward and the backward that are made of this graph"));
+  const auto tolerance = [](double value, const QString& name) {
+    auto* field = new QLineEdit(QString::number(value));
+    auto* numbers = new QDoubleValidator(0, 1e30, 12, field);
+    numbers->setLocale(QLocale::c());
+    field->setValidator(numbers);
+    field->setAccessibleName(name);
+    field->setToolTip(name);
+    field->setFixedWidth(60);
+    return field;
+  };
+  absolute_ = tolerance(Tolerance{}.absolute, tr("Absolute tolerance"));
+  relative_ = tolerance(Tolerance{}.relative, tr("Relative tolerance, times the size of the expected value"));
   inputs_ = new InputsBox;
   add_all(bar, {button_of(tr("Compare"), this, [this] { Q_EMIT run_asked(request()); }), expected_, new QLabel("="),
-                found_, per_node_, inputs_});
+                found_, add, per_node_, train_, new QLabel("±"), absolute_, new QLabel("+"), relative_,
+                new QLabel("·|x|"), inputs_});
+  bar->addStretch(1);
   summary_ = new ElidedLabel;  // the end is cut off when it does not fit: the verdict comes first
-  bar->addWidget(summary_, 1);
   const auto choose_first_wrong = [this] {
     table_->select_node(first_wrong_name_);
     Q_EMIT node_chosen(first_wrong_name_);
@@ -102,8 +222,8 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   };
   values_ = button_of(tr("Values"), this, ask_values, tr("The values of the chosen row on both sides (Enter)"));
   values_->setEnabled(false);
-  table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
-                           tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
+  table_ = new TablePanel(report_columns());
+  table_->bar()->insertWidget(2, summary_, 4);  // beside the filter, where rows are counted
   add_all(table_->bar(), {first_wrong_, values_});
   layout->addWidget(table_, 1);
   connect(table_, &TablePanel::node_chosen, this, &CompareView::node_chosen);
@@ -118,16 +238,46 @@ void CompareView::set_backends(const QStringList& names, const QString& found) {
   found_->setCurrentText(found);
 }
 
-CompareRequest CompareView::request() const {
-  return {expected_->currentText(), found_->currentText(), per_node_->isChecked(), Tolerance{}, inputs_->path()};
+void CompareView::offer_columns() {
+  more_->clear();
+  const auto offer = [this](const QString& word, const QString& title) {
+    more_->addAction(title.isEmpty() ? word : word + "   " + title, this,
+                     [this, word] { found_->setEditText((found_->currentText() + " " + word).simplified()); });
+  };
+  for (int i = 0; i < expected_->count(); ++i) offer(expected_->itemText(i), {});
+  more_->addSeparator();
+  offer("cpu+disable_passes=all", tr("without the passes that only make graphs better"));
+  offer("cpu+fuse=false", tr("a kernel for each operator"));
+  offer("cpu+freezing=true", tr("parameters as constants; results only"));
+  offer("stored", tr("the results in the file of the inputs"));
+  if (!past_.empty()) more_->addSection(tr("Comparisons of the past"));
+  for (const PastColumn& past : past_) offer(past.word, past.title);
 }
 
-void CompareView::set_report(const Report& report, const Tolerance& tolerance, const QString& summary,
-                             const QString& first_wrong) {
-  table_->set_rows(report_rows(report, tolerance));
+CompareRequest CompareView::request() const {
+  return {expected_->currentText(), found_->currentText().simplified(),
+          per_node_->isChecked(),   {relative_->text().toDouble(), absolute_->text().toDouble()},
+          inputs_->path(),          train_->isChecked()};
+}
+
+void CompareView::set_report(const std::vector<Report>& reports, const Tolerance& tolerance, const QString& summary,
+                             const QString& first_wrong, const std::unordered_map<std::string, std::string>& shown) {
+  const bool one = reports.size() == 1;
+  QStringList columns = report_columns();
+  if (reports.size() > 1) {
+    columns = {tr("Node or output")};
+    for (const Report& r : reports)
+      if (!columns.contains(text(r.found_name))) columns << text(r.found_name);
+    columns << tr("Norm of %1").arg(text(reports.front().expected_name)) << tr("From");
+  }
+  if (table_->model()->columns() != columns) table_->model()->set_columns(columns);
+  std::vector<Row> rows = one ? report_rows(reports.front(), tolerance) : table_rows(reports, shown);
+  for (Row& row : rows)
+    if (const auto node = shown.find(row.node.toStdString()); one && node != shown.end()) row.node = text(node->second);
+  values_->setEnabled(!rows.empty());
+  table_->set_rows(std::move(rows));
   first_wrong_name_ = first_wrong;
   first_wrong_->setVisible(!first_wrong.isEmpty());
-  values_->setEnabled(!report.rows.empty());
   summary_->setText(summary);
 }
 

@@ -1,13 +1,18 @@
 #pragma once
 #include <QWidget>
+#include <string>
+#include <unordered_map>
 
 #include "core/compare/compare.h"
+#include "core/ir/graph.h"
 #include "views/graph/overlay.h"
 #include "views/look/inputs_box.h"
 #include "views/table/table_panel.h"
 
 class QCheckBox;
 class QComboBox;
+class QLineEdit;
+class QMenu;
 class QPushButton;
 
 namespace partita::views {
@@ -15,22 +20,42 @@ namespace partita::views {
 class ElidedLabel;
 
 struct CompareRequest {
-  QString expected, found;  ///< backends
+  QString expected;  ///< what all columns are held against
+  QString found;     ///< the columns, with blanks between them, as `compare --against` takes each
   bool per_node = true;
   Tolerance tolerance;
-  QString inputs;  ///< path of an IO file; empty: the archive's samples, else made up
+  QString inputs;      ///< path of an IO file; empty: the archive's samples, else made up
+  bool train = false;  ///< the forward and backward that are made of the graph
+  QStringList columns() const;
 };
+
+/// The node of the shown graph that stands for each row of these reports, which may be of graphs made from it: the one
+/// of that name, else the last one of the same line of the user's program. Rows without one are left out.
+std::unordered_map<std::string, std::string> shown_nodes(const Graph& shown, const std::vector<Report>& reports);
 
 /// Copies what a row of a report says about its node.
 void note_error(NodeFacts& facts, const Difference& difference, const Tolerance& tolerance);
 
-QString verdict_of(const Difference& difference);  ///< "agrees", "rounding", "differs", "inherited", "died"
+/// Orders rows by "worst last": a death is worst, then wrong layouts, then NaNs and infinities on one side, then what
+/// differs by its error, then what differs because an input did.
+std::pair<int, double> badness(const Difference& difference);
+QString verdict_of(const Difference& difference);  ///< "agrees", "alike", "rounding", "differs", "inherited", "died"
 
 /// Rows of a report, worst first: where a backend's process died, wrong layouts, then wrong values by error over
 /// tolerance.
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance);
 
-/// Chooses two backends and inputs, and lists what differs per output and per node.
+/// Several reports with one expected side: a row for each of their rows, the first divergence first, and a column for
+/// each report. `shown`: as shown_nodes() gives it.
+std::vector<Row> table_rows(const std::vector<Report>& reports,
+                            const std::unordered_map<std::string, std::string>& shown);
+
+/// A comparison of the past that can be a column.
+struct PastColumn {
+  QString word, title;
+};
+
+/// Chooses what is compared and on which inputs, and lists what differs per output and per node.
 class CompareView : public QWidget {
   Q_OBJECT
 
@@ -40,8 +65,10 @@ class CompareView : public QWidget {
   void set_backends(const QStringList& names, const QString& found);
   InputsBox* inputs() { return inputs_; }
   CompareRequest request() const;
-  /// `first_wrong`: the first row in graph order that differs; empty: none does.
-  void set_report(const Report& report, const Tolerance& tolerance, const QString& summary, const QString& first_wrong);
+  void set_past(std::vector<PastColumn> past) { past_ = std::move(past); }
+  /// `first_wrong`: the node of the first row in graph order that differs; empty: none does.
+  void set_report(const std::vector<Report>& reports, const Tolerance& tolerance, const QString& summary,
+                  const QString& first_wrong, const std::unordered_map<std::string, std::string>& shown = {});
   void set_note(const QString& note);  ///< in place of the summary
   void clear(const QString& note = {});
   void select(const QString& node);
@@ -53,8 +80,13 @@ class CompareView : public QWidget {
   void values_asked(QString row);  ///< Enter or a double click on a row
 
  private:
+  void offer_columns();
+
   QComboBox *expected_, *found_;
-  QCheckBox* per_node_;
+  QMenu* more_;  ///< columns to add
+  std::vector<PastColumn> past_;
+  QCheckBox *per_node_, *train_;
+  QLineEdit *relative_, *absolute_;
   InputsBox* inputs_;
   ElidedLabel* summary_;
   QPushButton *first_wrong_, *values_;

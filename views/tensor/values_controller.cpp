@@ -41,10 +41,13 @@ void ValuesController::look_at(const QString& name) {
   bench_.window().name_page(view_, tr("%1 of %2").arg(name, document->title));
   auto& comparison = bench_.get<CompareController>();
   comparison.select(name);
-  const CompareRequest request = comparison.request_of(*document);
+  CompareRequest request = comparison.request_of(*document);
   const WorkbenchTools& tools = bench_.tools();
-  const auto *expected = tools.find_backend(request.expected), *found = tools.find_backend(request.found);
-  if (!expected || !found) return;
+  // Of several columns the first that is a backend as it is: only those are computed again here.
+  const WorkbenchTools::BackendChoice *expected = tools.find_backend(request.expected), *found = nullptr;
+  for (const QString& column : request.columns())
+    if (!found && (found = tools.find_backend(column))) request.found = column;
+  if (!expected || !found) return view_->set_note(tr("Values are computed again for backends without options only"));
   if (!view_->pair()) view_->set_note(tr("Computing %1…").arg(name));
   using Made = std::shared_ptr<const TensorPair>;
   bench_.jobs().start<Made>(

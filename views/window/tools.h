@@ -13,6 +13,7 @@
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"
+#include "views/compare/compare_view.h"
 #include "views/kernels/kernel_list.h"
 #include "views/minify/minify_view.h"
 #include "views/questions/questions_view.h"
@@ -58,6 +59,10 @@ struct WorkbenchTools {
   QString baseline = "f64";  ///< runs in double, to tell rounding from error per node; may be missing
   /// One value for each placeholder of the artefact's graph; `io` is the path of an IO file, or empty.
   std::function<Result<std::vector<Value>>(Graph& graph, const Artefact& artefact, const QString& io)> inputs;
+  /// Compares what the flow makes of an artefact, with columns that are more than a backend's name; empty: not offered.
+  std::function<Result<std::vector<Report>>(const Artefact& artefact, const CompareRequest& request,
+                                            const Progress& progress)>
+      compare;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
   std::function<Result<AotGraphs>(const Graph& graph, const Program* program)> joint;
   /// Times the nodes of a graph and plans its kernels; empty: not offered.
