@@ -16,11 +16,17 @@ std::unique_ptr<Controller> make_passes_view(Workbench& bench) {
 
 PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &PassesView::node_chosen, &bench, &Workbench::select_node);
-  connect(view_, &PassesView::run_asked, this, &PassesController::run);
+  connect(view_, &PassesView::run_asked, this, [this] { run(); });
+  connect(view_, &PassesView::check_asked, this, [this] { run(true); });
+  connect(view_, &PassesView::rewrites_asked, this, &PassesController::show_rewrites);
+  connect(view_, &PassesView::skip_asked, this, &PassesController::skip);
+  connect(view_, &PassesView::move_asked, this, &PassesController::move);
+  connect(view_, &PassesView::reset_asked, this, &PassesController::reset);
   connect(view_, &PassesView::step_chosen, this, &PassesController::show_step);
   MainWindow& window = bench.window();
   bench.offer(window.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run(); }),
               tr("Passes"), [](const Document& document) { return document.graph != nullptr; });
+  window.add_command("Graph", tr("Run the passes and check the numbers"), {}, [this] { run(true); });
   window.add_command("Graph", tr("Next pass"), QKeySequence("Ctrl+Right"), [this] { view_->go_by(1, false); });
   window.add_command("Graph", tr("Previous pass"), QKeySequence("Ctrl+Left"), [this] { view_->go_by(-1, false); });
   window.add_command("Graph", tr("Next pass that changed something"), QKeySequence("Ctrl+Shift+Right"),
@@ -54,18 +60,20 @@ QStringList PassesController::command() const {
   return words << "--print" << "changed";
 }
 
-void PassesController::run() {
+void PassesController::run(bool check) {
   const Document* document = bench_.current_graph();
   if (!document) return;
   raise();
   struct Made {
     std::shared_ptr<const PassHistory> history;
     std::optional<Diagnostic> refused;  ///< why no compiler takes the graph
+    int wrong = -1;                     ///< the step after which the numbers are others
   };
   bench_.jobs().start<Made>(
       tr("Passes of %1").arg(document->title), "passes:" + document->key, this,
-      [graph = document->graph, stage = stage_of(document->kind), folded = document->folded,
-       width = bench_.text_width()](const Progress& progress) -> Result<Made> {
+      [graph = document->graph, artefact = document->artefact, stage = stage_of(document->kind),
+       folded = document->folded, width = bench_.text_width(), inputs_of = bench_.tools().inputs, io = bench_.inputs(),
+       check](const Progress& progress) -> Result<Made> {
         PassContext context;
         PipelineOptions options;
         options.snapshots = true;
@@ -75,22 +83,95 @@ void PassesController::run() {
         Made made;
         if (stage == PassStage::PostGrad)  // as every compiler begins
           if (Status known = prepare_post_grad(*copy); !known) made.refused = std::move(known).error();
-        TRY(PipelineRun run, run_passes(*copy, passes, context, options));
-        made.history = std::make_shared<const PassHistory>(make_history(run, width, folded));
+        CheckedRun done;
+        if (check) {
+          TRY(const std::vector<Value> inputs, inputs_of(*copy, artefact, io));
+          TRY(done, run_passes_checked(*copy, passes, context, inputs, options));
+        } else {
+          TRY(done.run, run_passes(*copy, passes, context, options));
+        }
+        auto history = std::make_shared<PassHistory>(make_history(done.run, width, folded));
+        if (done.failure) {
+          const PassFailure& f = *done.failure;
+          made.wrong = static_cast<int>(history->steps.size()) - 1;
+          history->steps.back().wrong =
+              tr("changed the numbers of %1 at %2%3")
+                  .arg(text(f.difference.name), text(f.node),
+                       f.rewrite
+                           ? tr(": rewrite %1, %2 at %3").arg(*f.rewrite + 1).arg(text(f.step.rule), text(f.step.node))
+                           : QString());
+        }
+        made.history = std::move(history);
         return made;
       },
-      [this, key = document->key](Result<Made> made) {
+      [this, key = document->key, check](Result<Made> made) {
         if (!made) return bench_.report(made.error());
         const std::shared_ptr<const PassHistory>& history = made->history;
         if (Document* of = bench_.document(key))
           for (const auto& [node, pass] : pass_of_nodes(*history, 0)) of->facts[node].pass = pass;
         if (!bench_.current() || bench_.current()->key != key) return;  // another graph is named above
         history_of_ = key;
-        view_->set_history(history);
+        view_->set_history(history, made->wrong);
         bench_.get<GraphController>().refresh_overlays();
         if (made->refused)
           bench_.window().set_status(tr("No compiler takes this graph: %1").arg(text(made->refused->line())), {});
+        else if (check)
+          bench_.window().set_status(made->wrong < 0 ? tr("The numbers agree after every pass")
+                                                     : history->steps.back().name + " " + history->steps.back().wrong,
+                                     {});
       });
+}
+
+void PassesController::show_rewrites(int step) {
+  const Document* document = bench_.current_graph();
+  if (!document || !ran_on_current()) return;
+  auto history = std::make_shared<PassHistory>(*view_->history());
+  if (drop_rewrites(*history, step)) return view_->set_history(history, step);
+  bench_.jobs().start<std::shared_ptr<const PassHistory>>(
+      tr("Rewrites of %1").arg(history->steps[static_cast<std::size_t>(step)].name), "rewrites:" + document->key, this,
+      [history, step, stage = stage_of(document->kind), folded = document->folded,
+       width = bench_.text_width()](const Progress& progress) -> Result<std::shared_ptr<const PassHistory>> {
+        const std::vector<Pass> passes = passes_of(stage);
+        const std::string name = history->steps[static_cast<std::size_t>(step)].name.toStdString();
+        const auto pass = std::ranges::find(passes, name, &Pass::name);
+        CHECK(pass != passes.end(), "a pass of another stage");
+        TRY_DO(add_rewrites(*history, step, *pass, width, folded, progress));
+        return std::shared_ptr<const PassHistory>(history);
+      },
+      [this, step, key = document->key](Result<std::shared_ptr<const PassHistory>> made) {
+        if (!made) return bench_.report(made.error());
+        if (ran_on_current() && history_of_ == key) view_->set_history(*made, step + 1);
+      });
+}
+
+void PassesController::configure(const ConfigPatches& patches) {
+  const auto changed = patched_config(patches);
+  if (!changed) return bench_.report(changed.error());
+  set_config(*changed);
+  run();
+}
+
+void PassesController::skip(const QString& pass) {
+  PassNames names = configured_disabled();
+  if (names.erase(pass.toStdString()) == 0) names.insert(pass.toStdString());
+  QStringList words;
+  for (const std::string& name : names) words << text(name);
+  configure({{"disable_passes", words.join(',').toStdString()}});
+}
+
+void PassesController::move(const QString& pass, int places) {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  QStringList names;
+  for (const Pass& p : passes_of(stage_of(document->kind))) names << text(p.name);
+  const qsizetype from = names.indexOf(pass), to = from + places;
+  if (from < 0 || to < 0 || to >= names.size()) return;
+  names.move(from, to);
+  configure({{"pass_order", names.join(',').toStdString()}});
+}
+
+void PassesController::reset() {
+  configure({{"disable_passes", ""}, {"pass_order", ""}});
 }
 
 void PassesController::show_step(int step) {

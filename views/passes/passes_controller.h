@@ -14,10 +14,17 @@ class PassesController : public WidgetController<PassesView> {
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;
 
-  void run();
+  /// `check`: also holds the numbers after each pass against those before it.
+  void run(bool check = false);
+  void show_rewrites(int step);
+  /// Changes which passes run, or their order, in the configuration, by which all that is compiled here goes, too.
+  void skip(const QString& pass);
+  void move(const QString& pass, int places);
+  void reset();
 
  private:
   bool ran_on_current() const;
+  void configure(const ConfigPatches& patches);
   void show_step(int step);
 
   QString history_of_;  ///< key of the document whose passes are shown

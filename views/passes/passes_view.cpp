@@ -1,8 +1,10 @@
 #include "views/passes/passes_view.h"
 
 #include <QKeyEvent>
+#include <QMenu>
 #include <QSlider>
 #include <QTableView>
+#include <QToolButton>
 
 #include "core/ir/print.h"
 #include "views/look/arrange.h"
@@ -12,13 +14,36 @@ namespace partita::views {
 namespace {
 
 QString summary(const PassStep& step) {
-  if (step.disabled) return "disabled";
+  if (!step.wrong.isEmpty()) return "wrong numbers";
+  if (step.disabled) return "skipped";
   if (!step.diff) return step.changed ? "changed" : "";
   QStringList parts;
   if (step.diff->added) parts << QString("+%1").arg(step.diff->added);
   if (step.diff->removed) parts << QString("−%1").arg(step.diff->removed);
   if (step.diff->changed) parts << QString("~%1").arg(step.diff->changed);
   return parts.isEmpty() ? "order" : parts.join("  ");
+}
+
+std::shared_ptr<const CodeDocument> code_of(const Graph& graph) {
+  return std::make_shared<const CodeDocument>(QString::fromStdString(print(graph)), &graph);
+}
+
+/// Fills in what a step shows of its graph, beside the step before it.
+void draw(PassStep& step, const PassStep& last, const PictureOptions& options) {
+  const Scene& old = *last.scene;
+  step.scene = make_scene(step.graph, options, &old);
+  for (std::size_t i = 0; i < old.picture.cards.size(); ++i)
+    if (step.scene->picture.card_by_key(old.picture.cards[i].key) < 0)
+      step.removed.push_back({old.layout.boxes[i], text(old.picture.cards[i].title)});
+  step.code = code_of(*step.graph);
+  auto difference = std::make_shared<GraphDiff>(diff(*last.graph, *step.graph));
+  QString listing;
+  for (const DiffLine& line : difference->lines) {
+    listing += text(line.text) + '\n';
+    step.line_changes.push_back(line.change);
+  }
+  step.listing = std::make_shared<CodeDocument>(listing, step.graph.get());
+  step.diff = std::move(difference);
 }
 
 }  // namespace
@@ -28,9 +53,6 @@ PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
   PictureOptions options;
   options.text_width = text_width;
   options.folded = folded;
-  const auto code_of = [](const Graph& graph) {
-    return std::make_shared<const CodeDocument>(QString::fromStdString(print(graph)), &graph);
-  };
   PassHistory history;
   PassStep first;
   first.name = "before";
@@ -38,7 +60,6 @@ PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
   first.scene = make_scene(first.graph, options);
   first.code = code_of(*first.graph);
   history.steps.push_back(first);
-  const Graph* before = run.before.get();
   for (const PassRun& pass : run.passes) {
     PassStep step;
     step.name = text(pass.name);
@@ -48,43 +69,65 @@ PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
     step.nodes_after = pass.nodes_after;
     step.changed = pass.changed;
     step.disabled = pass.disabled;
+    step.rewrites = pass.rewrites;
     step.graph = pass.after;
     step.scene = history.steps.back().scene;
     step.code = history.steps.back().code;
-    if (pass.changed && pass.after) {
-      const Scene& old = *history.steps.back().scene;
-      step.scene = make_scene(pass.after, options, &old);
-      for (std::size_t i = 0; i < old.picture.cards.size(); ++i)
-        if (step.scene->picture.card_by_key(old.picture.cards[i].key) < 0)
-          step.removed.push_back({old.layout.boxes[i], text(old.picture.cards[i].title)});
-      step.code = code_of(*pass.after);
-      auto difference = std::make_shared<GraphDiff>(diff(*before, *pass.after));
-      QString listing;
-      for (const DiffLine& line : difference->lines) {
-        listing += text(line.text) + '\n';
-        step.line_changes.push_back(line.change);
-      }
-      step.listing = std::make_shared<CodeDocument>(listing, pass.after.get());
-      step.diff = std::move(difference);
-    }
-    if (pass.after) before = pass.after.get();
+    if (pass.changed && pass.after) draw(step, history.steps.back(), options);
     history.steps.push_back(std::move(step));
   }
   return history;
+}
+
+Status add_rewrites(PassHistory& history, int at, const Pass& pass, const TextWidth& text_width,
+                    const std::unordered_set<std::string>& folded, const Progress& progress) {
+  constexpr std::size_t kMost = 200;
+  PictureOptions options;
+  options.text_width = text_width;
+  options.folded = folded;
+  const auto own = history.steps.begin() + at;
+  const PassStep& before = *std::find_if(std::make_reverse_iterator(own), history.steps.rend(),
+                                         [](const PassStep& s) { return !s.rewrite; });
+  std::vector<PassStep> steps;
+  const std::size_t shown = std::min(own->rewrites.size(), kMost);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const RewriteStep& rewrite = own->rewrites[i];
+    TRY_DO(partita::step(&progress, static_cast<double>(i) / static_cast<double>(shown), rewrite.node));
+    PassStep step;
+    step.name = QString("%1  %2 at %3").arg(i + 1).arg(text(rewrite.rule), text(rewrite.node));
+    step.stage = own->stage;
+    step.rewrite = step.changed = true;
+    const PassStep& last = i == 0 ? before : steps.back();
+    TRY(step.graph, after_rewrites(*before.graph, pass, PassContext(), i + 1));
+    step.nodes_before = last.graph->size();
+    step.nodes_after = step.graph->size();
+    draw(step, last, options);
+    steps.push_back(std::move(step));
+  }
+  history.steps.insert(own + 1, std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end()));
+  return {};
+}
+
+bool drop_rewrites(PassHistory& history, int step) {
+  const auto first = history.steps.begin() + step + 1;
+  const auto last = std::find_if(first, history.steps.end(), [](const PassStep& s) { return !s.rewrite; });
+  if (first == last) return false;
+  history.steps.erase(first, last);
+  return true;
 }
 
 std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& history, int step) {
   std::unordered_map<std::string, std::string> passes;
   if (step == 0) {
     for (const PassStep& later : history.steps)
-      if (later.diff)
+      if (later.diff && !later.rewrite)
         for (const DiffLine& line : later.diff->lines)
           if (line.change == Change::Removed || line.change == Change::Changed)
             passes.try_emplace(line.node, later.name.toStdString());
     return passes;
   }
   for (int i = 1; i <= step; ++i)
-    if (const PassStep& made = history.steps[static_cast<std::size_t>(i)]; made.diff)
+    if (const PassStep& made = history.steps[static_cast<std::size_t>(i)]; made.diff && !made.rewrite)
       for (const auto& [node, change] : made.diff->marks) passes[node] = made.name.toStdString();
   return passes;
 }
@@ -92,7 +135,17 @@ std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& hi
 PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout, 12);
-  bar->addWidget(button_of(tr("Run passes"), this, &PassesView::run_asked));
+  auto* more = new QToolButton;
+  more->setText(tr("This pass ▾"));
+  more->setToolTip(tr("Look into the chosen pass, or try the graph without it or in another order"));
+  more->setPopupMode(QToolButton::InstantPopup);
+  changes_ = new QMenu(more);
+  more->setMenu(changes_);
+  connect(changes_, &QMenu::aboutToShow, this, &PassesView::offer_changes);
+  add_all(bar, {button_of(tr("Run passes"), this, &PassesView::run_asked),
+                button_of(tr("Check numbers"), this, &PassesView::check_asked,
+                          tr("Run the passes and compute the graph before and after each")),
+                more});
   slider_ = new QSlider(Qt::Horizontal);
   slider_->setPageStep(1);
   slider_->setAccessibleName(tr("Pass"));
@@ -108,28 +161,33 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   connect(text_, &CodeView::node_chosen, this, &PassesView::node_chosen);
 }
 
-void PassesView::set_history(std::shared_ptr<const PassHistory> history) {
+void PassesView::set_history(std::shared_ptr<const PassHistory> history, int step) {
   history_ = std::move(history);
   step_ = -1;
   std::vector<Row> rows;
   int count = history_ ? static_cast<int>(history_->steps.size()) : 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0, number = 0; i < count; ++i) {
     const PassStep& step = history_->steps[i];
-    Tone tone = step.changed ? Tone::Plain : Tone::Dim;
+    Tone tone = step.changed && !step.rewrite ? Tone::Plain : Tone::Dim;
+    if (i > 0 && !step.rewrite) ++number;
     rows.push_back({{},
-                    {Cell(QString::number(i), i, Tone::Dim), Cell(step.name, tone),
-                     Cell(summary(step), step.changed ? Tone::Warn : Tone::Dim),
+                    {Cell(step.rewrite ? QString() : QString::number(number), i, Tone::Dim),
+                     Cell(step.rewrite ? "    " + step.name : step.name, tone),
+                     Cell(summary(step), !step.wrong.isEmpty() ? Tone::Bad
+                                         : step.changed        ? Tone::Warn
+                                                               : Tone::Dim),
                      i == 0 ? Cell(QString::number(step.graph ? step.graph->size() : 0), Tone::Dim)
                      : step.nodes_before == step.nodes_after
                          ? Cell(QString::number(step.nodes_after), Tone::Dim)
                          : Cell(QString("%1 → %2").arg(step.nodes_before).arg(step.nodes_after)),
-                     i == 0 ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone)}});
+                     i == 0 || step.rewrite ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone)}});
   }
   list_->set_rows(std::move(rows));
   slider_->setRange(0, std::max(0, count - 1));
   slider_->setEnabled(count > 1);
   text_->set_document(nullptr);
   if (count == 0) return title_->setText(tr("Each pass of this graph's stage, one step at a time"));
+  if (step >= 0) return go_to(step);
   // Begins at the first pass that did something.
   int first = 0;
   while (first + 1 < count && !history_->steps[first].changed) ++first;
@@ -145,14 +203,51 @@ void PassesView::go_to(int step) {
   list_->set_current_row(step);
   text_->set_document(chosen.listing);
   text_->set_line_changes(chosen.line_changes);
-  int last = static_cast<int>(history_->steps.size()) - 1;
-  title_->setText(step == 0 ? tr("before the first of %1 passes").arg(last)
-                            : tr("%1/%2  %3  %4  %5")
-                                  .arg(step)
-                                  .arg(last)
-                                  .arg(chosen.name, seconds_text(chosen.seconds),
-                                       chosen.changed ? summary(chosen) : tr("changed nothing")));
+  const auto is_pass = [](const PassStep& s) { return !s.rewrite; };
+  const auto begin = history_->steps.begin() + 1, here = history_->steps.begin() + step;
+  const auto last = std::count_if(begin, history_->steps.end(), is_pass);
+  if (step == 0)
+    title_->setText(tr("before the first of %1 passes").arg(last));
+  else if (chosen.rewrite)
+    title_->setText(tr("rewrite %1  %2").arg(chosen.name, summary(chosen)));
+  else
+    title_->setText(tr("%1/%2  %3  %4  %5")
+                        .arg(std::count_if(begin, here + 1, is_pass))
+                        .arg(last)
+                        .arg(chosen.name, seconds_text(chosen.seconds),
+                             !chosen.wrong.isEmpty() ? chosen.wrong
+                             : chosen.changed        ? summary(chosen)
+                             : chosen.disabled       ? tr("skipped")
+                                                     : tr("changed nothing")));
   Q_EMIT step_chosen(step);
+}
+
+const PassStep* PassesView::chosen_pass() const {
+  int step = history_ ? step_ : 0;
+  while (step > 0 && history_->steps[static_cast<std::size_t>(step)].rewrite) --step;
+  return step > 0 ? &history_->steps[static_cast<std::size_t>(step)] : nullptr;
+}
+
+void PassesView::offer_changes() {
+  changes_->clear();
+  const PassStep* pass = chosen_pass();
+  if (!pass) {
+    changes_->addAction(tr("Choose a pass in the list"))->setEnabled(false);
+  } else {
+    const QString name = pass->name;
+    const int step = static_cast<int>(pass - history_->steps.data());
+    const bool shown = step + 1 < static_cast<int>(history_->steps.size()) &&
+                       history_->steps[static_cast<std::size_t>(step) + 1].rewrite;
+    auto* rewrites = changes_->addAction(shown ? tr("Hide its rewrites") : tr("Show its rewrites"), this,
+                                         [this, step] { Q_EMIT rewrites_asked(step); });
+    rewrites->setEnabled(!pass->rewrites.empty());
+    changes_->addAction(pass->disabled ? tr("Run %1 again").arg(name) : tr("Skip %1").arg(name), this,
+                        [this, name] { Q_EMIT skip_asked(name); });
+    changes_->addAction(tr("Run %1 one place earlier").arg(name), this, [this, name] { Q_EMIT move_asked(name, -1); });
+    changes_->addAction(tr("Run %1 one place later").arg(name), this, [this, name] { Q_EMIT move_asked(name, 1); });
+  }
+  changes_->addSeparator();
+  changes_->addAction(tr("All passes, in their own order"), this, &PassesView::reset_asked);
 }
 
 void PassesView::go_by(int by, bool only_changed) {

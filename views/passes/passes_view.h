@@ -9,6 +9,7 @@
 #include "views/table/table_panel.h"
 
 class QLabel;
+class QMenu;
 class QPushButton;
 class QSlider;
 
@@ -20,6 +21,9 @@ struct PassStep {
   double seconds = 0;
   std::size_t nodes_before = 0, nodes_after = 0;
   bool changed = false, disabled = false;
+  bool rewrite = false;               ///< one rewrite of the pass before it
+  QString wrong;                      ///< what a check of the numbers found here
+  std::vector<RewriteStep> rewrites;  ///< of the pass
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Scene> scene;           ///< unchanged cards stay where they were in the step before
   std::vector<Ghost> removed;                   ///< cards of the step before that are gone
@@ -36,6 +40,12 @@ struct PassHistory {
 PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
                          const std::unordered_set<std::string>& folded = {});
 
+/// Puts a step for each of the first rewrites of a pass after the pass's own step. Belongs on a worker thread, too.
+Status add_rewrites(PassHistory& history, int step, const Pass& pass, const TextWidth& text_width,
+                    const std::unordered_set<std::string>& folded, const Progress& progress);
+/// Takes them away; false when there are none.
+bool drop_rewrites(PassHistory& history, int step);
+
 /// The pass of each node, by name: at step 0 the first that will change or remove the node, at a later step the last
 /// that made or changed it.
 std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& history, int step);
@@ -46,7 +56,8 @@ class PassesView : public QWidget {
 
  public:
   explicit PassesView(QWidget* parent = nullptr);
-  void set_history(std::shared_ptr<const PassHistory> history);
+  /// `step`: the one to go to; -1: the first that changed something.
+  void set_history(std::shared_ptr<const PassHistory> history, int step = -1);
   const PassHistory* history() const { return history_.get(); }
   int step() const { return step_; }
   void go_to(int step);
@@ -55,6 +66,11 @@ class PassesView : public QWidget {
 
  Q_SIGNALS:
   void run_asked();
+  void check_asked();
+  void rewrites_asked(int step);              ///< of the pass of this step; they go when they are shown
+  void skip_asked(QString pass);              ///< or no longer skip it
+  void move_asked(QString pass, int places);  ///< later: positive
+  void reset_asked();                         ///< all passes, in their own order
   void step_chosen(int step);
   void node_chosen(QString node);
 
@@ -62,10 +78,14 @@ class PassesView : public QWidget {
   void keyPressEvent(QKeyEvent* event) override;
 
  private:
+  const PassStep* chosen_pass() const;  ///< null before the first
+  void offer_changes();
+
   std::shared_ptr<const PassHistory> history_;
   int step_ = -1;
   TablePanel* list_;
   QSlider* slider_;
+  QMenu* changes_;  ///< what may be done with the chosen pass
   QLabel* title_;
   CodeView* text_;
 };
