@@ -265,6 +265,25 @@ class Fusion : public QObject {
     QVERIFY(held > 0 && held <= report.arena_bytes);
   }
 
+  void threads_share_the_columns_of_sums_at_indices() {
+    auto graph = testing::parse(
+        testing::module("g: 'f32[64, 48]', i: 'i64[64]'",
+                        {"e = torch.ops.aten.embedding_dense_backward.default(g, i, 4, -1, False)", "return (e,)"}));
+    QVERIFY(propagate(*graph));
+    schedule::PlanOptions options;
+    options.target.threads = 2;
+    options.target.parallel_elements = 1024;
+    auto plan = schedule::make_plan(*graph, options);
+    QVERIFY(plan);
+    const auto* outer = std::get_if<loops::Loop>(&plan->kernels.back().body.at(0));
+    QVERIFY2(outer && outer->parallel() && outer->extent == SymExpr(2), print(*plan).c_str());
+    auto inputs = testing::random_inputs(*graph);
+    const auto expected = interpret(*graph, inputs);
+    const auto found = schedule::execute(*plan, graph->attributes, inputs);  // finds races
+    QVERIFY(expected && found);
+    QVERIFY2(testing::difference((*found)[0], (*expected)[0]) < 1e-6, print(*plan).c_str());
+  }
+
   void a_softmax_keeps_its_row_in_scratch() {
     auto graph = testing::parse(
         testing::module("x: 'f32[16, 32]'", {"a = torch.ops.aten._softmax.default(x, 1, False)", "return (a,)"}));
