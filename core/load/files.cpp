@@ -134,6 +134,7 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
     // For module.py and fx_graph_readable.py the folder's name tells the kind.
     if (a.kind == ArtefactKind::Graph) a.kind = kind_of_name(folder);
     if (section.name == "inner_f" && a.kind == ArtefactKind::Graph) a.kind = ArtefactKind::Joint;
+    if (a.kind == ArtefactKind::Graph && bytes->text().starts_with("ExportedProgram:")) a.kind = ArtefactKind::Exported;
     a.where.line = alone ? 1 : section.line;
     std::string id = alone ? "" : std::string(section.name);
     a.id = join_id(prefix, id.empty() && prefix.empty() ? stem : id);

@@ -539,6 +539,30 @@ class ModuleReader {
   Node* pending_base_ = nullptr;
 };
 
+/// Reads what follows the module of a printed ExportedProgram: "Range constraints: {u0: VR[0, 5], s7: VR[2, int_oo]}".
+void read_ranges(std::string_view text, ShapeEnv& shapes) {
+  constexpr std::string_view heading = "\nRange constraints: {", range = ": VR[";
+  const std::size_t begin = text.find(heading);
+  if (begin == std::string_view::npos) return;
+  text.remove_prefix(begin + heading.size());
+  text = text.substr(0, text.find('\n'));
+  const auto number = [](std::string_view digits, std::int64_t otherwise) {  // otherwise: of int_oo and -int_oo
+    std::int64_t value = otherwise;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
+  };
+  while (!text.empty()) {
+    const std::size_t name_end = text.find(range), end = text.find(']', name_end);
+    if (end == std::string_view::npos) return;
+    const std::string_view limits = text.substr(name_end + range.size(), end - name_end - range.size());
+    const std::size_t comma = limits.find(", ");
+    if (comma == std::string_view::npos) return;
+    shapes.set_range(std::string(text.substr(0, name_end)),
+                     {number(limits.substr(0, comma), INT64_MIN), number(limits.substr(comma + 2), INT64_MAX)});
+    text.remove_prefix(std::min(end + 3, text.size()));  // "], "
+  }
+}
+
 }  // namespace
 
 std::vector<FxSection> find_fx_modules(std::string_view text) {
@@ -581,6 +605,7 @@ Result<std::unique_ptr<Graph>> parse_fx_text(std::string_view text, std::string_
   ModuleReader reader(text, lexer, nullptr);
   auto graph = reader.read(header, at, 0);
   if (!graph) return place(std::move(graph).error());
+  read_ranges(text.substr(modules[0].end - 1), *(*graph)->shapes);
   return graph;
 }
 

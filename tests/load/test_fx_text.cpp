@@ -39,6 +39,7 @@ class TestFxText : public QObject {
   void origins_and_recompute_tags();
   void literals();
   void python_around_the_class_is_skipped();
+  void a_printed_program_has_ranges();
   void printed_text_reads_as_the_same_graph_data();
   void printed_text_reads_as_the_same_graph();
 };
@@ -296,6 +297,44 @@ return y)"));
   auto again = parse_fx_text(print(**graph));
   std::string why;
   QVERIFY2(again && same_graph(**graph, **again, &why), why.c_str());
+}
+
+void TestFxText::a_printed_program_has_ranges() {
+  auto graph = parse_fx_text(R"text(ExportedProgram:
+    class GraphModule(torch.nn.Module):
+        def forward(self, x: "f32[s77, 4]", y: "i64[]"):
+            # File: /home/me/model.py:7 in forward, code: n = y.item()
+            item: "Sym(u0)" = torch.ops.aten.item.default(y);  y = None
+            ge_1: "Sym(u0 >= 0)" = item >= 0
+            _assert_scalar_default = torch.ops.aten._assert_scalar.default(ge_1, "Runtime assertion failed for expression u0 >= 0 on node 'ge_1'");  ge_1 = _assert_scalar_default = None
+            ones: "f32[u0]" = torch.ops.aten.ones.default([item], device = device(type='cpu'), pin_memory = False);  item = None
+            true_graph_0 = self.true_graph_0
+            return (x, ones)
+    
+        class true_graph_0(torch.nn.Module):
+            def forward(self, x: "f32[s77, 4]"):
+                sin: "f32[s77, 4]" = torch.ops.aten.sin.default(x);  x = None
+                return (sin,)
+    
+Graph signature: 
+    # inputs
+    x: USER_INPUT
+    y: USER_INPUT
+    
+    # outputs
+    ones: USER_OUTPUT
+    
+Range constraints: {u0: VR[0, 5], u1: VR[-3, int_oo], s77: VR[2, 100]}
+)text");
+  QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+  QCOMPARE((*graph)->size(), 8u);
+  QVERIFY((*graph)->child("true_graph_0"));
+  const auto ranges = (*graph)->shapes->ranges();
+  QCOMPARE(ranges.at("u0").high, 5);
+  QCOMPARE(ranges.at("u1").low, -3);
+  QCOMPARE(ranges.at("u1").high, INT64_MAX);
+  QCOMPARE(ranges.at("s77").high, 100);
+  QCOMPARE((*graph)->shapes->statically(*SymExpr::parse("u0 <= 5")), std::optional(true));
 }
 
 void TestFxText::python_around_the_class_is_skipped() {
