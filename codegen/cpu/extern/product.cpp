@@ -1,4 +1,4 @@
-// Products with fixed weights by a kernel of our own, which is faster than oneDNN's where there are many rows.
+// Products with fixed weights by a kernel of our own, which brings the next weights from memory while it computes.
 #include "codegen/cpu/extern/product.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ const ProductKernel* kernel() {
   return nullptr;
 }
 
-/// Runs fn(begin, end) over [0, n).
+/// Runs fn(begin, end) over [0, n) in parts of at least `grain`.
 template <class F>
-void in_parallel(int threads, std::int64_t n, const F& fn) {
+void in_parallel(int threads, std::int64_t n, std::int64_t grain, const F& fn) {
   const auto part = [](void* f, std::int64_t begin, std::int64_t end, int) { (*static_cast<const F*>(f))(begin, end); };
-  parallel_for(threads, n, 1, 1, part, const_cast<F*>(&fn));
+  parallel_for(threads, n, grain, 1, part, const_cast<F*>(&fn));
 }
 
 /// A thread computes some panels of columns, so that it alone reads their weights, for rows that stay in its cache.
@@ -70,14 +70,18 @@ class ProductStep final : public ExternStep {
     }
     if (work) work->start(buffers);
     const std::int64_t rows = out_.sizes[0], chunks = (rows + most_rows - 1) / most_rows;
-    in_parallel(threads_, chunks * panels_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t at = begin; at < end;) {
-        const std::int64_t chunk = at / panels_, first = at % panels_;
-        const std::int64_t n = std::min({end - at, panels_ - first, work ? panels_before_work : panels_});
-        compute(rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
-        at += n;
-      }
-    });
+    // A part must do more work than waking a thread costs. An element of the weights costs as much as 8 rows.
+    constexpr std::int64_t part_work = 400'000;
+    const std::int64_t panel_work = 2 * (rows / chunks + 8) * problem_.depth * kernel_.panel_columns;
+    in_parallel(threads_, chunks * panels_, (part_work - 1) / panel_work + 1,
+                [&](std::int64_t begin, std::int64_t end) {
+                  for (std::int64_t at = begin; at < end;) {
+                    const std::int64_t chunk = at / panels_, first = at % panels_;
+                    const std::int64_t n = std::min({end - at, panels_ - first, work ? panels_before_work : panels_});
+                    compute(rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
+                    at += n;
+                  }
+                });
     return work ? work->finish() : Status{};
   }
 
@@ -100,7 +104,7 @@ class ProductStep final : public ExternStep {
     const std::int64_t depth = problem_.depth, columns = problem_.columns;
     const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
     packed_ = weights_->packed(plain, wanted, [&](memory& made) {
-      in_parallel(threads_, panels_, [&](std::int64_t first, std::int64_t last) {
+      in_parallel(threads_, panels_, 1, [&](std::int64_t first, std::int64_t last) {
         kernel_.pack(reinterpret_cast<const float*>(at), right_.strides[0], right_.strides[1], depth, columns, first,
                      last, static_cast<float*>(made.get_data_handle()));
       });
@@ -123,14 +127,14 @@ class ProductStep final : public ExternStep {
 
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                          const std::optional<ConcreteView>& added, const ConcreteView& out) {
-  constexpr std::int64_t least_rows = 16;  // for fewer, weights are read faster than they are multiplied
   const ProductKernel* found = kernel();
-  if (!found || !context.fixed(right.buffer) || out.sizes.size() != 2 || out.sizes[0] < least_rows) return {};
+  if (!found || !context.fixed(right.buffer) || out.sizes.size() != 2) return {};
   const auto by_rows = [](const ConcreteView& v) {
     return v.dtype == DType::Float32 && (v.strides[1] == 1 || v.sizes[1] == 1);
   };
   if (!by_rows(left) || !by_rows(out) || right.dtype != DType::Float32 || !describe(right)) return {};
-  if (left.sizes[1] == 0 || out.sizes[1] == 0 || (added && (!by_rows(*added) || added->sizes[1] != out.sizes[1])))
+  if (left.sizes[0] == 0 || left.sizes[1] == 0 || out.sizes[1] == 0 ||
+      (added && (!by_rows(*added) || added->sizes[1] != out.sizes[1])))
     return {};
   auto step = std::make_unique<ProductStep>(*found, context.threads, left, right, added, out,
                                             weights_of(context, right.buffer));

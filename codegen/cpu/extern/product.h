@@ -4,7 +4,7 @@
 namespace partita::codegen {
 
 /// A product of matrices of single precision by a kernel of our own; the step is null where oneDNN is to compute it:
-/// without AVX-512, for few rows, for weights that are not fixed, for columns that are not adjacent. `added` has the
+/// without AVX-512, for weights that are not fixed, for columns that are not adjacent. `added` has the
 /// sizes of `out` or 1.
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                          const std::optional<ConcreteView>& added, const ConcreteView& out);
