@@ -28,6 +28,7 @@
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
 #include "views/compare/compare_controller.h"
+#include "views/diff/diff_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/inspector/inspector.h"
 #include "views/jobs/jobs_view.h"
@@ -128,6 +129,40 @@ class TestSession : public QObject {
     QVERIFY2(bench.window().windowTitle().contains("ranks/rank_1_x.log  ›  "),
              qPrintable(bench.window().windowTitle()));
     QVERIFY(bench.window().windowTitle().contains("/0  ›  dynamo_output_graph"));
+  }
+
+  void a_difference_leads_to_its_node_in_either_graph() {
+    const QString first = folder_.write("first.py", *tests::joint_graph(2));
+    std::string changed = print(*tests::joint_graph(2));
+    changed.replace(changed.find("aten.gelu.default"), 17, "aten.relu.default");
+    const QString second = folder_.filePath("second.py");
+    std::ofstream(second.toStdString()) << changed;
+    Workbench bench(tools());
+    bench.window().show();
+    for (const QString& path : {first, second}) {
+      bench.open(path);
+      QVERIFY(wait_shown(bench));
+    }
+    auto& controller = bench.get<DiffController>();
+    controller.show();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    TablePanel* table = controller.view()->table();
+    QCOMPARE(table->model()->columns().size(), 7);
+    const std::vector<Row>& rows = table->model()->rows();
+    const auto changed_node = std::ranges::find_if(rows, [](const Row& r) { return r.cells[2].text == "operator"; });
+    QVERIFY(changed_node != rows.end());
+    QVERIFY2(changed_node->cells[3].text.contains("aten.gelu.default") &&
+                 changed_node->cells[4].text.contains("aten.relu.default"),
+             qPrintable(changed_node->cells[3].text + " and " + changed_node->cells[4].text));
+    const int row = static_cast<int>(changed_node - rows.begin());
+    for (const auto& [column, path] : {std::pair(3, first), std::pair(4, second)}) {
+      const QModelIndex cell = table->view()->model()->index(row, column);
+      table->view()->setCurrentIndex(cell);
+      Q_EMIT table->view()->clicked(cell);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+      QCOMPARE(bench.current()->path, path);
+      QCOMPARE(bench.selection().spot().node, changed_node->cells[column].text.section(':', 0, 0));
+    }
   }
 
   void pins_are_undone_and_redone() {
