@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""`partita compare --against` holds any number of columns against one reference, and `partita passes` shows rewrites and
+tries without passes and in another order. compare.py PARTITA SOURCE_DIR"""
+import json, os, subprocess, sys, tempfile
+
+partita, source = os.path.abspath(sys.argv[1]), sys.argv[2]
+MODEL, IO = f"{source}/resources/samples/mlp/program.pt2", f"{source}/resources/samples/mlp/io.safetensors"
+PLANTED = "cpu+plant=aten.gelu.default:wrong"
+GRAPH = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[8][1]cpu"):
+        # File: net.py:3 in forward, code: a = x * 1
+        a: "f32[8][1]cpu" = torch.ops.aten.mul.Tensor(x, 1)
+        b: "f32[8][1]cpu" = torch.ops.aten.neg.default(a)
+        # File: net.py:5 in forward, code: c = -b
+        c: "f32[8][1]cpu" = torch.ops.aten.neg.default(b)
+        return (c,)
+"""
+wrong = []
+
+
+def check(holds, what):
+    if not holds:
+        wrong.append(what)
+
+
+with tempfile.TemporaryDirectory() as work:
+    env = {**os.environ, "PARTITA_STORE": f"{work}/store.sqlite", "XDG_CONFIG_HOME": work}
+
+    def run(*words, code=0):
+        done = subprocess.run([partita, *words], capture_output=True, text=True, env=env)
+        check(done.returncode == code, f"{words}: exit {done.returncode}, not {code}: {done.stderr}{done.stdout[-500:]}")
+        return done.stdout if code < 2 else done.stderr
+
+    def compare(*words, code=0):
+        """The reports by graph and column."""
+        done = json.loads(run("compare", MODEL, "--inputs", IO, *words, "--json", code=code))
+        return {(r["graph"], r["found"]): r for r in done["reports"]}
+
+    def against(*columns):
+        return [word for column in columns for word in ("--against", column)]
+
+    reports = compare("--train", "--per-node", *against("f64", "cpu+fuse=false", PLANTED, "stored"), code=1)
+    check(set(reports) == {(g, c) for g in ("forward", "backward") for c in ("f64", "cpu+fuse=false", PLANTED)} |
+          {("results", "stored")}, f"the reports are {sorted(reports)}")
+    check(all(r["ok"] for (g, c), r in reports.items() if c != PLANTED), "a sound column differs")
+    bad = reports["forward", PLANTED]
+    rows = {r["name"]: r for r in bad["rows"]}
+    check(bad["first_that_differs"] == "gelu", f"the first divergence is {bad['first_that_differs']}")
+    check(not rows["gelu"]["own"]["ok"] and rows["gelu"]["own"]["max_abs"] > 1e-3, f"gelu: {rows['gelu']}")
+    later = [r for r in bad["rows"] if r.get("inherited_from") == "gelu"]
+    check(later and all(r["own"]["ok"] for r in later if "own" in r), f"inherited errors are taken for own ones: {later}")
+    stats = rows["gelu"]["statistics"]
+    check(abs(stats["found"]["norm"] / stats["expected"]["norm"] - 1.01) < 1e-4, f"norms {stats}")
+    check(stats["expected"]["nan"] == stats["expected"]["inf"] == 0, "NaNs")
+    text = run("compare", MODEL, "--inputs", IO, "--per-node", *against("f64", PLANTED), "--statistics", code=1)
+    check("first divergence: gelu (an error of its own: alone" in text and "more agree in all columns" in text and
+          "norm" in text and "cosine" in text, text)
+
+    # What the store keeps of that is a column of a later comparison, also of both graphs at once.
+    kept = [r["id"].split("/")[1] for r in json.loads(run("store", "list", "--json")) if r["id"].startswith("checks/")]
+    graphs = {}
+    for number in kept:
+        report = json.loads("{" + run("store", "show", f"checks/{number}").split("{", 1)[1])
+        graphs.setdefault((report["graph"], report["found"]), number)
+    good = f"past:{graphs['forward', 'cpu+fuse=false']}+{graphs['backward', 'cpu+fuse=false']}"
+    past_wrong = f"past:{graphs['forward', PLANTED]}"
+    reports = compare("--train", "--per-node", *against(good, past_wrong, f"past:{graphs['results', 'stored']}"), code=1)
+    check(reports["forward", good]["ok"] and reports["backward", good]["ok"], "a sound run of the past differs")
+    check(len(reports["forward", good]["rows"]) == len(bad["rows"]), "rows of the past are missing")
+    check(reports["forward", past_wrong]["first_that_differs"] == "gelu" and
+          all(r["by_statistics"] for r in reports["forward", past_wrong]["rows"]), "a wrong run of the past")
+    check(any(g == "results" for g, c in reports), "results of the past")
+
+    # Whoever makes other graphs is compared by results only.
+    reports = compare("--per-node", *against("cpu+freezing=true", "cpu+disable_passes=all"))
+    check(set(reports) == {("results", "cpu+freezing=true"), ("forward", "cpu+disable_passes=all")}, sorted(reports))
+    run("run", MODEL, "--inputs", IO, "-o", f"{work}/out.safetensors")
+    check(compare(*against(f"file:{work}/out.safetensors", "stored"), "--reference", "cpu"), "files")
+
+    for words in (["--against", "nothing"], ["--against", "cpu+fuse"], ["--against", "cpu+nonsense=1"],
+                  ["--against", "cpu+fuse=perhaps"], ["--against", "past:999"], ["--against", "past:x"],
+                  ["--against", "cpu+plant=tanh"], ["--against", "cpu+pass_order=none_such"],
+                  ["--against", "cpu", "--reference", f"past:{kept[0]}"], ["--against", "cpu", "--backends", "interp,f64"],
+                  ["--against", "cpu", "--reference", "stored", "--per-node"], ["--reference", "cpu"]):
+        run("compare", MODEL, "--inputs", IO, *words, code=2)
+
+    graph = f"{work}/graph.py"
+    open(graph, "w").write(GRAPH)
+
+    def passes(*words, code=0):
+        return run("passes", graph, "--stage", "post_grad", *words, code=code)
+
+    rewritten = next(p for p in json.loads(passes("--print", "rewrites", "--json"))["passes"]
+                     if p["pass"] == "rewrite_post_grad")
+    check([(r["rule"], r["node"], r["origin"]) for r in rewritten["rewrites"]] ==
+          [("mul_one", "a", "net.py:3 in forward"), ("neg_neg", "c", "net.py:5 in forward")], rewritten)
+    check("-" in rewritten["rewrites"][0]["changes"] and "mul.Tensor" in rewritten["rewrites"][0]["changes"] and
+          "mul.Tensor" not in rewritten["rewrites"][1]["changes"], rewritten)
+    check("    2 neg_neg at c, net.py:5 in forward\n" in passes("--print", "rewrites"), "rewrites as text")
+    check("agree after every pass" in passes("--check"), "--check")
+    off = json.loads(passes("--skip", "all", "--json"))["passes"]
+    check(all(p["disabled"] != (p["pass"] == "decompose_composites") for p in off), f"--skip all: {off}")
+    order = [p["pass"] for p in json.loads(passes("--order", "share_common,rewrite_post_grad", "--json"))["passes"]]
+    check(order.index("share_common") < order.index("rewrite_post_grad") and len(order) == len(off), order)
+    passes("--order", "none_such", code=2)
+
+print("\n".join(map(str, wrong)) or "as it should")
+sys.exit(1 if wrong else 0)
