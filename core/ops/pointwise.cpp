@@ -128,8 +128,8 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
     const TensorMeta& t = call.tensor(name);
     operands.push_back(&t);
     sizes.push_back(t.sizes);
-    // A 0-dim CPU tensor may be combined with tensors on any device.
-    if (!placed || (out.device.type == DeviceType::Cpu && !t.sizes.empty())) out.device = t.device;
+    // A number on the CPU goes where the others are.
+    if (!placed || out.device.type == DeviceType::Cpu) out.device = t.device;
     placed = true;
   }
   out.sizes = broadcast(call, sizes);

@@ -174,6 +174,7 @@ class TestUnfitCalls : public QObject {
         {"aten.add.Tensor", {there, here}, "other"},
         {"aten.add.Tensor", {there, number}, nullptr},
         {"aten.add.Tensor", {number, there}, nullptr},
+        {"aten.add.Tensor", {number, tensor(DType::Float32, {}, gpu)}, nullptr},
         {"aten.add_.Tensor", {there, here}, "other"},
         {"aten.mm.default", {there, here}, "mat2"},
         {"aten.addmm.default", {there, there, here}, "mat2"},
