@@ -8,7 +8,6 @@
 
 #include "app/cli/command.h"
 #include "app/progress_line.h"
-#include "core/base/python_text.h"
 
 namespace partita::cli {
 namespace {
@@ -47,6 +46,7 @@ std::string cells_text(const std::vector<DiffCell>& cells) {
 }
 
 void print_text(const Diff& diff, bool all) {
+  constexpr std::ptrdiff_t most_rows = 20;  // of an aspect
   for (std::size_t run = 0; run < diff.runs.size(); ++run) {
     const Run& r = diff.runs[run];
     std::size_t graphs = 0;
@@ -57,14 +57,17 @@ void print_text(const Diff& diff, bool all) {
   for (auto row = diff.rows.begin(); row != diff.rows.end();) {
     const auto end = std::find_if(row, diff.rows.end(), [&](const DiffRow& r) { return r.aspect != row->aspect; });
     const auto own = std::find_if(row, end, [](const DiffRow& r) { return r.follows; });
-    fmt::print("\n{}: {} differ{}\n", aspect_name(row->aspect), std::distance(row, own),
-               own == end ? "" : fmt::format(", {} more follow from these", std::distance(own, end)));
-    for (auto at = row; at != (all ? end : own); ++at) {
+    const auto count = std::distance(row, own), follow = std::distance(own, end);
+    fmt::print("\n{}:{}{}\n", aspect_name(row->aspect), count > 0 ? fmt::format(" {} differ", count) : "",
+               follow > 0 ? fmt::format("{} {} follow from other differences", count > 0 ? "," : "", follow) : "");
+    const auto shown = all ? end : row + std::min<std::ptrdiff_t>(count, most_rows);
+    for (auto at = row; at != shown; ++at) {
       std::string graphs = at->graphs.empty() ? "" : "  in " + at->graphs.front();
       if (at->graphs.size() > 1) graphs += fmt::format(" and {} more", at->graphs.size() - 1);
       fmt::print("  {}{}{}{}{}\n", at->compilation.empty() ? "" : at->compilation + "  ", without_control(at->what),
                  graphs, at->where.empty() ? "" : "  " + without_control(at->where), cells_text(at->cells));
     }
+    if (!all && count > most_rows) fmt::print("  and {} more; --all prints them\n", count - most_rows);
     row = end;
   }
   fmt::print("{}{}\n", diff.rows.empty() ? "" : "\n",
@@ -134,7 +137,7 @@ const Command diff_command = {
       auto o = std::make_shared<Options>();
       app.add_option("paths", o->paths, "Two or more files or folders; or one folder, whose logs are compared")
           ->required();
-      app.add_flag("--all", o->all, "also the differences that follow from others");
+      app.add_flag("--all", o->all, "also what follows from other differences, and more than 20 of a kind");
       app.add_flag("--json", o->json, "one JSON document");
       app.footer("Exit code 1 when something differs; compile times are told, but do not count.");
       return [o] { return run(*o); };

@@ -85,6 +85,7 @@ void compare_facts(const FactsOf& of, const Compilations& compilations, std::vec
       entry->second[run].push_back(std::move(value));
     }
   }
+  std::vector<DiffRow> only_some;
   for (const std::string& name : names) {
     DiffRow row{of.aspect, {}, name, {}, {}};
     for (std::vector<std::string>& of_run : values[name]) {
@@ -99,8 +100,11 @@ void compare_facts(const FactsOf& of, const Compilations& compilations, std::vec
     if (std::ranges::all_of(compared, [&](const DiffCell& c) { return c.text == compared.front().text; })) continue;
     if (of.aspect == DiffAspect::Time && !is_telling_time(compared)) continue;
     if (of.aspect == DiffAspect::Guard) keep_what_differs(row.cells);
-    rows.push_back(std::move(row));
+    const bool all_have = std::ranges::none_of(compared, [](const DiffCell& c) { return c.text.empty(); });
+    (all_have ? rows : only_some).push_back(std::move(row));
   }
+  // Another value says more than a fact about what only one run has.
+  std::ranges::move(only_some, std::back_inserter(rows));
 }
 
 /// Rows that only some runs have, of compilations and of graphs.
@@ -160,6 +164,19 @@ void follow_lines(std::vector<DiffRow>& rows) {
   }
 }
 
+/// Inputs of later graphs that are calls of the forward are values that it saves, which are told as such.
+void follow_saved(const MatchedGraph* forward, std::vector<DiffRow>& rows) {
+  if (!forward || forward->graphs.empty()) return;
+  for (DiffRow& row : rows) {
+    if (row.aspect != DiffAspect::Input) continue;
+    for (std::size_t run = 0; run < row.cells.size(); ++run) {
+      const Graph* graph = forward->graphs[run].get();
+      const Node* node = graph && !row.cells[run].node.empty() ? graph->find(row.cells[run].node) : nullptr;
+      row.follows |= node && !node->is_placeholder();
+    }
+  }
+}
+
 /// Options hold for a whole run, and a log repeats them for each compilation.
 void drop_repeated_options(std::vector<DiffRow>& rows) {
   std::set<std::string> seen;
@@ -182,6 +199,7 @@ void compare_graphs(std::vector<MatchedGraph>& graphs, std::vector<DiffRow>& row
     compare_nodes(graph, rows);
     compare_operators(graph, rows);
   }
+  follow_saved(forward, rows);
   if (!forward || !backward) return;
   const auto differs = [](const MatchedGraph& g) {
     return std::ranges::any_of(g.graphs, [](const auto& graph) { return graph != nullptr; });

@@ -154,7 +154,7 @@ class Comparison {
     const Node* any = line.any();
     DiffRow row = g_.row(any->is_placeholder() ? DiffAspect::Input : DiffAspect::Node,
                          fmt::format("{} of {}", change_name(change), kind_of(*any)));
-    if (any->is_placeholder()) row.what = "size or type";
+    if (any->is_placeholder()) row.what = "size or type of an input";
     if (change == Change::Only) row.what = fmt::format("{} {}", change_name(change), kind_of(*any));
     if (change == Change::Operator) row.what = change_name(change);
     row.where = source_line(*any);
@@ -165,6 +165,7 @@ class Comparison {
   }
 
   static std::string text_of(const Node& n, Change change) {
+    if (n.is_output()) return fmt::format("{} values", n.graph().outputs().size());
     if (change == Change::Arguments) return call_text(n);
     if (change == Change::Result) return annotation(n.meta);
     if (change != Change::Inputs) return with_annotation(n);
