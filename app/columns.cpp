@@ -10,6 +10,7 @@
 #include "core/aot/run_compiled.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
+#include "core/interp/widen.h"
 #include "core/store/store.h"
 
 namespace partita {
@@ -74,6 +75,32 @@ const Report* past_of(const CompareSide& side, std::string_view graph) {
   return found == side.past.end() ? nullptr : &*found;
 }
 
+/// The interpreter in double, whose results are compared in the dtypes of the graph.
+bool is_wide(const CompareSide& side) {
+  const auto wide = find_backend("f64");
+  return wide && side.backend == *wide;
+}
+
+Result<Tensor> rounded(const Tensor& wide, DType dtype) {
+  if (wide.dtype == dtype || wide.dtype != widened(dtype)) return wide;
+  TRY(Tensor narrow, Tensor::empty_strided(dtype, wide.sizes, wide.strides));
+  narrow.copy_from(wide);
+  return narrow;
+}
+
+/// The results of a run in double, in the dtypes that the graph's outputs have.
+Result<std::vector<Value>> rounded(const Graph& graph, std::vector<Value> values) {
+  const std::vector<Arg> outputs = graph.outputs();
+  for (std::size_t i = 0; i < values.size() && i < outputs.size(); ++i) {
+    const TensorMeta* meta = outputs[i].node() ? outputs[i].node()->meta.tensor() : nullptr;
+    const auto* wide = values[i].get<Tensor>();
+    if (!meta || !wide) continue;
+    TRY(Tensor narrow, rounded(*wide, meta->dtype));
+    values[i] = std::move(narrow);
+  }
+  return values;
+}
+
 /// Of runs with the same random numbers.
 Runner runner_of(const CompareSide& side, const RunRequest& request, const std::shared_ptr<CodeStore>& store) {
   const auto generator = std::make_shared<Generator>();
@@ -98,10 +125,18 @@ Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const Ten
   TRY(const Backend* wide, find_backend("f64"));
   CompareSide exact;
   exact.backend = wide;
-  const Column expected{reference.name, runner_of(reference, request, store)};
+  const auto column_of = [&](const CompareSide& side) -> Runner {
+    if (!side.backend) return nullptr;
+    const Runner run = runner_of(side, request, store);
+    if (!is_wide(side)) return run;
+    return [run](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      TRY(std::vector<Value> values, run(graph, std::move(inputs)));
+      return rounded(graph, std::move(values));
+    };
+  };
+  const Column expected{reference.name, column_of(reference)};
   std::vector<Runner> runs;
-  for (const CompareSide* side : sides)
-    runs.push_back(side->kind == CompareSide::Kind::Backend ? runner_of(*side, request, store) : Runner());
+  for (const CompareSide* side : sides) runs.push_back(column_of(*side));
   const PerNodeOptions how{.tolerance = tolerance,
                            .baseline = runner_of(exact, request, store),
                            .progress = request.progress,
@@ -145,8 +180,16 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
     const ConfigScope scope(side.config);
     return run_artefact(artefact, io, request_of(request, side), *side.backend, store);
   };
+  // Rounds the results of a run in double as those beside it are.
+  const auto round_like = [](TensorFile& wide, const TensorFile& like) -> Status {
+    for (auto& [key, tensor] : wide.tensors)
+      if (const Tensor* other = like.find(key)) {
+        TRY(tensor, rounded(tensor, other->dtype));
+      }
+    return {};
+  };
   std::vector<Report> reports;
-  const auto expected = results_of(reference);
+  auto expected = results_of(reference);
   if (!expected && !is_death(expected.error())) return expected.error();
   for (const CompareSide* side : sides) {
     Report& report = reports.emplace_back();
@@ -168,13 +211,15 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
       continue;
     }
     const auto begun = std::chrono::steady_clock::now();
-    const auto found = results_of(*side);
+    auto found = results_of(*side);
     if (side->backend) report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     if (!found && !is_death(found.error())) return found.error();
     if (!found) {
       report.rows.push_back(row_of_death(found.error()));
       continue;
     }
+    if (is_wide(*side)) TRY_DO(round_like(*found, *expected));
+    if (is_wide(reference)) TRY_DO(round_like(*expected, *found));
     // Files have no strides.
     report.rows = compare_results(*expected, *found, tolerance, reference.backend && side->backend).rows;
     for (Difference& d : report.rows) {
@@ -256,7 +301,8 @@ Result<std::vector<Report>> compare_sides(const Artefact& artefact, const Tensor
     std::ranges::move(more, std::back_inserter(reports));
   }
   for (const CompareSide& side : columns)
-    if (side.kind == CompareSide::Kind::Past && std::ranges::none_of(reports, [&](const Report& r) { return r.found_name == side.name && !r.rows.empty(); }))
+    if (side.kind == CompareSide::Kind::Past &&
+        std::ranges::none_of(reports, [&](const Report& r) { return r.found_name == side.name && !r.rows.empty(); }))
       return input_error("compare.past", fmt::format("{} has nothing of this graph", side.name));
   return reports;
 }

@@ -144,7 +144,7 @@ const Command compare_command = {
                          "a column of a table of any number: " + side_help() + ". Given once for each column")
               ->excludes(backends)
               ->expected(1)
-              ->allow_extra_args(false);
+              ->take_all();
       app.add_option("--reference", o->reference, "what all columns are held against")
           ->needs(against)
           ->capture_default_str();

@@ -116,10 +116,13 @@ class Comparison {
         columns_(columns),
         options_(options),
         reports_(columns.size()),
-        ended_(columns.size()) {
+        ended_(columns.size()),
+        past_(columns.size()) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       reports_[c].expected_name = reference.name;
       reports_[c].found_name = columns[c].name;
+      if (columns[c].past)
+        for (const Difference& d : columns[c].past->rows) past_[c].emplace(d.name, &d);
     }
   }
 
@@ -239,8 +242,8 @@ class Comparison {
   Status add_rows(std::size_t c, Nodes nodes, const Expected& expected, const std::optional<SingleCalls>& alone,
                   const std::vector<Value>& given, const Expected& alone_expected) {
     Report& report = reports_[c];
-    if (const Report* past = columns_[c].past) {
-      for (std::size_t i = 0; i < nodes.size(); ++i) add_past(report, *past, nodes[i]->name(), expected.statistics[i]);
+    if (columns_[c].past) {
+      for (std::size_t i = 0; i < nodes.size(); ++i) add_past(c, nodes[i]->name(), expected.statistics[i]);
       return {};
     }
     TRY(const std::vector<Value> values, run_on_copy(columns_[c].run, *with_outputs(graph_, nodes), inputs_));
@@ -279,12 +282,12 @@ class Comparison {
     return d;
   }
 
-  void add_past(Report& report, const Report& past, const std::string& name,
-                const std::optional<Statistics>& expected) const {
-    const auto row = std::ranges::find(past.rows, name, &Difference::name);
-    if (row == past.rows.end() || !row->found_statistics || !expected) return;
-    report.rows.push_back(compare_statistics(name, *expected, *row->found_statistics, options_.tolerance));
-    report.rows.back().origin = row->origin;
+  void add_past(std::size_t c, const std::string& name, const std::optional<Statistics>& expected) {
+    const auto row = past_[c].find(name);
+    if (row == past_[c].end() || !row->second->found_statistics || !expected) return;
+    Difference d = compare_statistics(name, *expected, *row->second->found_statistics, options_.tolerance);
+    d.origin = row->second->origin;
+    reports_[c].rows.push_back(std::move(d));
   }
 
   Status compare_results() {
@@ -302,8 +305,8 @@ class Comparison {
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (ended_[c]) continue;
       Report& report = reports_[c];
-      if (const Report* past = columns_[c].past) {
-        for (std::size_t i = 0; i < values->size(); ++i) add_past(report, *past, name(i), expected.statistics[i]);
+      if (columns_[c].past) {
+        for (std::size_t i = 0; i < values->size(); ++i) add_past(c, name(i), expected.statistics[i]);
         continue;
       }
       const auto begun = std::chrono::steady_clock::now();
@@ -327,6 +330,7 @@ class Comparison {
   const PerNodeOptions& options_;
   std::vector<Report> reports_;
   std::vector<bool> ended_;
+  std::vector<std::unordered_map<std::string_view, const Difference*>> past_;  ///< rows by name
 };
 
 }  // namespace

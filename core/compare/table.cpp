@@ -24,7 +24,7 @@ std::string cell(const Difference* d) {
 }
 
 std::string numbers(const Statistics& s) {
-  std::string text = fmt::format("norm {:.6g}, mean {:.3g}, {:.4g} .. {:.4g}, {} NaN, {} inf, {} zero", s.norm, s.mean,
+  std::string text = fmt::format("norm {:.6g}, mean {:.3g}, {:.4g} .. {:.4g}, {} NaN, {} inf; zero: {}", s.norm, s.mean,
                                  s.least, s.greatest, s.nan, s.inf, s.magnitudes.equal);
   for (std::size_t k = 0; k < s.magnitudes.decades.size(); ++k)
     if (s.magnitudes.decades[k] > 0)
@@ -76,6 +76,7 @@ std::string table_text(std::span<const Report> columns, bool all, bool statistic
   const std::string& graph = columns.front().graph;
   std::string text = fmt::format("{:<{}}", graph.empty() ? "node" : graph, name_width);
   for (std::size_t c = 0; c < columns.size(); ++c) text += fmt::format("  {:<{}}", columns[c].found_name, widths[c]);
+  text.erase(text.find_last_not_of(' ') + 1);
   text += '\n';
   for (const std::string_view name : names) {
     const bool differs = std::ranges::any_of(rows, [&](const Rows& r) {

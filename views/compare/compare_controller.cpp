@@ -124,8 +124,10 @@ void CompareController::compare(const CompareRequest& request) {
   const auto* expected = tools.find_backend(request.expected);
   std::vector<const WorkbenchTools::BackendChoice*> found;
   for (const QString& name : names) found.push_back(tools.find_backend(name));
-  const bool plain = expected && std::ranges::find(found, nullptr) == found.end();
-  if (!plain && !tools.compare) return;
+  // A run in double is compared in the dtypes of the graph, which the flow sees to.
+  const bool plain = expected && std::ranges::find(found, nullptr) == found.end() &&
+                     !(tools.compare && (names.contains(tools.baseline) || request.expected == tools.baseline));
+  if (!plain && !tools.compare) return view_->set_note(tr("There is no backend %1").arg(names.join(", ")));
   const auto* wide = tools.find_backend(tools.baseline);
   view_->set_note(tr("comparing…"));
   QString key = document->key;
