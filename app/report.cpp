@@ -14,6 +14,7 @@
 #include "codegen/cpu/host.h"
 #include "core/aot/aot.h"
 #include "core/base/whereabouts.h"
+#include "core/load/records.h"
 #include "core/store/code_store.h"
 #include "views/look/format.h"
 
@@ -262,22 +263,17 @@ class Page {
         data["guards"].push_back(
             {{"id", a.id}, {"text", fits ? *text : "left out, to keep the page small: see partita show"}});
       } else {
-        add_times(a.id, *text, data["compile_times"]);
+        add_times(a, data["compile_times"]);
       }
     }
   }
 
-  /// A row for each time in the records of PyTorch's CompilationMetrics, one a line behind the log's heading.
-  static void add_times(const std::string& id, std::string_view text, Json& rows) {
-    for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
-      end = std::min(text.find('\n'), text.size());
-      const std::string_view line = text.substr(0, end);
-      const Json record = Json::parse(line.substr(std::min(line.find('{'), line.size())), nullptr, false);
-      if (!record.is_object() || record.empty() || !record.front().is_object()) continue;
-      for (const auto& [name, value] : record.front().items())
+  /// A row for each time in the records of PyTorch's CompilationMetrics.
+  static void add_times(const Artefact& a, Json& rows) {
+    for (const nlohmann::json& record : records(a))
+      for (const auto& [name, value] : record.items())
         if (name.ends_with("time_s") && value.is_number() && value > 0)
-          rows.push_back({{"id", id}, {"what", name.substr(0, name.size() - 7)}, {"seconds", value}});
-    }
+          rows.push_back({{"id", a.id}, {"what", name.substr(0, name.size() - 7)}, {"seconds", value.get<double>()}});
   }
 
   Status add_repro(Json& data) {
