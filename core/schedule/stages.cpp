@@ -124,8 +124,11 @@ class Finder {
     for (int r : readers) repeats = repeats || iterations(r) > iterations(id);
     int weight = s_.weight[i];
     std::size_t reads = leaves_[i].size();
+    // What is as large as the value costs as much to read as the value would; a row's statistics cost nothing beside.
+    const auto streams = static_cast<std::size_t>(std::ranges::count_if(
+        leaves_[i], [&](int leaf) { return l_.hint(product(l_[leaf].sizes)) >= iterations(id); }));
     const loops::Target& t = g_.target();
-    bool keep = (readers.size() > 1 && (weight > t.repeated_weight || reads > t.repeated_reads)) ||
+    bool keep = (readers.size() > 1 && (weight > t.repeated_weight || streams > t.repeated_reads)) ||
                 (repeats && weight > t.broadcast_weight) || reads > t.value_streams;
     if (keep && weight + static_cast<int>(reads) > 0) s_.stage[i] = true;
   }

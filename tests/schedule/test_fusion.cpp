@@ -284,6 +284,16 @@ class Fusion : public QObject {
     QVERIFY2(testing::difference((*found)[0], (*expected)[0]) < 1e-6, print(*plan).c_str());
   }
 
+  // The gradient of a layer norm keeps neither what it normalises nor the scaled gradient in memory.
+  void statistics_of_rows_do_not_make_a_value_worth_keeping() {
+    const Case& c = *std::ranges::find(cases, std::string("layernorm_backward"), &Case::name);
+    auto graph = testing::parse(testing::module(c.arguments, c.statements));
+    QVERIFY(propagate(*graph));
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY(plan);
+    QVERIFY2(plan->arena_bytes < 4 * 64 * 32, print(*plan).c_str());
+  }
+
   void a_softmax_keeps_its_row_in_scratch() {
     auto graph = testing::parse(
         testing::module("x: 'f32[16, 32]'", {"a = torch.ops.aten._softmax.default(x, 1, False)", "return (a,)"}));
