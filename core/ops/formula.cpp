@@ -72,6 +72,12 @@ std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradC
 
   std::vector<Node*> out(call.schema.args.size(), nullptr);
   if (std::ranges::all_of(grads, &Arg::is_none)) return out;
+  for (std::size_t i = 0; i < call.schema.args.size(); ++i) {
+    const std::string& name = call.schema.args[i].name;
+    const auto names_it = [&](const Derivative& d) { return std::ranges::count(split(d.input), name) > 0; };
+    if (call.wants[i] && std::ranges::none_of(formulas, names_it))
+      fail(fmt::format("the derivative for '{}' of {} is not implemented, in PyTorch neither", name, call.schema.name));
+  }
   // PyTorch's generated code computes the gradients in alphabetical order of the arguments' names.
   std::vector<Derivative> sorted = formulas;
   std::sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.input < b.input; });

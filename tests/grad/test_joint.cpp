@@ -60,6 +60,17 @@ class JointTest : public QObject {
     QVERIFY2(found.contains("the gradient of 'src' has size [4, 1], the argument [4, 5]"), qPrintable(found));
   }
 
+  // nll_loss depends on its weight, but PyTorch has no formula for that.
+  void an_argument_without_a_derivative_is_refused() {
+    const QString found = joint_of(
+        "class G(torch.nn.Module):\n    def forward(self, x: \"f32[3, 4][4, 1]cpu\", w: \"f32[4][1]cpu\", "
+        "t: \"i64[3][1]cpu\"):\n        l = torch.ops.aten.nll_loss_forward.default(x, t, w, 1, -100)\n"
+        "        r: \"f32[][]cpu\" = l[0]\n        return (r,)\n",
+        2);
+    QVERIFY2(found.contains("the derivative for 'weight' of aten.nll_loss_forward.default is not implemented"),
+             qPrintable(found));
+  }
+
   void graphs_data() {
     QTest::addColumn<QString>("forward");
     QTest::addColumn<int>("wants");

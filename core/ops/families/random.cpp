@@ -134,9 +134,10 @@ void add_factory(OpTable& t, std::initializer_list<std::string_view> names) {
 /// An operator that returns a filled tensor, and the one that fills its argument. Their gradient by the old values is
 /// 0.
 template <Fill fill, Meta (*fake)(FakeCall&) = preserving_self>
-void add_pair(OpTable& t, std::string_view name, std::string_view in_place) {
-  t.add(name, fake, made<fake, fill>, {{"self", "zeros_like(grad)"}}, {.random = true});
-  t.add(in_place, fake_self, filled<fill>, {{"self", "zeros_like(grad)"}}, {.random = true});
+void add_pair(OpTable& t, std::string_view name, std::string_view in_place,
+              const std::vector<Derivative>& derivative = {{"self", "zeros_like(grad)"}}) {
+  t.add(name, fake, made<fake, fill>, derivative, {.random = true});
+  t.add(in_place, fake_self, filled<fill>, derivative, {.random = true});
 }
 
 }  // namespace
@@ -162,7 +163,8 @@ void register_random(OpTable& t) {
   add_pair<integers_between>(t, "aten.random.from", "aten.random_.from");
   add_pair<integers_between>(t, "aten.random.to", "aten.random_.to");
   add_pair<coins, row_major_self>(t, "aten.bernoulli.p", "aten.bernoulli_.float");
-  add_pair<biased_coins>(t, "aten.bernoulli.Tensor", "aten.bernoulli_.Tensor");
+  add_pair<biased_coins>(t, "aten.bernoulli.Tensor", "aten.bernoulli_.Tensor",
+                         {{"self", "zeros_like(grad)"}, {"p", "zeros_like(p)"}});
   t.add("aten.bernoulli.default", row_major_self, made<row_major_self, biased_coins>, {{"self", "zeros_like(grad)"}},
         {.random = true});
   // mean and std get zeros of their own sizes, whatever they were broadcast to.
