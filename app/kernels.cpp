@@ -56,8 +56,10 @@ CompileFn measuring(const StagedCompiler& compiler, const std::string& name, con
         row.seconds = measured.steps[s].seconds;
         row.library = measured.steps[s].library;
         row.why_not = measured.steps[s].why_not;
-        if (row.kind == KernelRow::Kind::Library && row.library == "interpreter")
-          row.kind = KernelRow::Kind::Evaluation;
+        // What the plan could not know: a library may refuse a call, and a device has others than the plan's target.
+        const bool evaluated = row.library == "interpreter" || row.library == "compiled sub graphs";
+        if (row.kind != KernelRow::Kind::Kernel)
+          row.kind = evaluated ? KernelRow::Kind::Evaluation : KernelRow::Kind::Library;
       }
       out.push_back(std::move(made));
       return std::move(measured.results);

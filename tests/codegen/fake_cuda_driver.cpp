@@ -223,12 +223,14 @@ int cuLaunchKernel(void* function, unsigned x, unsigned, unsigned, unsigned thre
     return error;
   constexpr std::size_t most = 3;  // that kernels of the tests read
   std::vector<std::uint64_t> values;
-  for (std::size_t i = 0; i < most; ++i) values.push_back(*static_cast<std::uint64_t*>(arguments[i]));
+  for (std::size_t i = 0; i < most && state.on_launch; ++i)
+    values.push_back(*static_cast<std::uint64_t*>(arguments[i]));
   return fake_do(
       [name, x, threads, values]() mutable {
+        if (values.empty()) return;
         void* own[most];
         for (std::size_t i = 0; i < most; ++i) own[i] = &values[i];
-        if (state.on_launch) state.on_launch(name.c_str(), x, threads, own);
+        state.on_launch(name.c_str(), x, threads, own);
       },
       stream);
 }
