@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(32) k_0(const float* __restrict__ i
      {"s0", "s1"},
      R"cuda(
 // k0_mul: mul
-// ((s0*((s1 + 3)//4) + 255)//256) blocks of 256: a thread for each 4 iterations of i1
+// ((s0*(((s1 + 3)//4)) + 255)//256) blocks of 256: a thread for each 4 iterations of i1
 extern "C" __global__ void __launch_bounds__(256) k_0(const float* __restrict__ in_x, const float* __restrict__ in_w,
     float* __restrict__ out_mul, long long s0, long long s1, KernelFault* fault) {
   const long long i = blockIdx.x * 256LL + threadIdx.x;
