@@ -98,7 +98,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
       loops.back().vector = true;
       place(math, w.sizes, columns, first + SymExpr::symbol(loops.back().var), e.at);
     }
-    out.kernel.body = wrap(std::move(loops), statements(is_gpu(g)));
+    out.kernel.body = wrap(std::move(loops), statements(true));
   } else {
     out.kernel.body = pointwise_nest(e, w.sizes, merged, repeats ? Mapping::Serial : outermost(g, product(w.sizes)),
                                      !repeats, is_gpu(g), [&] { return statements(false); });
