@@ -63,7 +63,7 @@ class ArtefactsController : public WidgetController<ArtefactsView> {
   explicit ArtefactsController(Workbench& bench) : WidgetController(bench), tree_(view_->tree) {
     tree_->setHeaderHidden(true);
     tree_->setUniformRowHeights(true);
-    tree_->setIndentation(14);
+    tree_->setIndentation(11);
     tree_->setFrameShape(QFrame::NoFrame);
     tree_->setMinimumWidth(150);  // a small window must not leave titles without letters
     tree_->setAccessibleName(tr("Artefacts"));
