@@ -76,7 +76,8 @@ std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradC
     const std::string& name = call.schema.args[i].name;
     const auto names_it = [&](const Derivative& d) { return std::ranges::count(split(d.input), name) > 0; };
     if (call.wants[i] && std::ranges::none_of(formulas, names_it))
-      fail(fmt::format("the derivative for '{}' of {} is not implemented, in PyTorch neither", name, call.schema.name));
+      fail_unsupported(
+          fmt::format("the derivative for '{}' of {}, for which PyTorch has no formula", name, call.schema.name));
   }
   // PyTorch's generated code computes the gradients in alphabetical order of the arguments' names.
   std::vector<Derivative> sorted = formulas;

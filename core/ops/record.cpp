@@ -345,8 +345,9 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
       const SymList& sizes = Builder::tensor(out[i]).sizes;
       const auto differ = [&](SymExpr a, SymExpr b) { return build.graph.shapes->statically(sym_eq(a, b)) == false; };
       if (!std::ranges::equal(sizes, target.sizes, std::not_fn(differ)))
-        fail(fmt::format("{}: the gradient of '{}' has size [{}], the argument [{}]; autograd refuses this call",
-                         record->schema->name, record->schema->args[i].name, join(sizes), join(target.sizes)));
+        fail_unsupported(
+            fmt::format("{}: the gradient of '{}' has size [{}], the argument [{}]; PyTorch refuses it, too",
+                        record->schema->name, record->schema->args[i].name, join(sizes), join(target.sizes)));
       if (Builder::tensor(out[i]).dtype != target.dtype)
         out[i] = build.call("aten._to_copy.default", {out[i]}, {{"dtype", Arg(target.dtype)}});
     }

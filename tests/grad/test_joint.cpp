@@ -67,8 +67,25 @@ class JointTest : public QObject {
         "t: \"i64[3][1]cpu\"):\n        l = torch.ops.aten.nll_loss_forward.default(x, t, w, 1, -100)\n"
         "        r: \"f32[][]cpu\" = l[0]\n        return (r,)\n",
         2);
-    QVERIFY2(found.contains("the derivative for 'weight' of aten.nll_loss_forward.default is not implemented"),
+    QVERIFY2(found.contains("the derivative for 'weight' of aten.nll_loss_forward.default, for which"),
              qPrintable(found));
+  }
+
+  void a_call_without_a_derivative_is_refused_data() {
+    QTest::addColumn<QString>("call");
+    QTest::newRow("heaviside") << "r = torch.ops.aten.heaviside.default(x, y)";
+    QTest::newRow("unique") << "u = torch.ops.aten._unique2.default(x)\n        r: \"f32[u0][1]cpu\" = u[0]";
+    QTest::newRow("bincount") << "r = torch.ops.aten.bincount.default(i, x)";
+  }
+
+  void a_call_without_a_derivative_is_refused() {
+    QFETCH(QString, call);
+    const QString found = joint_of(
+        qPrintable("class G(torch.nn.Module):\n    def forward(self, x: \"f32[4][1]cpu\", y: \"f32[4][1]cpu\", "
+                   "i: \"i64[4][1]cpu\"):\n        " +
+                   call + "\n        return (r,)\n"),
+        2);
+    QVERIFY2(found.contains("has no derivative"), qPrintable(found));
   }
 
   void graphs_data() {

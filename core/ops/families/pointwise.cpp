@@ -282,7 +282,7 @@ void register_pointwise(OpTable& t) {
          Promotion::IntToFloat);
   binary("aten.nextafter.default", body<[](In& x) { return Nextafter(x[0], x[1]); }>,
          {{"self", "where(ne(self, other), grad, 0)"}, {"other", "zeros_like(grad)"}});
-  t.add("aten.heaviside.default", {.pointwise = {body<heaviside>}, .not_differentiable = true});
+  t.add("aten.heaviside.default", {.pointwise = {body<heaviside>}});  // PyTorch has no formula either
   constexpr auto maximum = body<[](In& x) { return Max(x[0], x[1]); }>;
   constexpr auto minimum = body<[](In& x) { return Min(x[0], x[1]); }>;
   binary("aten.maximum.default", maximum,

@@ -208,10 +208,11 @@ void register_unique(OpTable& t) {
   add("aten.isin.Tensor_Tensor", fake_isin<false, false>, eval_isin<false, false>);
   add("aten.isin.Tensor_Scalar", fake_isin<false, true>, eval_isin<false, true>);
   add("aten.isin.Scalar_Tensor", fake_isin<true, false>, eval_isin<true, false>);
+  // These have gradients, for which PyTorch has no formulas.
   for (const char* name : {"aten._unique2.default", "aten.unique_consecutive.default", "aten.unique_dim.default",
                            "aten.unique_dim_consecutive.default"})
-    add(name, fake_unique, eval_unique);
-  add("aten.bincount.default", fake_bincount, eval_bincount);
+    t.add(name, fake_unique, eval_unique);
+  t.add("aten.bincount.default", fake_bincount, eval_bincount);
   add("aten.nonzero_static.default", fake_nonzero_static, eval_nonzero_static);
 }
 
