@@ -239,6 +239,10 @@ class TestLayout : public QObject {
     QCOMPARE(picture.recomputed, 2);
     const Link between{picture.card_by_key("frame:first|b#0"), picture.card_by_key("frame:second|b#0")};
     QVERIFY(std::ranges::count(picture.links, between) == 1);
+    // A tangent has a card, but not in an overview where one card reads it.
+    QVERIFY(picture.card_by_key("tangents_1") >= 0);
+    for (const Frame& frame : open.frames) options.folded.insert(frame.key);
+    QCOMPARE(make_picture(graph, options).card_by_key("tangents_1"), -1);
   }
 
   void two_layers_are_blocks() {

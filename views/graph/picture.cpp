@@ -256,7 +256,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       } else if (is_again(*node)) {
         again_home[node->id()] = home(*node);
         not_drawn[node->id()] = first_read[node->id()] == kNever;
-      } else if (folds && is_input(*node) && !is_tangent(*node)) {
+      } else if (folds && is_input(*node) && (overview || !is_tangent(*node))) {
         not_drawn[node->id()] = overview && node->users().empty();
         const auto place = [&](const Node& user) {  // stands for its card
           const int frame = folded_frame(frame_of[user.id()]);
