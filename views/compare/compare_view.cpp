@@ -5,6 +5,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QToolButton>
+#include <QWidgetAction>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -176,7 +177,10 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   found_->setEditable(true);
   found_->setInsertPolicy(QComboBox::NoInsert);
   found_->setCompleter(nullptr);
-  found_->setMinimumContentsLength(12);
+  found_->setMinimumContentsLength(16);
+  found_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  found_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  found_->setMaximumWidth(480);
   found_->setToolTip(
       tr("What is compared, with blanks between them: cpu f64 cpu+fuse=false past:12. + adds one to the others."));
   auto* add = new QToolButton;
@@ -198,15 +202,28 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
     field->setValidator(numbers);
     field->setAccessibleName(name);
     field->setToolTip(name);
-    field->setFixedWidth(60);
+    field->setFixedWidth(80);
     return field;
   };
   absolute_ = tolerance(Tolerance{}.absolute, tr("Absolute tolerance"));
   relative_ = tolerance(Tolerance{}.relative, tr("Relative tolerance, times the size of the expected value"));
   inputs_ = new InputsBox;
+  auto* options = new QToolButton;
+  options->setText(tr("Options ▾"));
+  options->setToolTip(tr("Every node or results only, gradients, tolerance"));
+  options->setPopupMode(QToolButton::InstantPopup);
+  options->setMenu(new QMenu(options));
+  auto* page = new QWidget;
+  auto* lines = new QVBoxLayout(page);
+  auto* allowed = new QHBoxLayout;
+  add_all(allowed, {new QLabel(tr("Tolerance")), absolute_, new QLabel("+"), relative_, new QLabel("·|x|")});
+  add_all(lines, {per_node_, train_});
+  lines->addLayout(allowed);
+  auto* shown = new QWidgetAction(options);
+  shown->setDefaultWidget(page);
+  options->menu()->addAction(shown);
   add_all(bar, {button_of(tr("Compare"), this, [this] { Q_EMIT run_asked(request()); }), expected_, new QLabel("="),
-                found_, add, per_node_, train_, new QLabel("±"), absolute_, new QLabel("+"), relative_,
-                new QLabel("·|x|"), inputs_});
+                found_, add, options, inputs_});
   bar->addStretch(1);
   summary_ = new ElidedLabel;  // the end is cut off when it does not fit: the verdict comes first
   const auto choose_first_wrong = [this] {

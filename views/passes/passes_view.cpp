@@ -8,6 +8,7 @@
 
 #include "core/ir/print.h"
 #include "views/look/arrange.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -151,7 +152,8 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   slider_->setAccessibleName(tr("Pass"));
   slider_->setEnabled(false);
   bar->addWidget(slider_, 2);
-  title_ = new QLabel(tr("Each pass of this graph's stage, one step at a time"));
+  title_ = new ElidedLabel;
+  title_->setText(tr("Each pass of this graph's stage, one step at a time"));
   bar->addWidget(title_, 3);
   list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time")});
   text_ = new CodeView;
