@@ -13,7 +13,8 @@ GRAPH = """class GraphModule(torch.nn.Module):
         b: "f32[8][1]cpu" = torch.ops.aten.neg.default(a)
         # File: net.py:5 in forward, code: c = -b
         c: "f32[8][1]cpu" = torch.ops.aten.neg.default(b)
-        return (c,)
+        d: "f32[8][1]cpu" = torch.ops.aten.sin.default(c)
+        return (d,)
 """
 wrong = []
 

@@ -126,7 +126,7 @@ class TestPipeline : public QObject {
   void passes_make_the_first_of_their_rewrites() {
     const auto graph = fx("x: <f32[2][1]>",
                           "a: <f32[2][1]> = $mul.Tensor(x, 1)\nb: <f32[2][1]> = $div.Tensor(a, 1)\nc: <f32[2][1]> = "
-                          "$neg(b)\nd: <f32[2][1]> = $neg(c)\nreturn (d,)");
+                          "$neg(b)\nd: <f32[2][1]> = $neg(c)\ne: <f32[2][1]> = $sin(d)\nreturn (e,)");
     const auto before = graph->clone();
     std::vector<Pass> passes = passes_of(PassStage::PostGrad);
     std::erase_if(passes, [](const Pass& p) { return p.name != "rewrite_post_grad"; });
@@ -137,9 +137,10 @@ class TestPipeline : public QObject {
     QCOMPARE(made.size(), std::size_t{3});
     QCOMPARE(made[0].rule + " " + made[0].node, std::string("mul_one a"));
     QCOMPARE(made[2].rule + " " + made[2].node, std::string("neg_neg d"));
-    const char* bodies[] = {"a = $mul.Tensor(x, 1)\nb = $div.Tensor(a, 1)\nc = $neg(b)\nd = $neg(c)\nreturn (d,)\n",
-                            "b = $div.Tensor(x, 1)\nc = $neg(b)\nd = $neg(c)\nreturn (d,)\n",
-                            "c = $neg(x)\nd = $neg(c)\nreturn (d,)\n", "return (x,)\n"};
+    const char* bodies[] = {
+        "a = $mul.Tensor(x, 1)\nb = $div.Tensor(a, 1)\nc = $neg(b)\nd = $neg(c)\ne = $sin(d)\nreturn (e,)\n",
+        "b = $div.Tensor(x, 1)\nc = $neg(b)\nd = $neg(c)\ne = $sin(d)\nreturn (e,)\n",
+        "c = $neg(x)\nd = $neg(c)\ne = $sin(d)\nreturn (e,)\n", "e = $sin(x)\nreturn (e,)\n"};
     for (std::size_t n = 0; n < 4; ++n) {
       const auto part = after_rewrites(*before, passes[0], context, n);
       QVERIFY(part);
