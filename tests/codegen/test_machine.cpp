@@ -122,48 +122,6 @@ class MachinePlans : public QObject {
     }
   }
 
-  /// The same numbers as a kernel after the whole product gives, NaN too.
-  void work_after_a_product_is_done_by_columns_data() {
-    QTest::addColumn<int>("columns");
-    QTest::addColumn<QString>("other");
-    QTest::addColumn<QString>("how");
-    QTest::newRow("whole panels") << 480 << "[40, 480]" << "in blocks of columns";
-    QTest::newRow("a part of a panel") << 208 << "[40, 208]" << "in blocks of columns";
-    QTest::newRow("rows that are repeated") << 208 << "[1, 208]" << "a kernel of its own: it does not go by columns";
-  }
-  void work_after_a_product_is_done_by_columns() {
-    QFETCH(int, columns);
-    QFETCH(QString, other);
-    QFETCH(QString, how);
-#ifdef __x86_64__
-    if (!__builtin_cpu_supports("x86-64-v4"))
-#endif
-      QSKIP("without AVX-512 oneDNN computes products");
-    auto graph = testing::parse(testing::module(
-        fmt::format("x: 'f32[40, 70]', w: 'f32[70, {0}]', b: 'f32[{0}]', y: 'f32{1}'", columns, other.toStdString()),
-        {"a = torch.ops.aten.addmm.default(b, x, w)", "c = torch.ops.aten.relu.default(a)",
-         "d = torch.ops.aten.add.Tensor(c, y)", "return (d,)"}));
-    QVERIFY(propagate(*graph));
-    for (const int threads : {1, 2, 4}) {
-      auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(threads)});
-      QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-      auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
-      QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
-      QCOMPARE(QString::fromStdString((*compiled)->externs[0].work), how);
-      auto inputs = testing::random_inputs(*graph);
-      for (const Value& v : inputs)  // whole numbers: sums are exact in any order
-        for (float& x : std::span(v.get<Tensor>()->as<float>(), static_cast<std::size_t>(v.get<Tensor>()->numel())))
-          x = std::round(x);
-      for (int round = 0; round < 2; ++round) {
-        auto got = (*compiled)->run(inputs), want = interpret(*graph, inputs);
-        QVERIFY(got && want);
-        const std::string wrong = testing::wrong(*(*want)[0].get<Tensor>(), *(*got)[0].get<Tensor>(), {0, 0});
-        QVERIFY2(wrong.empty(), wrong.c_str());
-        inputs[0].get<Tensor>()->as<float>()[3] = std::numeric_limits<float>::quiet_NaN();
-      }
-    }
-  }
-
   /// Sums of many rows to few columns or channels are made by all threads.
   void few_columns_are_shared_by_threads_data() {
     QTest::addColumn<QString>("x");

@@ -65,7 +65,7 @@ std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
   return m;
 }
 
-/// A convolution of each pixel by itself as a product, which is faster where the images stay in the second cache.
+/// A convolution of each pixel by itself as a product, which is faster where both images stay in the second cache.
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                         const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   constexpr std::int64_t second_cache = 1 << 20;  // a good part of a core's
@@ -76,8 +76,9 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
       !all(g.after, 0))
     return {};
   const auto left = matrix_of(input), result = matrix_of(out);
-  if (!left || !result || left->sizes[0] * left->sizes[1] * static_cast<std::int64_t>(sizeof(float)) > second_cache)
-    return {};
+  if (!left || !result) return {};
+  const std::int64_t values = left->sizes[0] * (left->sizes[1] + result->sizes[1]);
+  if (values * static_cast<std::int64_t>(sizeof(float)) > second_cache) return {};
   ConcreteView right = weight;
   right.sizes = {weight.sizes[1], weight.sizes[0]};
   right.strides = {weight.strides[1], weight.strides[0]};

@@ -47,19 +47,6 @@ class ProductStep final : public ExternStep {
     if (added_) problem_.added_row = added_->sizes[0] == 1 ? 0 : added_->strides[0];
   }
 
-  /// What a thread does on the columns of some panels after it computed them; null: nothing.
-  std::shared_ptr<ResultWork> work;
-
-  /// Can the work be done on the columns of some panels?
-  static bool divides(const ResultWork& work, const ConcreteView& out, std::int64_t panel_columns) {
-    const std::int64_t rows = out.sizes[0], columns = out.sizes[1];
-    if (work.iterations % rows != 0 || (rows > 1 && out.strides[0] < columns)) return false;
-    const std::int64_t per_row = work.iterations / rows;
-    if (per_row == 0 || columns % per_row != 0 || per_row % work.alignment != 0) return false;
-    const std::int64_t step = columns / per_row;  // columns of an iteration
-    return panel_columns % step == 0 && panel_columns / step % work.alignment == 0;
-  }
-
   Status run(std::byte* const* buffers) override {
     problem_.left = reinterpret_cast<const float*>(left_.at(buffers));
     problem_.out = reinterpret_cast<float*>(out_.at(buffers));
@@ -68,7 +55,6 @@ class ProductStep final : public ExternStep {
       pack(at);
       packed_from_ = at;
     }
-    if (work) work->start(buffers);
     const std::int64_t rows = out_.sizes[0], chunks = (rows + most_rows - 1) / most_rows;
     // A part must do more work than waking a thread costs. An element of the weights costs as much as 8 rows.
     constexpr std::int64_t part_work = 400'000;
@@ -77,29 +63,18 @@ class ProductStep final : public ExternStep {
                 [&](std::int64_t begin, std::int64_t end) {
                   for (std::int64_t at = begin; at < end;) {
                     const std::int64_t chunk = at / panels_, first = at % panels_;
-                    const std::int64_t n = std::min({end - at, panels_ - first, work ? panels_before_work : panels_});
-                    compute(rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
+                    const std::int64_t n = std::min(end - at, panels_ - first);
+                    kernel_.run(problem_, rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
                     at += n;
                   }
                 });
-    return work ? work->finish() : Status{};
+    return {};
   }
 
  private:
-  static constexpr std::int64_t most_rows = 256;         ///< of the left matrix, which stay in the second cache
-  static constexpr std::int64_t panels_before_work = 4;  ///< whose results do, too
-
-  void compute(std::int64_t first_row, std::int64_t last_row, std::int64_t first, std::int64_t last) {
-    kernel_.run(problem_, first_row, last_row, first, last);
-    if (!work) return;
-    const std::int64_t columns = out_.sizes[1], per_row = work->iterations / out_.sizes[0], step = columns / per_row;
-    const std::int64_t begin = first * kernel_.panel_columns / step;
-    const std::int64_t end = std::min(columns, last * kernel_.panel_columns) / step;
-    for (std::int64_t row = first_row; row < last_row; ++row) work->run(row * per_row + begin, row * per_row + end);
-  }
+  static constexpr std::int64_t most_rows = 256;  ///< of the left matrix, which stay in the second cache
 
   void pack(std::byte* at) {
-    dnnl::stream stream(cpu_engine());
     memory plain(*describe(right_), cpu_engine(), at);
     const std::int64_t depth = problem_.depth, columns = problem_.columns;
     const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
@@ -136,16 +111,10 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
   if (left.sizes[0] == 0 || left.sizes[1] == 0 || out.sizes[1] == 0 ||
       (added && (!by_rows(*added) || added->sizes[1] != out.sizes[1])))
     return {};
-  auto step = std::make_unique<ProductStep>(*found, context.threads, left, right, added, out,
-                                            weights_of(context, right.buffer));
-  Prepared prepared{nullptr, std::string("Partita ") + found->name};
-  if (context.work) {
-    prepared.does_work = ProductStep::divides(*context.work, out, found->panel_columns);
-    prepared.work = prepared.does_work ? "in blocks of columns" : "a kernel of its own: it does not go by columns";
-    if (prepared.does_work) step->work = context.work;
-  }
-  prepared.step = std::move(step);
-  return prepared;
+  return {std::make_unique<ProductStep>(*found, context.threads, left, right, added, out,
+                                        weights_of(context, right.buffer)),
+          std::string("Partita ") + found->name, false,
+          "a kernel of its own: threads share the product by columns, and the work by rows"};
 }
 
 }  // namespace partita::codegen
