@@ -60,12 +60,12 @@ std::string kernels_text(const PlannedGraph& graph) {
     double sum = 0;
     for (const schedule::KernelRow& row : report.rows) sum += row.seconds.value_or(0);
     const schedule::MachineLimit& limit = *report.limit;
-    out += fmt::format("{} in all; the limit is {}/s copied, {}/s in the cache (*), and {} operations/s in products",
+    out += fmt::format("{} in all; the limit is {}/s copied, {}/s within 1 MiB, and {} operations/s in products",
                        seconds_text(sum), bytes_text(limit.bytes_per_second), bytes_text(limit.cached_bytes_per_second),
                        count_text(limit.operations_per_second));
     if (limit.half_operations_per_second > 0)
       out += fmt::format(", {} of 16-bit floats", count_text(limit.half_operations_per_second));
-    out += "; above 100 %: nearer caches, better sizes\n";
+    out += "; above 100 %: nearer caches, better sizes; *: fits into the last-level cache\n";
   }
   out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", "step", "kind", "read", "written", "arith");
   if (timed) out += fmt::format(" {:>9} {:>7}", "time", "limit");

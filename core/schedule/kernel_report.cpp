@@ -230,7 +230,10 @@ std::vector<const BufferRow*> KernelReport::live_at(std::size_t step) const {
 
 std::optional<double> KernelReport::share(const KernelRow& row) const {
   if (!row.seconds || *row.seconds <= 0 || !limit) return std::nullopt;
-  const double bandwidth = in_cache(row) ? limit->cached_bytes_per_second : limit->bytes_per_second;
+  // A last-level cache is shared, and a virtual machine names that of its whole host: it has no limit of its own.
+  constexpr double own_cache = 1 << 20;
+  const bool own = row.read + row.written <= own_cache;
+  const double bandwidth = own ? limit->cached_bytes_per_second : limit->bytes_per_second;
   return std::max((row.read + row.written) / bandwidth, row.operations / limit->operations(row)) / *row.seconds;
 }
 
