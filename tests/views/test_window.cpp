@@ -111,10 +111,12 @@ class TestWindow : public QObject {
     const auto panels = bench.window().findChildren<QDockWidget*>();
     const auto panel = [&](const char* name) { return bench.window().findChild<QDockWidget*>(name); };
     bench.for_each_view([&](Controller& view) {
+      bench.get<GraphController>().raise();
       view.raise();
       QTest::qWait(1);
       const QByteArray name = view.widget()->accessibleName().toUtf8();
       QVERIFY2(bench.window().width() == 1024, name);
+      if (view.widget() == texts(bench)) return;  // without panels at the right
       QVERIFY2(panel("code")->width() >= 240 && panel("artefacts")->width() >= 150, name);
       for (const QDockWidget* a : panels)
         for (const QDockWidget* b : panels) QVERIFY2(a == b || !a->geometry().intersects(b->geometry()), name);
@@ -133,7 +135,7 @@ class TestWindow : public QObject {
     const auto names = [&] { return static_cast<QAbstractItemView*>(tree)->sizeHintForColumn(0); };
     QTRY_VERIFY2(tree->columnWidth(0) >= names(),
                  qPrintable(QString("%1 of %2").arg(tree->columnWidth(0)).arg(names())));
-    tree->collapseAll();
+    tree->collapse(tree->model()->index(0, 0));
     QTRY_VERIFY(!tree->isColumnHidden(1));
   }
 

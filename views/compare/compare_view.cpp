@@ -177,7 +177,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   found_->setEditable(true);
   found_->setInsertPolicy(QComboBox::NoInsert);
   found_->setCompleter(nullptr);
-  found_->setMinimumContentsLength(16);
+  found_->setMinimumContentsLength(10);
   found_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   found_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   found_->setMaximumWidth(480);

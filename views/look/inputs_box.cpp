@@ -19,7 +19,7 @@ InputsBox::InputsBox(QWidget* parent) : QWidget(parent) {
 void InputsBox::set_path(const QString& path) {
   path_ = path;
   // The width of a panel must not follow the name of a file.
-  constexpr int kWidest = 120;
+  constexpr int kWidest = 100;
   label_->setText(path.isEmpty()
                       ? tr("samples")
                       : label_->fontMetrics().elidedText(QFileInfo(path).fileName(), Qt::ElideMiddle, kWidest));

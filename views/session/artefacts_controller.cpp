@@ -73,7 +73,7 @@ class ArtefactsController : public WidgetController<ArtefactsView> {
     tree_->header()->setStretchLastSection(false);
     tree_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
     tree_->header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
-    connect(tree_->header(), &QHeaderView::geometriesChanged, this, &ArtefactsController::fit_kinds);
+    connect(tree_->header(), &QHeaderView::sectionResized, this, &ArtefactsController::fit_kinds, Qt::QueuedConnection);
     connect(tree_, &QTreeView::expanded, this, &ArtefactsController::fit_kinds);
     connect(tree_, &QTreeView::collapsed, this, &ArtefactsController::fit_kinds);
     auto chosen = [&bench](const QModelIndex& index) {
@@ -88,6 +88,7 @@ class ArtefactsController : public WidgetController<ArtefactsView> {
     connect(view_->filter, &QLineEdit::textChanged, this, [this](const QString& typed) {
       shown_.set_words(typed);
       if (!typed.isEmpty()) tree_->expandAll();
+      fit_kinds();
     });
   }
   void set_document(const Document& document) override {
