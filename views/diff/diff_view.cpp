@@ -87,6 +87,7 @@ QStringList DiffView::chosen_files() const {
   QStringList paths;
   for (const QAction* action : files_menu_->actions())
     if (action->isChecked()) paths << action->data().toString();
+  paths.sort();  // not in the order in which they happened to be read
   return paths;
 }
 
