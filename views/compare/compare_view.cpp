@@ -180,6 +180,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   found_->setCompleter(nullptr);
   found_->setMinimumContentsLength(10);
   found_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  found_->lineEdit()->setAccessibleName(tr("Found"));
   found_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   found_->setMaximumWidth(480);
   found_->setToolTip(
