@@ -32,7 +32,8 @@ class Models : public QObject {
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
     auto exact = interpret(*graph, wide_inputs, {.float64 = true});
     QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
-    auto plan = schedule::make_plan(*graph);
+    const schedule::PlanOptions options;
+    auto plan = schedule::make_plan(*graph, options);
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     int kernels = 0;
     for (const auto& step : plan->steps) kernels += std::holds_alternative<schedule::KernelCall>(step);
