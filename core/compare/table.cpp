@@ -36,7 +36,9 @@ std::string numbers(const Statistics& s) {
 std::string divergence(const Difference& d) {
   if (!d.died.empty()) return fmt::format("{}: {}", d.name, d.died);
   std::string text = d.name;
-  if (d.own)
+  if (!d.layout.empty())
+    text += fmt::format(" ({})", d.layout.front());
+  else if (d.own)
     text += d.own->ok ? fmt::format(" (alone it is right, {:.3g}: errors of its inputs grew here)", d.own->max_abs)
                       : fmt::format(" (an error of its own: alone {:.3g})", d.own->max_abs);
   if (!d.origin.empty()) text += ", " + d.origin;
