@@ -164,6 +164,7 @@ Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const Ten
     };
   };
   RunOptions options = run_options(request, nullptr);
+  options.aot.choose_layouts = !reference.backend->takes_any_graph;  // interpreters give eager PyTorch's
   options.forward = compare("forward");
   options.backward = compare("backward");
   const auto done = run_program(artefact, io, options);
