@@ -98,6 +98,16 @@ class SpecialValues : public QObject {
     }
   }
 
+  /// Powers of ten may be infinite, and a sign cannot always be changed. Values are PyTorch's.
+  void rounds_to_any_decimals() {
+    for (const std::int64_t decimals : {INT64_MIN, std::int64_t{-400}, std::int64_t{400}, INT64_MAX}) {
+      Result<Value> result =
+          evaluate(Op::torch("aten.round.decimals"), {vector_of(DType::Float64, {1.5, 0})}, {{"decimals", decimals}});
+      QVERIFY2(bool(result), result ? "" : result.error().line().c_str());
+      for (std::int64_t i = 0; i < 2; ++i) QVERIFY(std::isnan(result->get<Tensor>()->item_as_double(i)));
+    }
+  }
+
   void infinitiesMakeSingularValuesNotNumbers() {
     Tensor m = *Tensor::zeros(DType::Float64, {2, 2});
     m.as<double>()[0] = inf;

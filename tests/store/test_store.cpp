@@ -309,7 +309,7 @@ class TestStore : public QObject {
     QCOMPARE((*StoreFile::open(path("copy.sqlite"))->list()).size(), std::size_t{3});
     QVERIFY(!s->export_to(path("copy.sqlite")));
     QVERIFY(s->put_compiled({"limit", "", "", ""}, {"1e10 1e11", "machine limit", "limit"}));
-    QCOMPARE((*s->list()).back().table + " " + (*s->list()).back().title, std::string("measured machine limit"));
+    QCOMPARE((*s->list()).front().table + " " + (*s->list()).front().title, std::string("measured machine limit"));
     QVERIFY(QString::fromStdString(*s->show("measured/1")).endsWith("graph: machine limit\n1e10 1e11\n"));
     QCOMPARE(s->stats()->compiled, 0);
     QVERIFY(s->clear());
