@@ -208,7 +208,7 @@ def sample(env, work):
     w.idle()
     check("joint" in w.screen()["title"], "the title does not name the joint graph")
 
-    w.key("Home", "Tab", "Tab")  # through the nodes
+    w.key("Home", "Tab")  # through the nodes
     w.expect("selected", node=lambda name: name)
     cards = [item for item in w.screen()["items"] if item["kind"] == "card"]
     check(len(cards) > 10, f"only {len(cards)} cards in view")
