@@ -97,6 +97,7 @@ std::vector<Row> rows() {
        {{7, 2, 1, 3}, {7, 2, 1, 3}, {7, 2, 1, 1}},
        {ints({1}), ints({2}), ints({2}), ints({1}), 2},
        "the last operand has size 1"},
+      {"quantized_decomposed.quantize_per_channel.default", {{}, {2}, {2}}, {-1, 0, 127, DType::Int8}, "no dimensions"},
       {"aten.glu_backward.default", {{3}, {4}}, {0}, ""},
       {"aten.max_pool2d_with_indices.default", {{2, 0, 4}}, {ints({2, 2}), ints({2, 1}), ints({1, 1})}, "is empty"},
       {"prims._low_memory_max_pool_with_offsets.default",

@@ -53,6 +53,7 @@ Arg one_of(const FormulaCall& f) {
 /// along(values, x, axis): values by x's dim `axis`, with 1 for x's other dims.
 Arg along(const FormulaCall& f) {
   SymList sizes(f.tensor(1).dim(), 1);
+  if (sizes.empty()) fail("axis: the input has no dimensions");
   sizes[wrap_dim(f.integer(2), sizes.size())] = f.tensor(0).numel();
   return f.build.call("aten.view.default", {f.args[0], f.build.sizes(sizes)});
 }
