@@ -1,5 +1,6 @@
 // Interprets python_functions.def: binds a call to the parameters, changes some parameters, builds the expression.
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,11 @@ struct Function {
 };
 
 constexpr Function functions[] = {
+    // Rows of python_functions.def that its freeze kept out; tensordot's goes before the one there, which it replaces.
+    {"torch.functional.tensordot", "a, b, dims=2, out=None", "", ""},
+    {"torch.functional.unique", "input, sorted=True, return_inverse=False, return_counts=False, dim=None", "", ""},
+    {"torch.functional.unique_consecutive", "input, return_inverse=False, return_counts=False, dim=None", "", ""},
+    {"torch.functional.unravel_index", "indices, shape", "", ""},
 #define PYTHON_FUNCTION(name, parameters, expression, in_place) {name, parameters, expression, in_place},
 #include "core/ops/python_functions.def"
 #undef PYTHON_FUNCTION
@@ -196,14 +202,72 @@ Arg norm(Builder& b, Names& names) {
   return b.call("aten.linalg_vector_norm.default", {input, p, dim, value_of(names, "keepdim")}, kwargs);
 }
 
+/// ATen's operators always return three tensors; Python's functions only those that are asked for.
+Arg unique(Builder& b, Names& names) {
+  const Arg &input = value_of(names, "input"), &dim = value_of(names, "dim"), *sorted = lookup(names, "sorted");
+  const Arg &inverse = value_of(names, "return_inverse"), &counts = value_of(names, "return_counts");
+  Node* all = !sorted         ? b.call("aten.unique_consecutive.default", {input, inverse, counts, dim})
+              : dim.is_none() ? b.call("aten._unique2.default", {input, *sorted, inverse, counts})
+                              : b.call("aten.unique_dim.default", {input, dim, *sorted, inverse, counts});
+  std::vector<Arg> results{b.getitem(all, 0)};
+  if (inverse == Arg(true)) results.emplace_back(b.getitem(all, 1));
+  if (counts == Arg(true)) results.emplace_back(b.getitem(all, 2));
+  return results.size() == 1 ? results[0] : Arg::tuple(std::move(results));
+}
+
+Arg unravel_index(Builder& b, Names& names) {
+  DType dtype = b.tensor(node_of(names, "indices")).dtype;
+  if (!is_integral(dtype)) fail("expected 'indices' to be integer dtype");
+  Node* rest = b.call("aten.to.dtype", {value_of(names, "indices"), DType::Int64});
+  const Arg shape = repeated(value_of(names, "shape"), 1);
+  std::vector<Arg> parts;
+  std::int64_t step = 1;
+  for (const Arg& item : std::views::reverse(shape.get<ArgList>()->items)) {
+    const auto* size = item.get<std::int64_t>();
+    if (!size) fail_unsupported("unravel_index with a symbolic shape");
+    if (*size < 0) fail("'shape' cannot have negative values");
+    Node* quotient = b.call("aten.floor_divide.Scalar", {rest, step});
+    parts.insert(parts.begin(), b.call("aten.remainder.Scalar", {quotient, *size}));
+    if (__builtin_mul_overflow(step, *size, &step)) fail("unravel_index: the shape has too many elements");
+  }
+  return b.call("aten.unbind.int", {b.call("aten.stack.default", {Arg::list(std::move(parts)), -1}), -1});
+}
+
+Arg tensordot(Builder& b, Names& names) {
+  Arg dims = value_of(names, "dims"), left, right;
+  if (const auto* count = dims.get<std::int64_t>()) {
+    std::size_t most = std::min(b.tensor(node_of(names, "a")).dim(), b.tensor(node_of(names, "b")).dim());
+    if (*count < 0 || static_cast<std::size_t>(*count) > most)
+      fail(fmt::format("tensordot: dims is {}, the smaller tensor has {} dimensions", *count, most));
+    std::vector<Arg> last, first;
+    for (std::int64_t i = 0; i < *count; ++i) {
+      last.emplace_back(i - *count);
+      first.emplace_back(i);
+    }
+    left = Arg::list(std::move(last)), right = Arg::list(std::move(first));
+  } else if (const auto* pair = dims.get<ArgList>(); pair && pair->items.size() == 2) {
+    left = repeated(pair->items[0], 1), right = repeated(pair->items[1], 1);
+  } else {
+    fail_unsupported("tensordot with dims that are neither a number nor two lists");
+  }
+  return b.call("aten.tensordot.default", {value_of(names, "a"), value_of(names, "b"), left, right});
+}
+
 /// Raises when the graph runs, without the message, which Python makes.
 Arg check(Builder& b, Names& names) {
   return b.call("aten._assert_scalar.default", {value_of(names, "cond"), "Expected cond to be True, but got False."});
 }
 
 constexpr PythonSpecial specials[] = {
-    {"torch._check", check},         {"torch.functional.split", split}, {"torch.split", split},
-    {"torch.functional.norm", norm}, {"torch.tensor", torch_tensor},
+    {"torch._check", check},
+    {"torch.functional.split", split},
+    {"torch.split", split},
+    {"torch.functional.norm", norm},
+    {"torch.tensor", torch_tensor},
+    {"torch.functional.unique", unique},
+    {"torch.functional.unique_consecutive", unique},
+    {"torch.functional.tensordot", tensordot},
+    {"torch.functional.unravel_index", unravel_index},
 };
 
 /// A function that changes the parameters before the expression is built.

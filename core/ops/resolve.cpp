@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/promote.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/resolve_parts.h"
 
@@ -40,8 +41,8 @@ constexpr OperatorRow operators[] = {
     {"and_", "bitwise_and", "bitwise_and"},
     {"or_", "bitwise_or", "bitwise_or"},
     {"xor", "bitwise_xor", "bitwise_xor"},
-    {"lshift", "__lshift__", ""},
-    {"rshift", "__rshift__", ""},
+    {"lshift", "__lshift__", "bitwise_left_shift"},
+    {"rshift", "__rshift__", "bitwise_right_shift"},
     {"eq", "eq", "eq"},
     {"ne", "ne", "ne"},
     {"lt", "lt", "gt"},
@@ -67,7 +68,8 @@ constexpr OperatorRow operators[] = {
 
 /// Whether `reflected` takes the operands in reverse order, so that the tensor is on the left.
 bool commutes(std::string_view name) {
-  return name != "pow" && name != "mod" && name != "floordiv";
+  constexpr std::string_view others[] = {"pow", "mod", "floordiv", "lshift", "rshift"};
+  return std::ranges::find(others, name) == std::end(others);
 }
 
 Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
@@ -96,6 +98,12 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
     if (args.size() == 2 && !is_tensor(args[0])) {
       if (name == "sub") return b.call("aten.rsub.Scalar", {args[1], args[0]});
       if (name == "truediv") return b.call("aten.mul.Tensor", {b.call("aten.reciprocal.default", {args[1]}), args[0]});
+      if (name == "floordiv") {
+        // No overload takes a number first. Python makes a tensor of it, which counts as a number in promotion.
+        Operand operands[] = {Operand::of(as_number(args[0]).value_or(Number(std::int64_t{0}))),
+                              Operand::of(b.tensor(args[1]))};
+        return b.call("aten.floor_divide.default", {number_as_tensor(b, args[0], result_type(operands)), args[1]});
+      }
       if (row.reflected.empty()) fail_unsupported(fmt::format("{} of a number and a tensor", name));
       Args operands = commutes(name) ? Args{args[1], args[0]} : args;
       return b.call(fmt::format("aten.{}", row.reflected), operands, kwargs);
@@ -142,7 +150,11 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
   if (name == "torch.Size" && args.size() == 1 && args[0].get<ArgList>()) return args[0];
   if (name == "getattr" && args.size() == 2 && args[1].get<std::string>())
     return get_attribute(b, args[0], *args[1].get<std::string>());
+  if (name == "torch._C._autograd._get_data_attr" && args.size() == 1) return get_attribute(b, args[0], "data");
   if (auto result = call_python_function(b, name, args, kwargs)) return *result;
+  // atleast_2d(x, y) means atleast_2d([x, y]).
+  if (name.starts_with("torch.functional.atleast_") && args.size() > 1)
+    return call_function(b, name, {Arg::list(args)}, kwargs);
   for (const ModuleRow& row : modules) {
     if (!name.starts_with(row.module)) continue;
     std::string base = fmt::format("aten.{}{}", row.prefix, name.substr(row.module.size()));

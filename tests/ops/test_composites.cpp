@@ -104,6 +104,42 @@ class TestComposites : public QObject {
       QVERIFY2(std::abs(wide.as<double>()[i] - expected[i]) < 1e-5, std::to_string(wide.as<double>()[i]).c_str());
   }
 
+  /// Values of PyTorch 2.13 for x = [[0, 2, 2], [0, 5, 3]]: functions and operators that Python has and ATen has not.
+  void python_computes_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<std::vector<double>>("expected");
+    auto row = [](const char* name, const char* lines, std::vector<double> expected) {
+      QTest::addRow("%s", name) << lines << std::move(expected);
+    };
+    row("unique gives one tensor", "a = torch.functional.unique(x)\nreturn (a,)", {0, 2, 3, 5});
+    row("unique of rows", "f = torch.functional.unique(x, dim = 1, return_counts = True)\na = f[1]\nreturn (a,)",
+        {1, 1, 1});
+    row("the method", "f = x.unique(return_counts = True)\na = f[1]\nreturn (a,)", {2, 2, 1, 1});
+    row("unique_consecutive gives one tensor", "a = torch.functional.unique_consecutive(x)\nreturn (a,)",
+        {0, 2, 0, 5, 3});
+    row("counts without inverse",
+        "f = torch.functional.unique_consecutive(x, return_counts = True)\na = f[1]\nreturn (a,)", {1, 2, 1, 1, 1});
+    row("unravel_index", "f = torch.functional.unravel_index(x, (2, 4))\na = f[1]\nreturn (a,)", {0, 2, 2, 0, 1, 3});
+    row("tensordot of one dim", "t = $t(x)\na = torch.functional.tensordot(x, t, 1)\nreturn (a,)", {8, 16, 16, 34});
+    row("tensordot of listed dims", "a = torch.functional.tensordot(x, x, ([1], [1]))\nreturn (a,)", {8, 16, 16, 34});
+    row("atleast_2d of several", "f = torch.functional.atleast_2d(x, x)\na = f[1]\nreturn (a,)", {0, 2, 2, 0, 5, 3});
+    row("a number divided", "t = $add.Tensor(x, 1)\na = 7 // t\nreturn (a,)", {7, 2, 2, 7, 1, 1});
+    row("a number of another kind divided", "t = $add.Tensor(x, 1)\na = 7.5 // t\nreturn (a,)", {7, 2, 2, 7, 1, 1});
+    row("a number shifted", "a = 1 << x\nreturn (a,)", {1, 4, 4, 1, 32, 8});
+    row("data", "t = $mul.Tensor(x, 1)\nd = torch._C._autograd._get_data_attr(t)\ne = d.mul_(2)\nreturn (t,)",
+        {0, 4, 4, 0, 10, 6});
+  }
+
+  void python_computes() {
+    QFETCH(QString, lines);
+    QFETCH(std::vector<double>, expected);
+    const auto graph = to_aten(*fx("x: <i64[2, 3][3, 1]>", lines.toStdString()));
+    QVERIFY2(graph, graph ? "" : graph.error().line().c_str());
+    const auto found = interpret(*graph->graph, {i64({2, 3}, {0, 2, 2, 0, 5, 3})});
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE(elements(found->at(0)), expected);
+  }
+
   void a_program_makes_one_side_of_a_choice_data() {
     QTest::addColumn<QString>("program");
     QTest::addColumn<QString>("expected");
