@@ -74,10 +74,11 @@ Seen see(const Value& v) {
   return s;
 }
 
-/// As should_allow_numbers_as_tensors in torch/csrc/utils/python_arg_parser.cpp.
+/// As should_allow_numbers_as_tensors in torch/csrc/utils/python_arg_parser.cpp, without lerp, whose overload for a
+/// number Python tries first.
 bool numbers_are_tensors(std::string_view base) {
-  static constexpr std::string_view names[] = {"add",      "sub",         "mul",          "div",  "divide", "multiply",
-                                               "subtract", "true_divide", "floor_divide", "copy", "lerp"};
+  static constexpr std::string_view names[] = {"add",      "sub",      "mul",         "div",          "divide",
+                                               "multiply", "subtract", "true_divide", "floor_divide", "copy"};
   base.remove_prefix(std::min(base.size(), base.find('.') + 1));
   if (base.ends_with("_")) base.remove_suffix(1);
   return std::find(std::begin(names), std::end(names), base) != std::end(names);
@@ -166,7 +167,11 @@ Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& posit
     const Op* op = Op::torch(s.name);
     const int known = find_record(op) || functional_variant(op) ? 0 : 6;
     // var.dim, with its `unbiased`, comes before var.correction, as PyTorch declares them.
-    return known + (s.name.ends_with(".Tensor") ? 0 : s.name.ends_with(".default") ? 2 : 4) + (s.composite_implicit ? 0 : 1);
+    return known +
+           (s.name.ends_with(".Tensor")    ? 0
+            : s.name.ends_with(".default") ? 2
+                                           : 4) +
+           (s.composite_implicit ? 0 : 1);
   };
   for (const Schema* s : overloads) {
     if (!matches(*s, positional, named)) continue;

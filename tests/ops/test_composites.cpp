@@ -125,6 +125,7 @@ class TestComposites : public QObject {
     row("atleast_2d of several", "f = torch.functional.atleast_2d(x, x)\na = f[1]\nreturn (a,)", {0, 2, 2, 0, 5, 3});
     row("a number divided", "t = $add.Tensor(x, 1)\na = 7 // t\nreturn (a,)", {7, 2, 2, 7, 1, 1});
     row("a number of another kind divided", "t = $add.Tensor(x, 1)\na = 7.5 // t\nreturn (a,)", {7, 2, 2, 7, 1, 1});
+    row("a number raised", "a = x.__rpow__(2)\nreturn (a,)", {1, 4, 4, 1, 32, 8});
     row("a number shifted", "a = 1 << x\nreturn (a,)", {1, 4, 4, 1, 32, 8});
     row("data", "t = $mul.Tensor(x, 1)\nd = torch._C._autograd._get_data_attr(t)\ne = d.mul_(2)\nreturn (t,)",
         {0, 4, 4, 0, 10, 6});
@@ -138,6 +139,14 @@ class TestComposites : public QObject {
     const auto found = interpret(*graph->graph, {i64({2, 3}, {0, 2, 2, 0, 5, 3})});
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     QCOMPARE(elements(found->at(0)), expected);
+  }
+
+  void a_number_as_weight_of_lerp_stays_a_number() {
+    const auto made = to_aten(*fx("x: <f32[3][1]>, y: <f32[3][1]>", "a = x.lerp(y, 0.25)\nreturn (a,)"));
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    bool found = false;
+    for (const Node* node : *made->graph) found = found || (node->op() && node->op()->name == "aten.lerp.Scalar");
+    QVERIFY(found);
   }
 
   void a_program_makes_one_side_of_a_choice_data() {
