@@ -141,6 +141,13 @@ class TestComposites : public QObject {
     QCOMPARE(elements(found->at(0)), expected);
   }
 
+  void attention_of_shared_heads_keeps_the_layout_of_the_query() {
+    const auto made = to_aten(*fx("q: <f32[2, 4, 3, 4][48, 4, 16, 1]>, k: <f32[2, 2, 8, 4][64, 32, 4, 1]>",
+                                  "a = $scaled_dot_product_attention(q, k, k, enable_gqa = True)\n"
+                                  "b = $transpose.int(a, 1, 2)\nc = $view(b, [2, 3, 16])\nreturn (c,)"));
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+  }
+
   void a_number_as_weight_of_lerp_stays_a_number() {
     const auto made = to_aten(*fx("x: <f32[3][1]>, y: <f32[3][1]>", "a = x.lerp(y, 0.25)\nreturn (a,)"));
     QVERIFY2(made, made ? "" : made.error().line().c_str());

@@ -194,7 +194,7 @@ bool takes_flash(DecomposeCall& c) {
   if (as_double(c.number("dropout_p")) > 0 || requires_grad(c.arg("attn_mask"))) return false;
   if (q.sizes[0] != k.sizes[0] || q.sizes[0] != v.sizes[0]) return false;
   if (!c.boolean("enable_gqa") && (q.sizes[1] != k.sizes[1] || q.sizes[1] != v.sizes[1])) return false;
-  if (c.boolean("enable_gqa") && (q.sizes[1] != k.sizes[1] || k.sizes[1] != v.sizes[1])) return false;
+  if (k.sizes[1] != v.sizes[1]) return false;
   if (q.sizes[3] != k.sizes[3] || q.sizes[3] != v.sizes[3]) return false;
   for (const TensorMeta* t : {&q, &k, &v})
     if (!t->strides[3].is(1) || t->sizes[2].is(0)) return false;
@@ -280,8 +280,10 @@ Arg decompose_attention(DecomposeCall& c) {
   Arg mask = additive_mask(c, c.arg("attn_mask"), c.tensor("query").dtype);
   if (!flash) return attention_by_products(c, mask).result;
   Builder& b = c.build;
+  // PyTorch's kernel shares heads itself; ours wants one for each head of the query.
+  Node *key = expand_heads(c, tensor_node(c, "key")), *value = expand_heads(c, tensor_node(c, "value"));
   Node* result = b.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
-                        {c.arg("query"), c.arg("key"), c.arg("value"), c.arg("dropout_p"), c.arg("is_causal")},
+                        {c.arg("query"), key, value, c.arg("dropout_p"), c.arg("is_causal")},
                         {{"attn_mask", mask}, {"scale", c.arg("scale")}});
   return b.getitem(result, 0);
 }
