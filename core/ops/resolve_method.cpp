@@ -156,7 +156,8 @@ Arg get_attribute(Builder& b, const Arg& object, std::string_view name) {
   if (name == "requires_grad") return self.requires_grad;
   if (name == "layout") return Layout::Strided;
   if (name == "itemsize") return static_cast<std::int64_t>(itemsize(self.dtype));
-  if (name == "data") return b.call("aten.detach.default", {object});
+  // Gradients would be those of the values before a write through it, eager PyTorch's those of the values after it.
+  if (name == "data") fail_unsupported("the attribute data, through which values change that autograd has saved");
   if (name == "T") return b.call("aten.numpy_T.default", {object});
   if (name == "mT") return b.call("aten.transpose.int", {object, -2, -1});
   if (name == "H") return b.call("aten.matrix_H.default", {object});
