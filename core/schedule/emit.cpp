@@ -19,7 +19,7 @@ std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
 class GroupEmitter {
  public:
   GroupEmitter(const LoweredGraph& g, const Stages& stages, const Group& group)
-      : g_(g), group_(group), domain_(group.domain), analysed_(group), e_(out_, math_, g, stages, &analysed_) {
+      : g_(g), domain_(group.domain), analysed_(group), e_(out_, math_, g, stages, &analysed_) {
     // Neighbouring threads of a GPU take neighbouring columns, each of which is a row that one thread reduces.
     groups_ = is_gpu(g) && !domain_.by_columns && g.lowering.hint(product(domain_.part(true))) >= g.target().group_row;
     if (is_gpu(g)) analysed_.domain.by_columns = false;
@@ -264,7 +264,6 @@ class GroupEmitter {
   }
 
   const LoweredGraph& g_;
-  const Group& group_;
   const Domain& domain_;
   Group analysed_;
   Analysis found_;
