@@ -71,7 +71,8 @@ class TestMatchNodes : public QObject {
     const auto a = fx("x: <f32[4][1]>",
                       "a: <f32[4][1]> = $relu(x)\nb: <f32[4][1]> = $relu(a)\n"
                       "c: <f32[4][1]> = $relu(b)\nreturn (c,)");
-    const NodeMatch match(*a, *a->clone());
+    const auto b = a->clone();
+    const NodeMatch match(*a, *b);
     for (const char* name : {"a", "b", "c"}) QCOMPARE(in_b(match, *a, name), name);
   }
 };
