@@ -154,7 +154,8 @@ const Command compare_command = {
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_flag("--per-node", o->per_node,
-                   "every node's value, not only results; rounding is told from error by a run in double");
+                   "every node's value, not only results, where the backward is given what the reference's forward "
+                   "saved; rounding is told from error by a run in double");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };
     }};

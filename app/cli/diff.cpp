@@ -52,7 +52,8 @@ void print_text(const Diff& diff, bool all) {
     std::size_t graphs = 0;
     for (const Compilation& c : r.compilations) graphs += c.graphs().size();
     const auto compilations = std::ranges::count_if(r.compilations, [](const auto& c) { return !c.graphs().empty(); });
-    fmt::print("{}  {}: {} compilations, {} graphs\n", letter(run), without_control(r.name), compilations, graphs);
+    fmt::print("{}  {}: {} compilation{}, {} graph{}\n", letter(run), without_control(r.name), compilations,
+               compilations == 1 ? "" : "s", graphs, graphs == 1 ? "" : "s");
   }
   for (auto row = diff.rows.begin(); row != diff.rows.end();) {
     const auto end = std::find_if(row, diff.rows.end(), [&](const DiffRow& r) { return r.aspect != row->aspect; });
