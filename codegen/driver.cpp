@@ -90,11 +90,7 @@ Result<std::shared_ptr<CompiledGraph>> compiled_graph(const Graph& graph, const 
                                                       int stop_after) {
   const auto source = [&graph]() -> Result<std::unique_ptr<Graph>> { return graph.clone(); };
   auto made = std::make_shared<CompiledGraph>(graph.name, source, graph.attributes, options);
-  bool cached = stop_after < 0 && caches(options);
-  if (cached && options.config.freezing && options.fixed_parameters) {
-    TRY_DO(bypass(fxgraph_cache, graph.name, "Skipping graph with frozen constants", options.config));
-    cached = false;
-  }
+  const bool cached = stop_after < 0 && caches(options);
   TRY_DO(made->prepare(stop_after, cached ? cache_key(graph, options) : KeyParts()));
   return made;
 }

@@ -165,7 +165,7 @@ with tempfile.TemporaryDirectory() as work:
                              "force_disable_caches=true")
     check(not any("cache" in n for n in names(found)), f"no caches: {names(found)}")
     log, found = runs.traced("run", f"{MLP}/program.pt2", *io, "--backend", "cpu", "--config", "freezing=true")
-    reason = json.loads(payload(found, "fx_graph_cache_bypass") or "{}").get("cache_bypass_reason")
+    reason = json.loads(payload(found, "aotautograd_cache_bypass") or "{}").get("cache_bypass_reason")
     check(reason == "Skipping graph with frozen constants", f"a bypass: {names(found)}, {reason}")
 
     # Training, here and in a worker, which writes into the same file.
