@@ -1,4 +1,6 @@
 // What a compiled graph keeps in the cache of whole graphs, and takes from it.
+#include <algorithm>
+
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cuda/driver.h"
@@ -17,6 +19,7 @@ bool CompiledGraph::take(std::string_view payload) {
   const auto unreadable = [&](const Diagnostic& why) {
     warn_unreadable(fxgraph_cache, name_, why);
     entries_.clear();
+    sub_graphs_.clear();  // they are known by the graphs in the entries
     return false;
   };
   if (!stored) return unreadable(stored.error());
@@ -32,6 +35,12 @@ bool CompiledGraph::take(std::string_view payload) {
     entry.compiled.program = std::make_shared<codegen::Program>(*std::move(program));
     entry.compiled.code_key = std::move(v.code);
     entry.told = false;
+    const auto runs_graphs = [](const auto& step) {
+      const auto* call = std::get_if<schedule::ExternCall>(&step);
+      return call && call->graph;
+    };
+    if (!options_.generator && std::ranges::any_of(entry.compiled.program->plan.steps, runs_graphs) && !own_generator_)
+      own_generator_ = std::make_shared<Generator>();
   }
   signature_ = signature(stored->name, stored->placeholders);
   sign(*signature_);

@@ -1,7 +1,11 @@
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "codegen/cpu/program.h"
+#include "core/aot/stored_constants.h"
 #include "core/ir/archive_meta.h"
+#include "core/ir/verify.h"
 #include "core/ops/catch_raised.h"
 
 namespace partita {
@@ -55,6 +59,99 @@ void fields(A& a, Arg& arg) {
   variant(a, arg.v);
 }
 
+template <class A>
+void fields(A& a, SymRange& r) {
+  a(r.low, r.high);
+}
+
+namespace {
+
+/// A node as plain data. Nodes in its arguments are numbers: their places among the graph's nodes.
+struct StoredNode {
+  OpKind kind = OpKind::Torch;
+  std::string op, name, target, note;
+  Args args;
+  Kwargs kwargs;
+  Meta meta;
+};
+struct StoredNodes {
+  std::string name;
+  std::vector<StoredNode> nodes;
+  StoredConstants constants;
+  std::map<std::string, SymRange> ranges;  ///< of the outermost graph; its sub graphs share them
+  std::vector<std::string> targets;        ///< of the sub graphs
+  std::vector<StoredNodes> children;
+  std::shared_ptr<Graph> numbers = {};  ///< holds the numbers of a graph that is written
+};
+
+/// `outermost`: its sub graphs share its ranges. Raises the Diagnostic of what has no such form.
+StoredNodes nodes_of(const Graph& graph, bool outermost) {
+  StoredNodes out;
+  out.name = graph.name;
+  out.numbers = std::make_shared<Graph>("numbers");
+  std::unordered_map<const Node*, Node*> number;
+  const auto map = [&](Node* n) -> Arg { return number.at(n); };
+  for (const Node* n : graph) {
+    number[n] = out.numbers->placeholder("number", Meta(SymExpr(static_cast<std::int64_t>(number.size()))));
+    out.nodes.push_back({n->op()->kind, n->op()->name, n->name(), n->target, n->note, map_nodes(n->args(), map),
+                         map_nodes(n->kwargs(), map), n->meta});
+  }
+  auto constants = store_constants(graph.attributes, {});
+  if (!constants) throw std::move(constants).error();
+  out.constants = *std::move(constants);
+  if (outermost && graph.shapes) out.ranges = graph.shapes->ranges();
+  for (const auto& [target, child] : graph.children) {
+    out.targets.push_back(target);
+    out.children.push_back(nodes_of(*child, false));
+  }
+  return out;
+}
+
+/// Null for what is no graph.
+std::unique_ptr<Graph> graph_of(const StoredNodes& stored, std::shared_ptr<ShapeEnv> shapes) {
+  auto graph = std::make_unique<Graph>(stored.name);
+  if (!shapes) {
+    shapes = std::make_shared<ShapeEnv>();
+    for (const auto& [symbol, range] : stored.ranges) shapes->set_range(symbol, range);
+  }
+  graph->shapes = shapes;
+  std::vector<Node*> nodes;
+  bool known = true;
+  const auto map = [&](Node* number) -> Arg {
+    const SymExpr place = *number->meta.sym();
+    known = known && place.is_int() && place.as_int() >= 0 && std::cmp_less(place.as_int(), nodes.size());
+    return known ? Arg(nodes[static_cast<std::size_t>(place.as_int())]) : Arg();
+  };
+  for (const StoredNode& n : stored.nodes) {
+    Node* made = graph->create(Op::get(n.kind, n.op), map_nodes(n.args, map), map_nodes(n.kwargs, map), n.name);
+    made->target = n.target;
+    made->note = n.note;
+    made->meta = n.meta;
+    nodes.push_back(made);
+  }
+  auto constants = constants_of(stored.constants, {});
+  if (!known || !constants || stored.targets.size() != stored.children.size()) return nullptr;
+  graph->attributes = *std::move(constants);
+  for (std::size_t i = 0; i < stored.targets.size(); ++i) {
+    auto child = graph_of(stored.children[i], shapes);
+    if (!child) return nullptr;
+    graph->children.emplace_back(stored.targets[i], std::move(child));
+  }
+  return verify(*graph).empty() ? std::move(graph) : nullptr;
+}
+
+template <class A>
+void fields(A& a, StoredNode& n) {
+  a.choice(n.kind, 6);
+  a(n.op, n.name, n.target, n.note, n.args, n.kwargs, n.meta);
+}
+template <class A>
+void fields(A& a, StoredNodes& g) {
+  a(g.name, g.nodes, g.constants, g.ranges, g.targets, g.children);
+}
+
+}  // namespace
+
 namespace loops {
 template <class A>
 void fields(A& a, Bound& b) {
@@ -82,7 +179,11 @@ void fields(A& a, ExternCall::Argument& argument) {
 }
 template <class A>
 void fields(A& a, ExternCall& c) {
-  if (c.graph) throw unsupported("codegen.program", "Can't cache HigherOrderOperator: " + c.op->name);
+  std::optional<StoredNodes> graph;
+  if (c.graph) graph = nodes_of(*c.graph, true);
+  a(graph);
+  if constexpr (A::reads)
+    if (graph && !(c.graph = graph_of(*graph, nullptr))) a.fail();
   OpKind kind = A::reads ? OpKind::Torch : c.op->kind;
   std::string name = A::reads ? std::string() : c.op->name;
   a.choice(kind, 7);
@@ -196,7 +297,7 @@ bool sound(const Program& program) {
   return calls == program.calls.size();
 }
 
-constexpr std::string_view heading = "PTP3";
+constexpr std::string_view heading = "PTP4";
 
 Diagnostic damaged() {
   return input_error("codegen.program", "a stored program is damaged; it is made again");

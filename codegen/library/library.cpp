@@ -320,10 +320,6 @@ Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t n
   plan.symbols = hints;  // whose names kernels take
   for (const Guard& g : guards)
     if (std::ranges::find(plan.guards, g.condition, &Guard::condition) == plan.guards.end()) plan.guards.push_back(g);
-  for (const auto& step : plan.steps)
-    if (const auto* call = std::get_if<schedule::ExternCall>(&step); call && call->graph)
-      return unsupported("compile.sub_graph", call->op->name + " runs sub graphs, which a library cannot hold",
-                         {.graph = graph.name, .node = call->origin});
   const std::string label = set.name + (forward ? "_forward" : "_backward");
   if (number == 0) trace::guards(graph, plan.guards);
   if (trace::on()) trace::output_code(label, print(plan));

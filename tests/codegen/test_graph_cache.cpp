@@ -1,6 +1,7 @@
 // The caches of whole graphs: what another process finds, without making it again, and what is not kept.
 #include <QTemporaryDir>
 #include <QtTest>
+#include <cmath>
 
 #include "codegen/backends.h"
 #include "core/aot/run_program.h"
@@ -130,17 +131,47 @@ class TestGraphCache : public QObject {
     }
   }
 
-  void sub_graphs_are_a_bypass() {
+  /// A call of sub graphs, whose machine code alone is kept beside it.
+  void sub_graphs_are_found_again() {
+    auto graph = fx("p: <b8[][]>, x: <f32[4][1]>",
+                    "t = self.true_graph_0\nf = self.false_graph_0\nc = torch.ops.higher_order.cond(p, t, f, (x,))\na: "
+                    "<f32[4][1]> = c[0]\nb = $neg(a)\nreturn (a, b)");
+    graph->children.emplace_back("true_graph_0", fx("x: <f32[4][1]>", "a = $sin(x)\nreturn (a,)"));
+    graph->children.emplace_back("false_graph_0",
+                                 fx("x: <f32[4][1]>", "c: <f32[4][1]> = self.c\na = $mul.Tensor(x, c)\nreturn (a,)"));
+    for (const double factor : {3.0, 5.0})
+      for (const bool again : {false, true}) {
+        graph->children[1].second->attributes["c"] = f32({4}, {factor, 2, 1, 0});
+        const Since since;
+        const auto run = default_compiler().make(options())(*graph);
+        QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+        QCOMPARE(since.count("fxgraph_cache_hit"), std::int64_t{again});
+        QCOMPARE(since.count("fxgraph_cache_miss"), std::int64_t{!again});
+        QCOMPARE(since.count("fxgraph_cache_bypass"), std::int64_t{0});
+        for (const double p : {0.0, 1.0}) {
+          const std::vector<Value> inputs{*Tensor::scalar(DType::Bool, p), f32({4}, {1, 2, 3, 4})};
+          const auto expected = interpret(*graph, inputs), found = (*run)(inputs);
+          QVERIFY2(bool(found), found ? "" : found.error().line().c_str());
+          for (std::size_t i = 0; i < found->size(); ++i)
+            QCOMPARE(wrong((*expected)[i], (*found)[i], {}), std::string());
+        }
+      }
+  }
+
+  void a_cache_that_cannot_keep_a_graph_says_why() {
     auto graph = fx("p: <b8[][]>, x: <f32[4][1]>",
                     "t = self.true_graph_0\nf = self.false_graph_0\nc = torch.ops.higher_order.cond(p, t, f, (x,))\na: "
                     "<f32[4][1]> = c[0]\nreturn (a,)");
     graph->children.emplace_back("true_graph_0", fx("x: <f32[4][1]>", "a = $sin(x)\nreturn (a,)"));
-    graph->children.emplace_back("false_graph_0", fx("x: <f32[4][1]>", "a = $cos(x)\nreturn (a,)"));
+    graph->children.emplace_back(
+        "false_graph_0",
+        fx("x: <f32[4][1]>", "c: <f32[5000000][1]> = self.c\ns = $sum(c)\na = $mul.Tensor(x, s)\nreturn (a,)"));
+    graph->children[1].second->attributes["c"] = *Tensor::zeros(DType::Float32, {5'000'000});
     const Since since;
     const auto run = default_compiler().make(options())(*graph);
     QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
     QCOMPARE(since.count("fxgraph_cache_bypass"), std::int64_t{1});
-    QCOMPARE(since.last_reason(), std::string("Can't cache HigherOrderOperator: higher_order.cond"));
+    QCOMPARE(since.last_reason(), std::string("constants of 20000000 bytes and more were made"));
     const ConfigScope strict(*patched_config({{"strict_autograd_cache", "true"}}));
     const auto refused = default_compiler().make(options())(*graph);
     QVERIFY(!refused);
@@ -207,6 +238,34 @@ class TestGraphCache : public QObject {
       QVERIFY(found.contains("grad.input.1") && found.contains("input_after.2"));
       if (!again) first = found;
       QCOMPARE(found, first);
+    }
+  }
+
+  /// With freezing, AOTAutograd runs again, and values of parameters are a part of the key of what it makes.
+  void frozen_parameters_are_found_again() {
+    auto graph = fx("x: <f32[4, 3][3, 1]>, p_w: <f32[3, 2][2, 1]>",
+                    "h = $mul.Tensor(p_w, 2)\na = $mm(x, h)\nb = $tanh(a)\nreturn (b,)");
+    for (Node* node : graph->placeholders())
+      if (node->name() == "p_w") node->note = "ParamAOTInput(target='w')";
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(std::move(graph)));
+    artefact.kind = ArtefactKind::Graph;
+    const ConfigScope freezing(*patched_config({{"freezing", "true"}}));
+    for (const auto& [weight, hit] : {std::pair{0.1, false}, {0.1, true}, {0.2, false}, {0.1, true}}) {
+      TensorFile io;
+      io.tensors["input.0"] = f32({4, 3}, {1, 2, 3, 4, 5, 6, -1, -2, -3, 0.5, 0.25, 0});
+      io.tensors["param.w"] = f32({3, 2}, {weight, 0.2, 0.3, -0.1, -0.2, -0.3});
+      const Since since;
+      BackendOptions how = options();
+      how.fixed_parameters = true;
+      RunOptions run{.aot = {.train = false}};
+      run.forward = default_compiler().make(how);
+      run.cache = default_compiler().cache(how);
+      const auto out = run_program(artefact, io, run);
+      QVERIFY2(bool(out), out ? "" : out.error().line().c_str());
+      QCOMPARE(static_cast<float>(elements(*out->find("output.0"))[0]),
+               std::tanh(static_cast<float>(2 * (weight + 2 * 0.3 + 3 * -0.2))));
+      QCOMPARE(since.count("autograd_cache_bypass"), std::int64_t{1});
+      QCOMPARE(since.count("fxgraph_cache_hit"), std::int64_t{hit});
     }
   }
 

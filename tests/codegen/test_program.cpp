@@ -26,6 +26,7 @@ struct Row {
   const char* parameters;
   const char* lines;
   SymbolValues sizes, others;  ///< the plan's, and others that it is for; empty: numbers only
+  const char* children = "";   ///< sub graphs
 };
 
 const Row rows[] = {
@@ -55,10 +56,22 @@ const Row rows[] = {
      "k = s0 - 1\ny = $topk(x, k, 0)\na = y[0]\nreturn (a,)",
      {{"s0", 7}},
      {{"s0", 4}}},
+    {"sub graphs",
+     "s0: 'Sym(s0)', p: <b8[][]>, x: <f32[s0, 4][4, 1]>",
+     "t = self.true_graph_0\nf = self.false_graph_0\nc = torch.ops.higher_order.cond(p, t, f, (x, s0))\na: <f32[s0, "
+     "4][4, 1]> = c[0]\nb = $neg(a)\nreturn (a, b)",
+     {{"s0", 7}},
+     {{"s0", 4}},
+     "    class true_graph_0(torch.nn.Module):\n        def forward(self, x: <f32[s0, 4][4, 1]>, s0: 'Sym(s0)'):\n     "
+     " "
+     "      a = $sum.dim_IntList(x, [1], True)\n            b = $mul.Tensor(x, a)\n            return (b,)\n"
+     "    class false_graph_0(torch.nn.Module):\n        def forward(self, x: <f32[s0, 4][4, 1]>, s0: 'Sym(s0)'):\n    "
+     " "
+     "       a = $add.Tensor(x, s0)\n            return (a,)\n"},
 };
 
 std::unique_ptr<Graph> graph_of(const Row& row) {
-  auto graph = fx(row.parameters, row.lines);
+  auto graph = fx(row.parameters, row.lines, row.children);
   if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
   for (const auto& [symbol, value] : row.sizes) graph->shapes->set_hint(symbol, value);
   return graph;
