@@ -328,6 +328,19 @@ Result<Arg> decompose(Node& node, bool for_compiler) {
   return guarded<Arg>(&node, [&]() -> Arg { return function(call); });
 }
 
+namespace {
+
+/// Was a gradient made for argument `i`: `direct`, or one for each item of a list?
+bool gives_gradient(const GradCall& call, std::size_t i, const Node* direct) {
+  const auto* list = call.args[i].get<ArgList>();
+  if (!list) return direct;
+  const auto items = call.list_grads.find(static_cast<int>(i));
+  return items != call.list_grads.end() && items->second.size() == list->items.size() &&
+         std::ranges::all_of(items->second, [](const Node* n) { return n != nullptr; });
+}
+
+}  // namespace
+
 Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector<Node*> grads, std::vector<bool> wants,
                                          std::map<int, std::vector<Node*>>* lists) {
   const OpRecord* record = find_record(node.op());
@@ -339,6 +352,10 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
                   std::move(wants));
     std::vector<Node*> out = record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);
     for (std::size_t i = 0; i < out.size(); ++i) {
+      // A formula may say that there is none, a function must give zeros.
+      if (record->gradient && call.wants[i] && !gives_gradient(call, i, out[i]))
+        fail_unsupported(fmt::format("the derivative for '{}' of {}, which its gradient function does not give",
+                                     record->schema->args[i].name, record->schema->name));
       if (!out[i]) continue;
       const TensorMeta& target = Builder::tensor(call.args[i]);
       out[i] = sum_to_size(build, out[i], target.sizes);

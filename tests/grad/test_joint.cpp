@@ -73,6 +73,9 @@ class JointTest : public QObject {
 
   void a_call_without_a_derivative_is_refused_data() {
     QTest::addColumn<QString>("call");
+    QTest::newRow("floor_divide") << "r = torch.ops.aten.floor_divide.default(x, y)";
+    QTest::newRow("embedding_bag") << "b = torch.ops.aten._embedding_bag_forward_only.default(m, i, i)\n"
+                                      "        r: \"f32[4, 2][2, 1]cpu\" = b[0]";
     QTest::newRow("heaviside") << "r = torch.ops.aten.heaviside.default(x, y)";
     QTest::newRow("unique") << "u = torch.ops.aten._unique2.default(x)\n        r: \"f32[u0][1]cpu\" = u[0]";
     QTest::newRow("bincount") << "r = torch.ops.aten.bincount.default(i, x)";
@@ -82,9 +85,9 @@ class JointTest : public QObject {
     QFETCH(QString, call);
     const QString found = joint_of(
         qPrintable("class G(torch.nn.Module):\n    def forward(self, x: \"f32[4][1]cpu\", y: \"f32[4][1]cpu\", "
-                   "i: \"i64[4][1]cpu\"):\n        " +
+                   "m: \"f32[5, 2][2, 1]cpu\", i: \"i64[4][1]cpu\"):\n        " +
                    call + "\n        return (r,)\n"),
-        2);
+        3);
     QVERIFY2(found.contains("has no derivative"), qPrintable(found));
   }
 

@@ -236,8 +236,7 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
 
 void register_embedding_bag(OpTable& t) {
   t.add_without_record({"_embedding_bag_dense_backward"});
-  t.add("aten._embedding_bag_forward_only.default", fake_embedding_bag<true>, eval_embedding_bag<true>, {},
-        {.not_differentiable = true});
+  t.add("aten._embedding_bag_forward_only.default", fake_embedding_bag<true>, eval_embedding_bag<true>);
   t.add("aten._embedding_bag.default", fake_embedding_bag<false>, eval_embedding_bag<false>,
         {{"weight",
           "aten._embedding_bag_backward.default(grad, indices, offsets, result1, result2, result3, "

@@ -192,6 +192,9 @@ std::vector<Node*> grad_through_statistics(GradCall& c) {
     };
     if (c.want("weight")) slots["weight"] = flat("sum((ds - db * mean) * rstd, [0])");
     if (c.want("bias")) slots["bias"] = flat("sum(db, [0])");
+  } else {
+    for (const char* name : {"weight", "bias"})
+      if (c.want(name)) slots[name] = b.call("aten.zeros_like.default", {c.arg(name)});
   }
   if (!c.want("input")) return slots;
   if (c.grads[2]) {

@@ -206,6 +206,8 @@ std::vector<Node*> grad_lstsq(GradCall& c) {
     if (c.want("b")) add("b", "-r");
   }
   if (vectors && slots["b"]) slots["b"] = c.build.call("aten.squeeze.dim", {slots["b"], -1});
+  for (const char* name : {"self", "b"})
+    if (c.want(name) && !slots[name]) slots[name] = c.build.call("aten.zeros_like.default", {c.arg(name)});
   return slots;
 }
 

@@ -216,10 +216,8 @@ void register_pointwise(OpTable& t) {
         {.pointwise = rounded_div,
          .derivative = {{"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"}}});
   constexpr auto floor_div = body<[](In& x) { return FloorDiv(x[0], x[1]); }>;
-  t.add("aten.floor_divide.default",
-        {.pointwise = {.body = floor_div, .exact_numbers = true}, .not_differentiable = true});
-  t.add("aten.floor_divide.Scalar",
-        {.pointwise = {.body = floor_div, .exact_numbers = true}, .not_differentiable = true});
+  t.add("aten.floor_divide.default", {.pointwise = {.body = floor_div, .exact_numbers = true}});
+  t.add("aten.floor_divide.Scalar", {.pointwise = {.body = floor_div, .exact_numbers = true}});
   constexpr auto fmod = body<[](In& x) { return Fmod(x[0], x[1]); }>;
   constexpr auto remainder = body<[](In& x) { return Remainder(x[0], x[1]); }>;
   const Derivative by_floor = {"other", "-grad * div(self, other, rounding_mode='floor')"};
