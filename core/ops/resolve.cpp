@@ -163,6 +163,16 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
   throw Raise{unsupported("ops.unknown", fmt::format("the function {} is not known", name))};
 }
 
+/// x.__rsub__(y) is y - x. Nullopt when the method is none of these.
+std::optional<Arg> call_reflected(Builder& b, std::string_view method, const Args& args) {
+  if (!method.starts_with("__r") || !method.ends_with("__") || args.size() != 2) return std::nullopt;
+  std::string_view name = method.substr(3, method.size() - 5);
+  if (name == "div") name = "truediv";
+  if (name == "and" || name == "or") return call_operator(b, fmt::format("{}_", name), {args[1], args[0]}, {});
+  if (std::ranges::find(operators, name, &OperatorRow::name) == std::end(operators)) return std::nullopt;
+  return call_operator(b, name, {args[1], args[0]}, {});
+}
+
 Arg resolve_call(Builder& b, const Node& node) {
   const Op* op = node.op();
   switch (op->kind) {
@@ -170,6 +180,7 @@ Arg resolve_call(Builder& b, const Node& node) {
       return call_function(b, op->name, node.args(), node.kwargs());
     case OpKind::Method: {
       if (auto result = call_method(b, op->name, node.args(), node.kwargs())) return *result;
+      if (auto result = call_reflected(b, op->name, node.args())) return *result;
       std::string base = "aten." + op->name;
       if (find_overloads(base).empty())
         throw Raise{unsupported("ops.unknown", fmt::format("the method {} is not known", op->name))};

@@ -138,7 +138,6 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
     with_tensor[1] = number_as_tensor(b, args[1], self.dtype);
     return call_by_schema(b, "aten.copy_", with_tensor, kwargs);
   }
-  if (name == "__rpow__" && args.size() == 2) return call_by_schema(b, "aten.pow", {args[1], args[0]}, kwargs);
   if (name == "norm" || name == "unique" || name == "unique_consecutive")
     return call_python_function(b, fmt::format("torch.functional.{}", name), args, kwargs);
   if (name == "numpy" || name == "tolist") fail_unsupported(fmt::format("the method {}", name));

@@ -125,6 +125,13 @@ class TestComposites : public QObject {
     row("atleast_2d of several", "f = torch.functional.atleast_2d(x, x)\na = f[1]\nreturn (a,)", {0, 2, 2, 0, 5, 3});
     row("a number divided", "t = $add.Tensor(x, 1)\na = 7 // t\nreturn (a,)", {7, 2, 2, 7, 1, 1});
     row("a number of another kind divided", "t = $add.Tensor(x, 1)\na = 7.5 // t\nreturn (a,)", {7, 2, 2, 7, 1, 1});
+    row("a number less", "a = x.__rsub__(2)\nreturn (a,)", {2, 0, 0, 2, -3, -1});
+    row("a number by the method", "t = $add.Tensor(x, 1)\na = t.__rfloordiv__(7)\nreturn (a,)", {7, 2, 2, 7, 1, 1});
+    row("a diagonal filled", "a = x.fill_diagonal_(7)\nreturn (a,)", {7, 2, 2, 0, 7, 3});
+    row("a diagonal of columns filled", "v = $t(x)\nw = v.fill_diagonal_(7)\nreturn (x,)", {7, 2, 2, 0, 7, 3});
+    row("a diagonal filled again below",
+        "a = $zeros([5, 2], dtype = torch.int64)\nb = a.fill_diagonal_(1, wrap = True)\nreturn (b,)",
+        {1, 0, 0, 1, 0, 0, 1, 0, 0, 1});
     row("a number raised", "a = x.__rpow__(2)\nreturn (a,)", {1, 4, 4, 1, 32, 8});
     row("a number shifted", "a = 1 << x\nreturn (a,)", {1, 4, 4, 1, 32, 8});
   }

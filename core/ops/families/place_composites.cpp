@@ -75,6 +75,32 @@ Arg one_hot(DecomposeCall& c) {
   return b.call("aten._to_copy.default", {hit}, {{"dtype", DType::Int64}});
 }
 
+/// Writes through views of the diagonal, and with `wrap` of those that follow below it. ATen takes as_strided views,
+/// which depend on where the tensor lies.
+Arg fill_diagonal(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* const self = tensor_node(c, "self");
+  const SymList& sizes = b.tensor(self).sizes;
+  if (sizes.size() < 2) fail("dimensions must larger than 1");
+  if (sizes.size() > 2)
+    for (const SymExpr size : sizes)
+      if (!c.test(sym_eq(size, sizes[0]), "fill_diagonal_")) fail("all dimensions of input must be of equal length");
+  const auto fill = [&](Node* from) {
+    for (std::size_t d = sizes.size(); d > 1; --d) from = b.call("aten.diagonal.default", {from, 0, 0, -1});
+    b.call("aten.fill_.Scalar", {from, c.arg("fill_value")});
+  };
+  fill(self);
+  if (!c.boolean("wrap") || sizes.size() != 2) return self;
+  const auto whole = concrete(sizes);
+  if (!whole) fail_unsupported("fill_diagonal_ with wrap of symbolic sizes");
+  const std::int64_t block = (*whole)[1] + 1;
+  if (const SymList& strides = b.tensor(self).strides; (*whole)[0] > 2 * block && strides[0] != strides[1] * sizes[1])
+    fail_unsupported(
+        "fill_diagonal_ with wrap of a tensor that is not row-major, of which PyTorch fills other elements");
+  for (std::int64_t row = block; row < (*whole)[0]; row += block) fill(slice(b, self, 0, row, Arg()));
+  return self;
+}
+
 constexpr CompositeRow rows[] = {
     {"aten.argwhere.default", "nonzero(self)"},
     {"aten.nonzero_numpy.default", "unbind(nonzero(unsqueeze(self, 0) if dim(self) == 0 else self), 1)"},
@@ -97,6 +123,7 @@ void add_place_composites(OpTable& t) {
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
   t.add("aten.repeat_interleave.Tensor", fake_repeated, eval_repeated, {}, {.not_differentiable = true});
   t.add("aten.one_hot.default", {.decompose = one_hot});
+  t.add("aten.fill_diagonal_.default", {.decompose = fill_diagonal});
 }
 
 }  // namespace partita
