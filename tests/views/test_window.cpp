@@ -106,11 +106,11 @@ class TestWindow : public QObject {
     bench.open(folder_.write("small.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     bench.get<CompareController>().view()->set_report({}, {}, "1 of 61 values differs", "gelu");
-    bench.get<MinifyController>().view()->start();
+    MinifyView* minifier = bench.get<MinifyController>().view();
     bench.set_inputs("/somewhere/inputs_of_a_model_whose_name_is_as_long_as_names_of_models_are.safetensors");
     const auto panels = bench.window().findChildren<QDockWidget*>();
     const auto panel = [&](const char* name) { return bench.window().findChild<QDockWidget*>(name); };
-    bench.for_each_view([&](Controller& view) {
+    const auto all_have_room = [&](Controller& view) {
       bench.get<GraphController>().raise();
       view.raise();
       QTest::qWait(1);
@@ -120,7 +120,22 @@ class TestWindow : public QObject {
       QVERIFY2(panel("code")->width() >= 240 && panel("artefacts")->width() >= 150, name);
       for (const QDockWidget* a : panels)
         for (const QDockWidget* b : panels) QVERIFY2(a == b || !a->geometry().intersects(b->geometry()), name);
-    });
+    };
+    bench.for_each_view(all_have_room);
+    // What a minification shows while it is in front.
+    auto& minify = bench.get<MinifyController>();
+    minify.raise();
+    QTest::qWait(1);
+    minifier->start();
+    all_have_room(minify);
+    minify::MinifyResult reduced;
+    reduced.failure.what = "error";
+    reduced.failure.op = "aten._scaled_dot_product_flash_attention_for_cpu_backward.default";
+    minifier->finish(reduced,
+                     {"none: it fails before any", "aten._scaled_dot_product_flash_attention_for_cpu.default"});
+    minifier->set_saved("/somewhere/repro");
+    QTest::qWait(1);
+    all_have_room(minify);
   }
 
   void names_in_the_tree_come_before_kinds() {

@@ -42,6 +42,11 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   make_readable(headline_, {12, 8, 12, 0});
   line_ = styled_label("dim");
   make_readable(line_, {12, 2, 12, 4});
+  for (QLabel* label : {headline_, line_}) {  // a long name in it asks for no width
+    QSizePolicy policy = label->sizePolicy();
+    policy.setHorizontalPolicy(QSizePolicy::Ignored);
+    label->setSizePolicy(policy);
+  }
   plot_ = new ShrinkPlot;
   tried_ = new TablePanel({tr("Try"), tr("Result"), tr("What was tried"), tr("Strategy")});
   tried_->set_stretched_column(3);
@@ -86,10 +91,11 @@ void MinifyView::set_running(bool running) {
   running_ = running;
   paused_ = false;
   pause_->setText(tr("Pause"));
-  // One row for both: a small window has no room for more.
-  for (QPushButton* button : {pause_, accept_, cancel_}) button->setVisible(running);
-  run_->setVisible(!running);
-  inputs_->setVisible(!running);
+  // One row for both: a small window has no room for more, not even between the two, when a layout would take it from
+  // the panels.
+  const std::vector<QWidget*> steering{pause_, accept_, cancel_}, choosing{run_, inputs_};
+  for (QWidget* widget : running ? choosing : steering) widget->hide();
+  for (QWidget* widget : running ? steering : choosing) widget->show();
   for (QPushButton* button : {save_, open_, folder_}) button->hide();  // until there is a result
   for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, compiler_, inputs_})
     widget->setEnabled(!running);
