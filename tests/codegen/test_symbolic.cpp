@@ -79,6 +79,11 @@ const Row rows[] = {
     {"positions", "s0: 'Sym(s0)', x: <f32[s0][1]>",
      "i = $arange.start_step(0, s0, 1, dtype = torch.int64, device = device(type='cpu'), pin_memory = False)\ny = "
      "$mul.Tensor(x, i)\nreturn (y,)"},
+    {"ranges of sizes", two,
+     "n = s0 * s1\nk = s1 + s0\na = $arange.start_step(0, n, s1)\nb = $arange.start_step(s1, k, 1, dtype = "
+     "torch.float32)\nc = $arange.start_step(0, n, s1, dtype = torch.float32)\nd = torch.ops.prims.iota.default(s0, "
+     "start "
+     "= s1, step = k, dtype = torch.int64, device = device(type='cpu'), requires_grad = False)\nreturn (a, b, c, d)"},
     {"embedding", "s0: 'Sym(s0)', w: <f32[10, 6][6, 1]>, i: <i64[s0, 3][3, 1]>",
      "z = $remainder.Scalar(i, 10)\ne = $embedding(w, z)\ns = $sin(e)\nreturn (s,)"},
     {"products", "s0: 'Sym(s0)', x: <f32[s0, 8][8, 1]>, w: <f32[8, 5][5, 1]>, b: <f32[5][1]>",

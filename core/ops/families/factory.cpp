@@ -1,5 +1,6 @@
 // Factories: full, arange, new_zeros, ones_like, ...
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -24,25 +25,48 @@ void give_constant(LowerCall& call, const Number& value) {
   }));
 }
 
+/// The expression of sizes that a number is; null for another number.
+const SymExpr* size_given(const LowerCall& call, std::string_view name) {
+  const Node* given = call.arg(name).node();
+  const SymExpr* e = given ? given->meta.sym() : nullptr;
+  return !e || e->is_int() || e->is_float() || e->is_boolean() ? nullptr : e;
+}
+
+/// A number of a range: a literal, or an expression of sizes.
+struct RangeNumber {
+  Number number;
+  std::optional<SymExpr> size;
+
+  RangeNumber(const LowerCall& call, std::string_view name, std::int64_t otherwise) : number(otherwise) {
+    if (call.schema.index_of(name) < 0) return;
+    if (const SymExpr* e = size_given(call, name))
+      size = *e;
+    else
+      number = call.number(name);
+  }
+  SymExpr whole() const { return size ? *size : SymExpr(as_int(number)); }
+  Scalar real(Body& body) const {
+    constexpr DType wide = DType::Float64;
+    return size ? body.b.cast(body.b.index(*size), wide) : body.b.constant(wide, as_double(number));
+  }
+};
+
 /// start + step * i in the result's dtype. Integers are exact; floating dtypes are computed in double and rounded once.
-void give_range(LowerCall& call, const Number& start, const Number& step) {
+void give_range(LowerCall& call) {
+  const RangeNumber start(call, "start", 0), step(call, "step", 1);
   DType dtype = call.out().dtype;
   bool whole = !is_floating(dtype);
   call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
-    if (whole) return body.b.cast(body.scalar(i[0] * as_int(step) + as_int(start)), dtype);
-    constexpr DType wide = DType::Float64;
-    Scalar at = body.b.cast(body.scalar(i[0]), wide);
-    Scalar value =
-        body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));
-    return body.b.cast(value, dtype);
+    if (whole) return body.b.cast(body.scalar(i[0] * step.whole() + start.whole()), dtype);
+    Scalar at = body.b.cast(body.scalar(i[0]), DType::Float64);
+    return body.b.cast(body.b.Add(body.b.Mul(at, step.real(body)), start.real(body)), dtype);
   }));
 }
 
 /// Every element is the number `name`, which may be a symbol.
 void give_number(LowerCall& call, std::string_view name) {
-  const Node* given = call.arg(name).node();
-  const SymExpr* e = given ? given->meta.sym() : nullptr;
-  if (!e || e->is_int() || e->is_float() || e->is_boolean()) return give_constant(call, call.number(name));
+  const SymExpr* e = size_given(call, name);
+  if (!e) return give_constant(call, call.number(name));
   const DType dtype = call.out().dtype;
   call.give(call.to.map(dtype, call.out_sizes(),
                         [dtype, e = *e](Body& body, const Index&) { return body.b.cast(body.b.index(e), dtype); }));
@@ -65,16 +89,6 @@ void lower_zeros(LowerCall& call) {
 
 void lower_ones(LowerCall& call) {
   give_constant(call, std::int64_t{1});
-}
-
-void lower_arange(LowerCall& call) {
-  Number start = call.schema.index_of("start") >= 0 ? call.number("start") : Number(std::int64_t{0});
-  Number step = call.schema.index_of("step") >= 0 ? call.number("step") : Number(std::int64_t{1});
-  give_range(call, start, step);
-}
-
-void lower_iota(LowerCall& call) {
-  give_range(call, call.integer("start"), call.integer("step"));
 }
 
 void lower_eye(LowerCall& call) {
@@ -449,10 +463,10 @@ void register_factory(OpTable& t) {
   row("prims._make_token.default", fake_token, filled<fake_token, zero>);
   t.add("prims._sink_tokens.default", fake_nothing, eval_nothing, {},
         {.not_differentiable = true, .side_effect = true});
-  row("aten.arange.default", fake_arange, eval_arange, lower_arange, true);
-  row("aten.arange.start", fake_arange, eval_arange, lower_arange, true);
-  row("aten.arange.start_step", fake_arange, eval_arange, lower_arange, true);
-  row("prims.iota.default", fake_iota, eval_iota, lower_iota, true);
+  row("aten.arange.default", fake_arange, eval_arange, give_range, true);
+  row("aten.arange.start", fake_arange, eval_arange, give_range, true);
+  row("aten.arange.start_step", fake_arange, eval_arange, give_range, true);
+  row("prims.iota.default", fake_iota, eval_iota, give_range, true);
   for (const char* ends : {"default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"}) {
     row(fmt::format("aten.linspace.{}", ends), fake_linspace, eval_linspace<false>);
     row(fmt::format("aten.logspace.{}", ends), fake_linspace, eval_linspace<true>);
