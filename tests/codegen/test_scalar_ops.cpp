@@ -68,10 +68,10 @@ std::vector<T> samples(std::uint32_t seed, std::size_t n) {
   std::vector<T> v;
   if constexpr (std::is_floating_point_v<T>) {
     using L = std::numeric_limits<T>;
-    for (T x : {T(0),     T(1),         T(0.5),        T(2),          T(1.5),   T(2.5),       T(3),
-                T(10),    T(88.7),      T(89),         T(104),        T(127.5), T(128),       T(1e-3),
-                T(1e-8),  T(1e5),       T(1e10),       T(1e30),       L::min(), L::min() / 8, L::denorm_min(),
-                L::max(), L::epsilon(), L::infinity(), L::quiet_NaN()})
+    for (T x : {T(0),     T(1),         T(0.5),          T(2),     T(1.5),       T(2.5),        T(3),
+                T(10),    T(88.7),      T(89),           T(103.9), T(104),       T(149.6),      T(150),
+                T(127.5), T(128),       T(1e-3),         T(1e-8),  T(1e5),       T(1e10),       T(1e30),
+                L::min(), L::min() / 8, L::denorm_min(), L::max(), L::epsilon(), L::infinity(), L::quiet_NaN()})
       v.insert(v.end(), {x, -x});
     std::uniform_real_distribution<T> unit(-1, 1), small(-10, 10), large(-100, 100);
     while (v.size() < n) {
