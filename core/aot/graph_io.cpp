@@ -15,6 +15,7 @@
 #include "core/ir/place.h"
 #include "core/load/file.h"
 #include "core/load/pickle.h"
+#include "core/ops/effects.h"
 #include "core/ops/schema.h"
 
 namespace partita {
@@ -202,6 +203,7 @@ bool mutates_inputs(const Graph& graph) {
   for (const Node* node : graph) {
     const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
     if (node->op()->is_call() && !node->is(Op::getitem()) && (!schema || schema->is_mutable)) return true;
+    if (schema && schema->composite_implicit && !draws(node->op()) && has_effect(*node)) return true;
   }
   for (const auto& [name, child] : graph.children)
     if (mutates_inputs(*child)) return true;

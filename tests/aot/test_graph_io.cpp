@@ -137,6 +137,17 @@ class TestGraphIo : public QObject {
     QCOMPARE(inputs->values[3].get<Tensor>()->sizes, (Sizes{3}));
   }
 
+  // Its schema does not say that it writes the statistics.
+  void norms_write_inputs() {
+    const auto norm = [](const char* training) {
+      return fx("x: <f32[2, 2][2, 1]>, m: <f32[2][1]>, v: <f32[2][1]>",
+                std::string("a: <f32[2, 2][2, 1]> = $batch_norm(x, None, None, m, v, ") + training +
+                    ", 0.1, 1e-05, False)\nreturn (a,)");
+    };
+    QVERIFY(mutates_inputs(*norm("True")));
+    QVERIFY(!mutates_inputs(*norm("False")));
+  }
+
   void sizes_that_disagree_are_reported() {
     const auto graph = dynamic();
     TensorFile io;

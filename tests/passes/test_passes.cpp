@@ -78,6 +78,10 @@ const Case cases[] = {
      "a: " M " = $sin(x)\nb: <f64[2][1]> = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
     {"equal draws", "share_common", xy,
      "a: " M " = $rand_like(x)\nb: " M " = $rand_like(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
+    {"equal norms that write statistics", "share_common", "x: " M ", m: <f32[2][1]>, v: <f32[2][1]>",
+     "a: " M " = $batch_norm(x, None, None, m, v, True, 0.1, 1e-05, False)\n"
+     "b: " M " = $batch_norm(x, None, None, m, v, True, 0.1, 1e-05, False)\nreturn (a, b)",
+     nullptr},
     {"reads around a write", "share_common", xy,
      "a: " M " = $sin(x)\ncopy_: " M " = $copy_(x, y)\nb: " M " = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)",
      nullptr},
@@ -89,6 +93,11 @@ const Case cases[] = {
     {"unread writes, draws and asserts", "remove_dead", xy,
      "copy_: " M " = $copy_(x, y)\nr: " M " = $rand_like(x)\nn = $_assert_tensor_metadata(x, [2, 2])\nreturn (y,)",
      nullptr},
+
+    {"an unread norm that writes statistics", "remove_dead", "x: " M ", m: <f32[2][1]>, v: <f32[2][1]>",
+     "a: " M " = $batch_norm(x, None, None, m, v, True, 0.1, 1e-05, False)\nreturn (x,)", nullptr},
+    {"an unread norm that reads statistics", "remove_dead", "x: " M ", m: <f32[2][1]>, v: <f32[2][1]>",
+     "a: " M " = $batch_norm(x, None, None, m, v, False, 0.1, 1e-05, False)\nreturn (x,)", "return (x,)\n"},
 
     {"t of t", "squash_views", xy, "a: <f32[2, 2][1, 2]> = $t(x)\nb: " M " = $t(a)\nreturn (b,)", "return (x,)\n"},
     {"permute of transpose", "squash_views", "x: <f32[2, 3, 4][12, 4, 1]>",
