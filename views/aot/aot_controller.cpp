@@ -51,7 +51,10 @@ void AotController::show() {
 }
 
 void AotController::set_document(const Document& document) {
-  if (on_screen()) make_pair();
+  if (on_screen())
+    make_pair();
+  else
+    view_->set_pair(nullptr);  // it may be another graph's
   slider_->set_curve(document.budget, sizes_known(document));
   slider_->set_budget(document.memory_budget);
   // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.

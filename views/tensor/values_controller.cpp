@@ -19,7 +19,9 @@ ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
   });
   connect(&comparison, &CompareController::ended, this, [this, &comparison](bool with_report) {
     const auto& rows = comparison.view()->table()->model()->rows();
-    if (std::exchange(wanted_, false) && with_report && !rows.empty()) look_at(rows.front().node);
+    if (!std::exchange(wanted_, false)) return;
+    if (with_report && !rows.empty()) return look_at(rows.front().node);
+    view_->set_note(tr("Nothing was compared"));
   });
   bench.window().add_command("Graph", tr("Look at the values"), QKeySequence("Ctrl+E"), [this] { show(); });
 }
@@ -67,14 +69,16 @@ void ValuesController::look_at(const QString& name) {
         pair.found_name = request.found;
         return std::make_shared<const TensorPair>(std::move(pair));
       },
-      [this](Result<Made> made) {
+      [this, key = document->key](Result<Made> made) {
+        if (document_ != key) return;  // another graph is named above
         if (!made) return view_->set_note(text(made.error().line()));
         view_->set_pair(*made);
       });
 }
 
 void ValuesController::set_document(const Document& document) {
-  if (std::exchange(document_, document.key) == document.key || !view_->pair()) return;
+  if (std::exchange(document_, document.key) == document.key) return;
+  wanted_ = false;
   view_->set_note({});
   if (on_screen()) bench_.window().close_page();
 }
@@ -89,7 +93,8 @@ void ValuesController::ask_slice(const Slice& slice) {
         TRY(Grid grid, make_grid(*pair, slice, most, most, progress));
         return std::make_shared<const Grid>(std::move(grid));
       },
-      [this, slice](Result<Made> grid) {
+      [this, slice, pair](Result<Made> grid) {
+        if (view_->shared_pair() != pair) return;
         if (grid) return view_->set_grid(slice, *grid);
         bench_.report(grid.error());
       });

@@ -244,8 +244,6 @@ void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
       pages_->addWidget(widget);
       widget->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
       if (!title.isEmpty()) page_titles_[widget] = title, names_[widget] = row.name;
-      if (!title.isEmpty())
-        add_command("View", tr("Show %1").arg(title), {}, [this, widget] { pages_->setCurrentWidget(widget); });
       break;
     case ViewPlace::Tab:  // the log stays the last one
       names_[widget] = row.name;

@@ -78,6 +78,9 @@ void Workbench::make_views() {
     Controller* view = made.get();
     window_.add_view(row, view->widget());
     if (InputsBox* box = view->inputs()) connect(box, &InputsBox::chosen, this, &Workbench::set_inputs);
+    // Not the page alone, which may show what belongs to a graph of before.
+    if (row.place == ViewPlace::Page && *row.title != '\0')
+      window_.add_command("View", tr("Show %1").arg(tr(row.title)), {}, [view] { view->show(); });
     views_.push_back({&row, std::move(made)});
   }
   window_.all_views_added();
@@ -286,6 +289,8 @@ void Workbench::show(const QString& key) {
   if (chosen->code) return put_on_screen(*chosen);
   restore_state(*chosen);
   const bool nothing_shown = window_.page() == window_.empty_page();
+  window_.set_breadcrumb(place_of(*chosen));
+  window_.set_status({}, {});
   for_each_view([&](Controller& view) { view.wait_for(*chosen); });
   if (nothing_shown) window_.page()->setFocus();
   render(*chosen);
@@ -428,8 +433,9 @@ void Workbench::show_status(const Document& document) {
     return window_.set_status(document.graph ? count_text(nodes, "node") : count_text(lines, "line"), {});
   }
   const CutSummary& cut = *document.cut;
+  const auto inputs = std::ranges::count_if(cut.saved, &SavedValue::is_input);
   QString left = tr("%1 saved, %2; %3 recomputed")
-                     .arg(cut.saved.size())
+                     .arg(std::ssize(cut.saved) - inputs)
                      .arg(size_text(document.scene->picture.unknown.saved))
                      .arg(cut.recomputed.size());
   const UnknownBytes& unknown = document.scene->picture.unknown;
@@ -437,7 +443,7 @@ void Workbench::show_status(const Document& document) {
     std::int64_t delta = cut.activation_bytes - *document.bytes_before;
     left += tr(" (%1%2 by the last change)").arg(delta > 0 ? "+" : "").arg(bytes_text(delta));
   }
-  window_.set_status(left, tr("%1 of inputs kept").arg(size_text(unknown.inputs)));
+  window_.set_status(left, tr("%1 kept, %2").arg(count_text(inputs, "input"), size_text(unknown.inputs)));
 }
 
 void Workbench::select_in_views(const Spot& spot) {
