@@ -48,6 +48,11 @@ bool is_without_overlap(const loops::Lowering& lowering, const SymList& sizes, c
 
 namespace {
 
+/// Does it have a position that is read from memory? One row of an embedding has no others.
+bool is_indirect(SymExpr e) {
+  return e.kind() == SymKind::Computed || std::ranges::any_of(e.args(), is_indirect);
+}
+
 /// The number of storage elements that the strides reach.
 SymExpr reached(const SymList& sizes, const SymList& strides) {
   if (const auto n = concrete(sizes), s = concrete(strides); n && s) return unwrap(reach(*n, *s));
@@ -80,6 +85,7 @@ std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element
   }
   for (SymExpr v : variables)
     if (!v.is_int() && loops::contains(rest, v)) return std::nullopt;
+  if (is_indirect(rest)) return std::nullopt;
   view.offset = math.simplify(rest);
   return view;
 }

@@ -51,6 +51,10 @@ const Case cases[] = {
      "(r,)"},
     {"addmm with a strided bias", "x: <f32[3, 4][4, 1]>, w: <f32[4, 5][5, 1]>, b: <f32[5, 2][2, 1]>",
      "s: <f32[5][2]> = $select.int(b, 1, 0)\nr: <f32[3, 5][5, 1]> = $addmm(s, x, w)\nreturn (r,)"},
+    {"product of one row of an embedding", "w: <f32[9, 4][4, 1]>, i: <i64[1, 1][1, 1]>, v: <f32[4, 5][5, 1]>",
+     "j: <i64[1, 1][1, 1]> = $remainder.Scalar(i, 9)\ne: <f32[1, 1, 4][4, 4, 1]> = $embedding(w, j)\n"
+     "p: <f32[1, 1, 4][4, 4, 1]> = $permute(e, [1, 0, 2])\nt: <f32[1, 4][4, 1]> = $view(p, [1, 4])\n"
+     "r: <f32[1, 5][5, 1]> = $mm(t, v)\nreturn (r, t)"},
     {"log_softmax of half types", "x: <bf16[4, 33][33, 1]>",
      "r: <bf16[4, 33][33, 1]> = $_log_softmax(x, 1, False)\nreturn (r,)"},
     {"layer norm of half types", "x: <f16[3, 7][7, 1]>, w: <f16[7][1]>",
