@@ -420,6 +420,15 @@ class TestInterpreter : public QObject {
     for (const double v : elements((*a)[2])) QVERIFY(v > 0);
   }
 
+  // PyTorch gives a running sum row-major, however its argument lies.
+  void running_sums_are_row_major() {
+    const auto run = interpret(*fx("x: <f32[2, 3][1, 2]>", "a = $cumsum(x, 0)\nreturn (a,)"),
+                               {f32({3, 2}, {1, 2, 3, 4, 5, 6}).view_as({2, 3}, {1, 2}, 0)});
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    QCOMPARE((*run)[0].get<Tensor>()->strides, (Sizes{3, 1}));
+    QCOMPARE(elements((*run)[0]), (Row{1, 3, 5, 3, 7, 11}));
+  }
+
   void an_operator_that_runs_another_is_refused_by_name() {
     const auto run = interpret(*fx(vec,
                                    "a = torch.ops.higher_order.run_and_save_rng_state("

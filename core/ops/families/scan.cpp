@@ -18,13 +18,7 @@ DType scan_dtype(DType self, std::optional<DType> asked) {
 Meta fake_sum(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   wrap_dim(call.integer("dim"), self.dim());
-  const TensorMeta* like[] = {&self};
-  TensorMeta out = self;
-  out.dtype = scan_dtype(self.dtype, call.dtype("dtype"));
-  out.strides = elementwise_strides(call, self.sizes, like);
-  out.offset = 0;
-  out.storage_id = -1;
-  return out;
+  return TensorMeta::contiguous(scan_dtype(self.dtype, call.dtype("dtype")), self.sizes, self.device);
 }
 
 /// Calls f(offset in a, offset in b, length, stride in a, stride in b) for every line along `dim` of two tensors of the
