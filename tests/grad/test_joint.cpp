@@ -76,6 +76,7 @@ class JointTest : public QObject {
     QTest::newRow("floor_divide") << "r = torch.ops.aten.floor_divide.default(x, y)";
     QTest::newRow("embedding_bag") << "b = torch.ops.aten._embedding_bag_forward_only.default(m, i, i)\n"
                                       "        r: \"f32[4, 2][2, 1]cpu\" = b[0]";
+    QTest::newRow("histogram") << "h = torch.ops.aten.histogram.bin_ct(x, 3)\n        r: \"f32[3][1]cpu\" = h[0]";
     QTest::newRow("heaviside") << "r = torch.ops.aten.heaviside.default(x, y)";
     QTest::newRow("unique") << "u = torch.ops.aten._unique2.default(x)\n        r: \"f32[u0][1]cpu\" = u[0]";
     QTest::newRow("bincount") << "r = torch.ops.aten.bincount.default(i, x)";

@@ -219,14 +219,12 @@ Arg decompose_histogramdd(DecomposeCall& c) {
 }  // namespace
 
 void add_histograms(OpTable& t) {
-  auto add = [&](const char* name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&)) {
-    t.add(name, fake, eval, {}, {.not_differentiable = true});
-  };
-  add("aten.histogram.bins_tensor", fake_histogram_bins, eval_histogram_bins);
-  add("aten.histogram.bin_ct", fake_histogram_count, eval_histogram_count);
-  add("aten._histogramdd_bin_edges.default", fake_bin_edges, eval_bin_edges);
-  add("aten._histogramdd_from_bin_cts.default", fake_from_counts, eval_from_counts);
-  add("aten._histogramdd_from_bin_tensors.default", fake_from_edges, eval_from_edges);
+  // These have gradients, for which PyTorch has no formulas.
+  t.add("aten.histogram.bins_tensor", fake_histogram_bins, eval_histogram_bins);
+  t.add("aten.histogram.bin_ct", fake_histogram_count, eval_histogram_count);
+  t.add("aten._histogramdd_bin_edges.default", fake_bin_edges, eval_bin_edges);
+  t.add("aten._histogramdd_from_bin_cts.default", fake_from_counts, eval_from_counts);
+  t.add("aten._histogramdd_from_bin_tensors.default", fake_from_edges, eval_from_edges);
   for (const char* name : {"aten.histogramdd.default", "aten.histogramdd.TensorList_bins", "aten.histogramdd.int_bins"})
     t.add(name, {.decompose = decompose_histogramdd});
 }
