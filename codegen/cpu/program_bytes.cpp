@@ -186,7 +186,7 @@ void fields(A& a, ExternCall& c) {
     if (graph && !(c.graph = graph_of(*graph, nullptr))) a.fail();
   OpKind kind = A::reads ? OpKind::Torch : c.op->kind;
   std::string name = A::reads ? std::string() : c.op->name;
-  a.choice(kind, 7);
+  a.choice(kind, 6);
   a(name, c.args, c.results, c.origin, c.around);
   if constexpr (A::reads) c.op = Op::get(kind, name);
 }

@@ -132,6 +132,10 @@ class TestComposites : public QObject {
     row("a diagonal filled again below",
         "a = $zeros([5, 2], dtype = torch.int64)\nb = a.fill_diagonal_(1, wrap = True)\nreturn (b,)",
         {1, 0, 0, 1, 0, 0, 1, 0, 0, 1});
+    row("a diagonal of many rows filled",  // by one view, not by one for each two rows
+        "a = $zeros([6000000, 1], dtype = torch.int64)\nb = a.fill_diagonal_(1, wrap = True)\n"
+        "c = $slice.Tensor(b, 0, 5999996)\nreturn (c,)",
+        {1, 0, 1, 0});
     row("a number raised", "a = x.__rpow__(2)\nreturn (a,)", {1, 4, 4, 1, 32, 8});
     row("a number shifted", "a = 1 << x\nreturn (a,)", {1, 4, 4, 1, 32, 8});
   }

@@ -75,29 +75,28 @@ Arg one_hot(DecomposeCall& c) {
   return b.call("aten._to_copy.default", {hit}, {{"dtype", DType::Int64}});
 }
 
-/// Writes through views of the diagonal, and with `wrap` of those that follow below it. ATen takes as_strided views,
-/// which depend on where the tensor lies.
+/// Writes through a view of the diagonal; with `wrap`, also of those that follow below the last column. ATen takes
+/// as_strided views, which depend on where the tensor lies.
 Arg fill_diagonal(DecomposeCall& c) {
   Builder& b = c.build;
   Node* const self = tensor_node(c, "self");
-  const SymList& sizes = b.tensor(self).sizes;
+  const TensorMeta meta = b.tensor(self);
+  const SymList& sizes = meta.sizes;
   if (sizes.size() < 2) fail("dimensions must larger than 1");
   if (sizes.size() > 2)
     for (const SymExpr size : sizes)
       if (!c.test(sym_eq(size, sizes[0]), "fill_diagonal_")) fail("all dimensions of input must be of equal length");
-  const auto fill = [&](Node* from) {
-    for (std::size_t d = sizes.size(); d > 1; --d) from = b.call("aten.diagonal.default", {from, 0, 0, -1});
-    b.call("aten.fill_.Scalar", {from, c.arg("fill_value")});
-  };
-  fill(self);
-  if (!c.boolean("wrap") || sizes.size() != 2) return self;
-  const auto whole = concrete(sizes);
-  if (!whole) fail_unsupported("fill_diagonal_ with wrap of symbolic sizes");
-  const std::int64_t block = (*whole)[1] + 1;
-  if (const SymList& strides = b.tensor(self).strides; (*whole)[0] > 2 * block && strides[0] != strides[1] * sizes[1])
-    fail_unsupported(
-        "fill_diagonal_ with wrap of a tensor that is not row-major, of which PyTorch fills other elements");
-  for (std::int64_t row = block; row < (*whole)[0]; row += block) fill(slice(b, self, 0, row, Arg()));
+  Node* filled = self;
+  if (c.boolean("wrap") && sizes.size() == 2 && c.test(sym_lt(sizes[1] + 1, sizes[0]), "fill_diagonal_")) {
+    if (!is_row_major(meta))
+      fail_unsupported(
+          "fill_diagonal_ with wrap of a tensor that is not row-major, of which PyTorch fills other elements");
+    filled = b.call("aten.slice.Tensor",
+                    {b.call("aten.view.default", {self, b.sizes({-1})}), 0, 0, Arg(), b.size(sizes[1] + 1)});
+  } else {
+    for (std::size_t d = sizes.size(); d > 1; --d) filled = b.call("aten.diagonal.default", {filled, 0, 0, -1});
+  }
+  b.call("aten.fill_.Scalar", {filled, c.arg("fill_value")});
   return self;
 }
 
