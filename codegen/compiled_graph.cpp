@@ -74,6 +74,7 @@ Status CompiledGraph::prepare(int stop_after, KeyParts key) {
 }
 
 bool CompiledGraph::knows_sizes() const {
+  if (!graph_) return knew_sizes_;
   if (parts_) return parts_->after->knows_sizes();
   return std::ranges::all_of(*graph_, [&](const Node* node) {
     const auto known = [&](SymExpr e) {
@@ -109,9 +110,11 @@ Status CompiledGraph::need_graph() {
   if (graph_) return {};
   const trace::Compilation part(traced_);
   TRY(graph_, source_());
-  trace::artifact("before_post_grad_graph", *graph_);
-  TRY_DO(run_passes_until(*graph_, options_, stop_after_));
-  trace::artifact("inductor_post_grad_graph", *graph_);
+  if (!passed_) {
+    trace::artifact("before_post_grad_graph", *graph_);
+    TRY_DO(run_passes_until(*graph_, options_, stop_after_));
+    trace::artifact("inductor_post_grad_graph", *graph_);
+  }
   for (const auto& [name, tensor] : graph_->attributes) constants_.insert_or_assign(name, tensor);
   return {};
 }
@@ -125,10 +128,7 @@ void CompiledGraph::sign(const Graph& graph) {
 
 Status CompiledGraph::prepare_passed() {
   if (!options_.generator && !graph_->children.empty()) own_generator_ = std::make_shared<Generator>();
-  if (auto split = schedule::split_at_values(*graph_)) {
-    TRY_DO(not_kept("a size that only values decide"));
-    return prepare_parts(*std::move(split));
-  }
+  if (auto split = schedule::split_at_values(*graph_)) return prepare_parts(*std::move(split));
   sign(*graph_);
   if (binder_) return {};
   now_at("planning kernels");
@@ -144,8 +144,12 @@ Status CompiledGraph::prepare_parts(schedule::SplitGraph split) {
   BackendOptions own = options_;
   own.generator = generator();
   const auto prepared = [&](std::unique_ptr<Graph> graph) -> Result<std::unique_ptr<CompiledGraph>> {
+    KeyParts key = key_.empty() ? KeyParts() : cache_key(*graph, own);
+    if (!key.empty()) key.emplace_back("passes", "done");
     auto part = std::make_unique<CompiledGraph>(std::move(graph), own);
     part->stop_after_ = stop_after_;
+    part->key_ = std::move(key);
+    part->given_ = given_;
     TRY_DO(part->prepare_passed());
     return part;
   };
@@ -155,23 +159,29 @@ Status CompiledGraph::prepare_parts(schedule::SplitGraph split) {
   TRY(parts_->after, prepared(std::move(split.after)));
   parts_->after->interprets_ = true;
   parts_->split = std::move(split);
-  return {};
+  return save();
 }
 
 Result<std::vector<Value>> CompiledGraph::run_parts(const std::vector<Value>& inputs) {
   std::vector<Value> pool = inputs;
-  const auto taken = [&](const std::vector<std::size_t>& which) {
+  const auto taken = [&](const std::vector<std::size_t>& which) -> Result<std::vector<Value>> {
     std::vector<Value> values;
-    for (const std::size_t i : which) values.push_back(pool[i]);
+    for (const std::size_t i : which) {
+      if (i >= pool.size()) return damaged_entry();
+      values.push_back(pool[i]);
+    }
     return values;
   };
   if (parts_->before) {
-    TRY(std::vector<Value> made, parts_->before->run(taken(parts_->split.before_inputs)));
+    TRY(std::vector<Value> given, taken(parts_->split.before_inputs));
+    TRY(std::vector<Value> made, parts_->before->run(given));
     std::ranges::move(made, std::back_inserter(pool));
   }
-  TRY(std::vector<Value> decided, interpreted(*parts_->split.call, taken(parts_->split.call_inputs)));
+  TRY(std::vector<Value> given, taken(parts_->split.call_inputs));
+  TRY(std::vector<Value> decided, interpreted(*parts_->split.call, std::move(given)));
   std::ranges::move(decided, std::back_inserter(pool));
-  return parts_->after->run(taken(parts_->split.after_inputs));
+  TRY(given, taken(parts_->split.after_inputs));
+  return parts_->after->run(given);
 }
 
 Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::vector<Value> inputs) const {
@@ -417,7 +427,13 @@ Result<CompiledFn> CompiledGraph::compile_sub_graph(const Graph& graph, std::sha
   own.generator = std::move(generator);
   const auto source = [&graph]() -> Result<std::unique_ptr<Graph>> { return graph.clone(); };
   auto compiled = std::make_shared<CompiledGraph>(graph.name, source, graph.attributes, own);
-  TRY_DO(compiled->prepare(stop_after_, {}));
+  KeyParts key;
+  // As another process has it, which takes it from the entry of the graph around it.
+  if (const auto bytes = codegen::graph_bytes(graph); bytes && !key_.empty()) {
+    TRY(const std::unique_ptr<Graph> as_stored, codegen::read_graph(*bytes));
+    key = cache_key(*as_stored, own);
+  }
+  TRY_DO(compiled->prepare(stop_after_, std::move(key)));
   if (!compiled->knows_sizes()) return unsupported("backend.symbolic", "a size that is known only at run time");
   known = [compiled](std::vector<Value> inputs) { return compiled->run(inputs); };
   return known;

@@ -13,6 +13,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/cpu/executor.h"
+#include "codegen/stored_graph.h"
 #include "core/aot/autograd_cache.h"
 #include "core/interp/symbols.h"
 #include "core/load/trace_writer.h"
@@ -31,6 +32,11 @@ Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const
 bool has_symbols(const Meta& meta);
 /// The placeholders whose values the options promise not to change, and allow to pack.
 std::set<int> fixed_inputs(const Graph& graph, const BackendOptions& options);
+
+/// What decides code besides the graph and the configuration: this machine, and the options.
+std::string compiler_text(const BackendOptions& options);
+/// The key of a graph in the cache of compiled graphs.
+KeyParts cache_key(const Graph& graph, const BackendOptions& options);
 
 /// A graph that the CPU compiler runs: code for sets of sizes, and what runs for the sizes of each call.
 class CompiledGraph {
@@ -92,6 +98,9 @@ class CompiledGraph {
 
   /// Takes a stored entry. False, after a warning, for what cannot be used.
   bool take(std::string_view payload);
+
+  /// Takes the parts of a graph that was cut. False when one of them is not there or cannot be used.
+  bool take_parts(StoredGraph::Split stored);
 
   /// Loads the machine code of a stored entry; false when the store has it no more, or it cannot be used.
   bool link(Entry& entry);
@@ -162,6 +171,8 @@ class CompiledGraph {
   std::unique_ptr<Graph> signature_;         ///< the placeholders of a stored graph
   BackendOptions options_;
   int stop_after_ = -1;
+  bool passed_ = false;                       ///< `source_` gives a graph after the passes
+  bool knew_sizes_ = true;                    ///< what knows_sizes() said of a stored graph
   std::shared_ptr<Generator> own_generator_;  ///< for several executables that draw; null: there is one of its own
   std::optional<SymbolBinder> binder_;        ///< of a graph with symbols
   bool keeps_symbols_ = true;                 ///< false once a plan could not

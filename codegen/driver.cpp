@@ -5,15 +5,11 @@
 #include <fmt/format.h>
 
 #include "codegen/compiled_graph.h"
-#include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_forms.h"
 #include "codegen/cuda/cuda_forms.h"
 #include "codegen/cuda/driver.h"
-#include "codegen/cuda/emulate.h"
-#include "codegen/cuda/library_calls.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
-#include "core/aot/graph_key.h"
 #include "core/aot/pipeline.h"
 #include "core/base/build_id.h"
 #include "core/ir/place.h"
@@ -21,31 +17,6 @@
 
 namespace partita {
 namespace {
-
-/// What decides code besides the graph and the configuration: this machine, and the options.
-std::string compiler_text(const BackendOptions& options) {
-  const codegen::Processor& host = codegen::host_processor();
-  const bool cuda = options.kernels == DeviceType::Cuda;
-  const loops::Target target =
-      cuda ? codegen::emulated_target(options.config.threads) : codegen::host_target(options.config.threads);
-  std::string text = fmt::format("processor {}\nfeatures {}\ntriple {}\n{} threads, {} bytes of cache\n", host.name,
-                                 host.features, host.triple, target.threads, target.cache_bytes);
-  for (LibraryRoutine routine : target.routines) text += fmt::format("routine {}\n", int(routine));
-  for (DType dtype : target.channels_last) text += fmt::format("channels last for {}\n", short_name(dtype));
-  if (cuda) text += "CUDA kernels\n";
-  if (options.device) {
-    const ConfigScope scope(options.config);
-    text += fmt::format("device {}\n{}\n", options.device->architecture().name, codegen::cublaslt_text());
-  }
-  return text + fmt::format("fixed parameters {}\n", options.fixed_parameters);
-}
-
-KeyParts cache_key(const Graph& graph, const BackendOptions& options) {
-  KeyParts parts = graph_parts(graph);
-  for (auto& part : common_parts(options.config)) parts.push_back(std::move(part));
-  parts.emplace_back("compiler", compiler_text(options));
-  return parts;
-}
 
 bool caches(const BackendOptions& options) {
   return options.store && !options.config.force_disable_caches && !build_id().empty();

@@ -13,12 +13,16 @@ void fields(A& a, StoredGraph::Variant& v) {
   a(v.symbolic, v.fixed, v.guards, v.program, v.code);
 }
 template <class A>
+void fields(A& a, StoredGraph::Split& s) {
+  a(s.call, s.before, s.after, s.before_inputs, s.call_inputs, s.after_inputs);
+}
+template <class A>
 void fields(A& a, StoredGraph& g) {
-  a(g.name, g.placeholders, g.keeps_symbols, g.why_not, g.variants, g.fitting, g.constants);
+  a(g.name, g.placeholders, g.split, g.knows_sizes, g.keeps_symbols, g.why_not, g.variants, g.fitting, g.constants);
 }
 
 namespace {
-constexpr std::string_view heading = "PTF1";
+constexpr std::string_view heading = "PTF2";
 }
 
 Result<std::string> payload_bytes(StoredGraph graph) {

@@ -3,6 +3,7 @@
 // its kernels, which several graphs may share.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,16 @@ struct StoredGraph {
     std::string program;  ///< codegen::program_bytes()
     std::string code;     ///< key of its machine code; empty without kernels
   };
+  /// Of a graph that is cut at a call (schedule::SplitGraph): entries of their own have the parts.
+  struct Split {
+    std::string call;           ///< codegen::graph_bytes()
+    std::string before, after;  ///< keys of the parts; there may be nothing before
+    std::vector<std::size_t> before_inputs, call_inputs, after_inputs;
+  };
   std::string name;
   std::vector<Placeholder> placeholders;
+  std::optional<Split> split;
+  bool knows_sizes = true;  ///< see CompiledGraph
   bool keeps_symbols = true;
   std::string why_not;  ///< why it does not
   std::vector<Variant> variants;

@@ -25,8 +25,8 @@ void print(const codegen::LibraryReport& r, const Options& o) {
                                              {"kernels", r.kernels},        {"isas", r.isas},
                                              {"inputs", r.inputs},          {"outputs", r.outputs},
                                              {"gradients", r.gradients},    {"guards", r.guards},
-                                             {"evaluated", r.evaluated},    {"compile_ms", r.compile_ms},
-                                             {"link_ms", r.link_ms}};
+                                             {"evaluated", r.evaluated},    {"folded", r.folded},
+                                             {"compile_ms", r.compile_ms},  {"link_ms", r.link_ms}};
     fmt::print("{}\n", document.dump(1));
     return;
   }
@@ -34,6 +34,7 @@ void print(const codegen::LibraryReport& r, const Options& o) {
   for (const std::string& output : r.outputs) fmt::print("output    {}\n", output);
   if (!r.gradients.empty()) fmt::print("gradients {}\n", r.gradients.size());
   for (const std::string& guard : r.guards) fmt::print("guard     {}\n", guard);
+  if (r.folded > 0) fmt::print("folded    {} constants, when it is loaded\n", r.folded);
   for (const std::string& call : r.evaluated) fmt::print("evaluated {}\n", call);
   fmt::print("kernels   {} for each of {}: {} bytes of code\n", r.kernels, fmt::join(r.isas, ", "), r.code_bytes);
   fmt::print("weights   {} bytes {} the library\n", r.weight_bytes, o.library.weights_beside ? "beside" : "in");

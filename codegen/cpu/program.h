@@ -60,9 +60,14 @@ struct ProgramSource {
 /// emulation's names, and calls that would take it minutes are left as they are.
 Result<ProgramSource> make_program(const schedule::Plan& plan, const std::shared_ptr<CudaDevice>& device = nullptr);
 
-/// The program as bytes, for a store. Error codegen.program (exit 3) names what has no such form: sub graphs.
+/// The program as bytes, for a store or a library. Errors (exit 3) name what has no such form.
 Result<std::string> program_bytes(Program program);
 /// Reads program_bytes(). Error codegen.program for other bytes: it never trusts a size or an index.
 Result<Program> read_program(std::string_view bytes);
+
+/// A graph with its sub graphs as bytes, without the places in the model that its nodes come from.
+Result<std::string> graph_bytes(const Graph& graph);
+/// Reads graph_bytes(). Error codegen.program for other bytes; what it gives is a graph by verify() (core/ir).
+Result<std::unique_ptr<Graph>> read_graph(std::string_view bytes);
 
 }  // namespace partita::codegen

@@ -84,7 +84,6 @@ struct StoredNodes {
   std::shared_ptr<Graph> numbers = {};  ///< holds the numbers of a graph that is written
 };
 
-/// `outermost`: its sub graphs share its ranges. Raises the Diagnostic of what has no such form.
 StoredNodes nodes_of(const Graph& graph, bool outermost) {
   StoredNodes out;
   out.name = graph.name;
@@ -297,7 +296,7 @@ bool sound(const Program& program) {
   return calls == program.calls.size();
 }
 
-constexpr std::string_view heading = "PTP4";
+constexpr std::string_view heading = "PTP4", graph_heading = "PTN1";
 
 Diagnostic damaged() {
   return input_error("codegen.program", "a stored program is damaged; it is made again");
@@ -319,6 +318,25 @@ Result<Program> read_program(std::string_view bytes) {
   if (!program) return damaged();
   program->plan.graph = std::move(graph);
   return program;
+}
+
+Result<std::string> graph_bytes(const Graph& graph) {
+  try {
+    return to_bytes(graph_heading, nodes_of(graph, true));
+  } catch (Diagnostic& refusal) {
+    return std::move(refusal);
+  }
+}
+
+Result<std::unique_ptr<Graph>> read_graph(std::string_view bytes) {
+  Graph numbers("numbers");
+  auto graph = catch_raised<std::unique_ptr<Graph>>([&]() -> Result<std::unique_ptr<Graph>> {
+    const auto read = from_bytes<StoredNodes>(graph_heading, bytes, &numbers);
+    auto made = read ? graph_of(*read, nullptr) : nullptr;
+    return made ? Result<std::unique_ptr<Graph>>(std::move(made)) : damaged();
+  });
+  if (!graph) return damaged();
+  return graph;
 }
 
 }  // namespace codegen

@@ -7,7 +7,7 @@
 namespace partita::codegen {
 namespace {
 
-constexpr std::string_view heading = "PTL1";
+constexpr std::string_view heading = "PTL2";
 
 }  // namespace
 
@@ -23,12 +23,12 @@ void fields(A& a, LibraryWeight& w) {
 }
 template <class A>
 void fields(A& a, LibraryArgument& argument) {
-  a.choice(argument.from, 3);
+  a.choice(argument.from, 4);
   a(argument.index);
 }
 template <class A>
 void fields(A& a, LibraryGraphFacts& f) {
-  a(f.numbers, f.constants);
+  a(f.numbers, f.constants, f.fixed);
 }
 template <class A>
 void fields(A& a, LibraryDescription::Range& r) {
@@ -37,8 +37,8 @@ void fields(A& a, LibraryDescription::Range& r) {
 template <class A>
 void fields(A& a, LibraryDescription& d) {
   a(d.trains, d.threads, d.inputs, d.outputs, d.gradients, d.weights, d.weights_file, d.arguments, d.forward,
-    d.backward, d.written, d.output_result, d.results, d.saved, d.saved_numbers, d.tangent_of, d.gradient_result,
-    d.symbols);
+    d.backward, d.constants, d.constant_inputs, d.folded, d.written, d.output_result, d.results, d.saved,
+    d.saved_numbers, d.tangent_of, d.gradient_result, d.symbols);
 }
 
 namespace {
@@ -52,8 +52,10 @@ bool sound(const LibraryDescription& d) {
     return std::ranges::all_of(f.constants, [&](const auto& entry) { return entry.second < d.weights.size(); });
   };
   const auto argument = [&](const LibraryArgument& a) {
-    return a.from == LibraryArgument::From::Nothing ||
-           a.index < (a.from == LibraryArgument::From::Input ? d.inputs.size() : d.weights.size());
+    using From = LibraryArgument::From;
+    return a.from == From::Nothing || a.index < (a.from == From::Input    ? d.inputs.size()
+                                                 : a.from == From::Weight ? d.weights.size()
+                                                                          : d.folded);
   };
   const auto value = [](const LibraryValue& v) { return v.sizes.size() == v.strides.size(); };
   const auto written = [&](const auto& pair) { return pair.first < d.results && pair.second < d.arguments.size(); };
@@ -61,7 +63,8 @@ bool sound(const LibraryDescription& d) {
          std::ranges::all_of(d.inputs, value) && std::ranges::all_of(d.outputs, value) &&
          std::ranges::all_of(d.gradients, value) &&
          std::ranges::all_of(d.weights, [&](const LibraryWeight& w) { return value(w.value); }) &&
-         constants(d.forward) && constants(d.backward) && std::ranges::all_of(d.written, written) &&
+         constants(d.forward) && constants(d.backward) && constants(d.constants) &&
+         below(d.constant_inputs, d.weights.size()) && std::ranges::all_of(d.written, written) &&
          d.results <= 1'000'000 && below(d.output_result, d.results) && d.output_result.size() == d.outputs.size() &&
          d.saved <= 1'000'000 && d.saved_numbers <= d.saved && below(d.tangent_of, d.results) &&
          d.gradient_result.size() == d.gradients.size();

@@ -29,8 +29,9 @@ struct LibraryWeight {
 };
 
 /// Where the value of a placeholder comes from. Nothing: it is not read, or a number that follows from the sizes.
+/// Folded: a result of the constants' graph.
 struct LibraryArgument {
-  enum class From : std::uint8_t { Input, Weight, Nothing };
+  enum class From : std::uint8_t { Input, Weight, Nothing, Folded };
   From from = From::Nothing;
   std::uint64_t index = 0;
 };
@@ -38,6 +39,8 @@ struct LibraryArgument {
 struct LibraryGraphFacts {
   std::vector<std::string> numbers;                ///< by placeholder: the expression of a symbolic number, else empty
   std::map<std::string, std::uint64_t> constants;  ///< weights that the graph reads as constants, by name
+  /// By code of the graph: the sizes 0 and 1 that it has as numbers. Others are at least 2; the first has no such size.
+  std::vector<std::map<std::string, std::int64_t>> fixed;
 };
 
 struct LibraryDescription {
@@ -48,6 +51,10 @@ struct LibraryDescription {
   std::string weights_file;                ///< beside the library; empty: the weights are in it
   std::vector<LibraryArgument> arguments;  ///< by placeholder of the forward
   LibraryGraphFacts forward, backward;
+  /// What depends on weights only (AotGraphs::constants): a graph that is run when the weights are loaded.
+  LibraryGraphFacts constants;
+  std::vector<std::uint64_t> constant_inputs;  ///< the weights that it takes
+  std::uint64_t folded = 0;                    ///< how many results it has
 
   // The forward returns results, then saved tensors, then saved numbers. The backward takes the saved numbers, the
   // saved tensors, and tangents.

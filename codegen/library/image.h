@@ -17,15 +17,19 @@ struct LibraryFunction {
   const char* name;  ///< as the program's kernels name it
   void* address;
 };
-/// One graph, compiled for one instruction set.
+/// One graph, compiled for one instruction set and for some sizes (LibraryGraphFacts::fixed).
 struct LibraryGraph {
-  LibraryBytes program;  ///< program_bytes(); empty: there is no such graph
+  LibraryBytes program;  ///< program_bytes()
   const LibraryFunction* functions;
   std::uint64_t function_count;
 };
+struct LibraryGraphs {
+  const LibraryGraph* graphs;
+  std::uint64_t count;  ///< 0: there is no such graph
+};
 struct LibraryCode {
   const char* isa;
-  LibraryGraph forward, backward;
+  LibraryGraphs forward, backward, constants;
 };
 struct LibraryImage {
   LibraryBytes description;  ///< description.h

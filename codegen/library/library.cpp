@@ -1,6 +1,7 @@
 #include "codegen/library/library.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,7 @@
 #include "core/fake/propagate.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
+#include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
 
@@ -29,8 +31,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Kind = LibraryValue::Kind;
 using From = LibraryArgument::From;
+using SizeSet = std::map<std::string, std::int64_t>;
 
+constexpr std::size_t most_codes = 27, most_tried = 1000;  // 27: 0, 1 and more of each of three sizes
 constexpr std::uint64_t most_inside = 1'500'000'000;  // beyond it addresses in the library do not fit its relocations
+
+/// The graphs of a library.
+enum class Part : std::uint8_t { Forward, Backward, Constants };
+constexpr std::array part_names = {"forward", "backward", "constants"};
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -89,8 +97,9 @@ class LibraryCompiler {
     TRY_DO(make_graphs());
     TRY_DO(describe_inputs());
     TRY_DO(choose_sets());
-    TRY_DO(compile_graph(*graphs_.partition.forward, true));
-    if (options_.train) TRY_DO(compile_graph(*graphs_.partition.backward, false));
+    TRY_DO(compile_graph(*graphs_.partition.forward, Part::Forward));
+    if (options_.train) TRY_DO(compile_graph(*graphs_.partition.backward, Part::Backward));
+    if (graphs_.constants) TRY_DO(compile_graph(*graphs_.constants->graph, Part::Constants));
     TRY_DO(describe_results());
     TRY_DO(step(options_.progress, 0.8, "writing the weights"));
     TRY_DO(write_weights());
@@ -99,6 +108,7 @@ class LibraryCompiler {
     TRY_DO(step(options_.progress, 0.9, "linking"));
     TRY_DO(link());
     report_.link_ms = ms_since(linking);
+    report_.folded = description_.folded;
     for (const LibraryValue& v : description_.inputs) report_.inputs.push_back(shown(v));
     for (const LibraryValue& v : description_.outputs) report_.outputs.push_back(shown(v));
     for (const LibraryValue& v : description_.gradients) report_.gradients.push_back(shown(v));
@@ -110,15 +120,25 @@ class LibraryCompiler {
   Status check_wrappers() const;
   Status describe_inputs();
   Status choose_sets();
-  Status compile_graph(const Graph& graph, bool forward);
-  Status add_code(const Graph& graph, bool forward, std::size_t set, const std::map<std::string, std::int64_t>& hints,
+  Status compile_graph(const Graph& graph, Part part);
+  /// Adds code for the sizes 0 and 1, where the graph can have them.
+  Status add_small(const Graph& graph, Part part, const SizeSet& hints, const std::vector<Guard>& guards);
+  /// `fixed`: the sizes that the graph has as numbers.
+  Status add_code(const Graph& graph, Part part, std::size_t set, const SizeSet& fixed, const SizeSet& hints,
                   const std::vector<Guard>& guards);
   Status find_evaluations(const schedule::Plan& plan, const ProgramSource& source, const Graph& graph,
-                          const std::map<std::string, std::int64_t>& hints);
+                          const SizeSet& hints);
   Status describe_results();
   Status write_weights();
   Status link();
   std::uint64_t weight(const std::string& name, const Tensor& tensor);
+  /// The weight that is the value of the program's input.
+  std::uint64_t weight_of_input(std::size_t i);
+  LibraryGraphFacts& facts_of(Part part) {
+    return part == Part::Forward    ? description_.forward
+           : part == Part::Backward ? description_.backward
+                                    : description_.constants;
+  }
   void note_written(std::size_t placeholder) {
     const LibraryArgument& a = description_.arguments[placeholder];
     if (a.from == From::Weight) description_.weights[a.index].written = true;
@@ -163,6 +183,14 @@ Status LibraryCompiler::make_graphs() {
   }
   AotOptions how = as_run(*graph, {.train = options_.train});
   if (!options_.train) how.values = inputs_.values;
+  // A parameter of a text may be an input of the library, which changes.
+  const std::vector<InputBinding> bindings = bind_inputs(*graph, signature, how);
+  bool fixed = true;
+  for (std::size_t i = 0; i < bindings.size(); ++i)
+    fixed = fixed && (bindings[i].role == InputRole::User || bindings[i].role == InputRole::Symbol ||
+                      !inputs_.keys[i].starts_with("input."));
+  how.split_constants = fixed && config().use_runtime_constant_folding;
+  how.freezing = fixed && how.freezing;
   TRY(graphs_, aot(*graph, signature, how));
   return check_wrappers();
 }
@@ -218,6 +246,11 @@ Status LibraryCompiler::describe_inputs() {
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     const Meta& meta = placeholders[i]->meta;
     LibraryArgument argument;
+    if (i >= names_.size()) {
+      argument = {From::Folded, description_.folded++};
+      description_.arguments.push_back(argument);
+      continue;
+    }
     const std::string& key = inputs_.keys[i];
     const auto* tensor = inputs_.values[i].get<Tensor>();
     // "input.0", "param.NAME", "symbol.s0": the last follow from the sizes of other inputs.
@@ -227,14 +260,20 @@ Status LibraryCompiler::describe_inputs() {
       argument.index = description_.inputs.size();
       description_.inputs.push_back(value_of_meta(names_[i], meta));
     } else if (tensor && is_weight && read.contains(i)) {
-      argument.from = From::Weight;
-      // Tied weights share the archive's memory, of which the inputs may be copies.
-      const Tensor* stored = artefact_.program && !io_.find(key) ? artefact_.program->tensor_of(names_[i]) : nullptr;
-      argument.index = weight(key.substr(key.find('.') + 1), stored ? *stored : *tensor);
+      argument = {From::Weight, weight_of_input(i)};
     }
     description_.arguments.push_back(std::move(argument));
   }
+  if (graphs_.constants)
+    for (std::size_t i : graphs_.constants->inputs) description_.constant_inputs.push_back(weight_of_input(i));
   return {};
+}
+
+std::uint64_t LibraryCompiler::weight_of_input(std::size_t i) {
+  const std::string& key = inputs_.keys[i];
+  // Tied weights share the archive's memory, of which the inputs may be copies.
+  const Tensor* stored = artefact_.program && !io_.find(key) ? artefact_.program->tensor_of(names_[i]) : nullptr;
+  return weight(key.substr(key.find('.') + 1), stored ? *stored : *inputs_.values[i].get<Tensor>());
 }
 
 Status LibraryCompiler::choose_sets() {
@@ -252,7 +291,7 @@ Status LibraryCompiler::choose_sets() {
   return {};
 }
 
-Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
+Status LibraryCompiler::compile_graph(const Graph& source, Part part) {
   std::unique_ptr<Graph> graph = source.clone();
   PassContext context;
   context.threads = config().threads;
@@ -264,7 +303,7 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
         post_grad_passes(*graph, context, {.disabled = configured_disabled(), .progress = options_.progress}));
   }
   trace::artifact("inductor_post_grad_graph", *graph);
-  LibraryGraphFacts& facts = forward ? description_.forward : description_.backward;
+  LibraryGraphFacts& facts = facts_of(part);
   bool symbolic = false;
   std::set<std::string> symbols;
   for (const Node* node : graph->placeholders()) {
@@ -276,7 +315,7 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
     for (SymExpr size : sizes)
       for (const std::string& name : size.symbols()) symbols.insert(name);
   }
-  std::map<std::string, std::int64_t> hints;
+  SizeSet hints;
   std::vector<Guard> guards;
   if (symbolic) {
     const auto ranges = graph->shapes->ranges();
@@ -286,7 +325,7 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
       hints[name] = *hint;
       const auto range = ranges.find(name);
       SymRange r = range == ranges.end() ? SymRange() : range->second;
-      r.low = std::max<std::int64_t>(r.low, 2);  // 0 and 1 would be code of their own
+      if (r.low == 2) r.low = 0;  // what every symbol has, since 0 and 1 get code of their own
       description_.symbols[name] = {r.low, r.high};
     }
     // What inference decides by the sizes, and what the sizes of the example must keep.
@@ -299,15 +338,53 @@ Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
     }());
     guards = inferred->shapes->guards();
   }
-  for (std::size_t set = 0; set < sets_.size(); ++set) TRY_DO(add_code(*graph, forward, set, hints, guards));
+  for (std::size_t set = 0; set < sets_.size(); ++set) TRY_DO(add_code(*graph, part, set, {}, hints, guards));
+  return add_small(*graph, part, hints, guards);
+}
+
+Status LibraryCompiler::add_small(const Graph& graph, Part part, const SizeSet& hints,
+                                  const std::vector<Guard>& guards) {
+  std::vector<SizeSet> all = {{}};  // those with the fewest come first
+  for (std::size_t i = 0; i < all.size() && all.size() < most_tried; ++i)
+    for (const auto& [symbol, hint] : hints)
+      for (std::int64_t value : {0, 1})
+        if (value >= description_.symbols.at(symbol).low && (all[i].empty() || symbol > all[i].rbegin()->first)) {
+          SizeSet more = all[i];
+          more.emplace(symbol, value);
+          all.push_back(std::move(more));
+        }
+  std::vector<SizeSet>& made = facts_of(part).fixed;
+  for (const SizeSet& fixed : all) {
+    if (fixed.empty() || made.size() == most_codes) continue;
+    SizeSet rest, sizes = hints;
+    for (const auto& [symbol, value] : fixed) sizes[symbol] = value;
+    for (const auto& [symbol, hint] : hints)
+      if (!fixed.contains(symbol)) rest.emplace(symbol, hint);
+    // What inference, guards or the planner refuse, runs refuse.
+    const auto number = [&](const std::string& symbol) {
+      const auto it = fixed.find(symbol);
+      return it == fixed.end() ? std::nullopt : std::optional<SymExpr>(it->second);
+    };
+    std::vector<Guard> own;
+    for (const Guard& g : guards)
+      if (const SymExpr condition = g.condition.substitute(number); !condition.symbols().empty())
+        own.push_back({condition, g.reason});
+    const auto small = schedule::fix_symbols(graph, fixed);
+    if (!small || !schedule::specialise(graph, sizes) || !schedule::broken_guards(guards, sizes).empty()) continue;
+    for (std::size_t set = 0; set < sets_.size(); ++set) {
+      const Status done = add_code(**small, part, set, fixed, rest, own);
+      if (!done && (set > 0 || done.error().fault != Fault::Unsupported)) return done;
+      if (!done) break;
+    }
+  }
   return {};
 }
 
-Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t number,
-                                 const std::map<std::string, std::int64_t>& hints, const std::vector<Guard>& guards) {
+Status LibraryCompiler::add_code(const Graph& graph, Part part, std::size_t number, const SizeSet& fixed,
+                                 const SizeSet& hints, const std::vector<Guard>& guards) {
   const InstructionSet& set = sets_[number];
   const double share = static_cast<double>(number) / static_cast<double>(sets_.size());
-  TRY_DO(step(options_.progress, (forward ? 0.2 : 0.5) + 0.3 * share, "compiling for " + set.name));
+  TRY_DO(step(options_.progress, (part == Part::Forward ? 0.2 : 0.5) + 0.3 * share, "compiling for " + set.name));
   const loops::Target target = target_of(set, config().threads);
   auto planned = [&] {
     const trace::Stage timed("plan");
@@ -320,7 +397,12 @@ Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t n
   plan.symbols = hints;  // whose names kernels take
   for (const Guard& g : guards)
     if (std::ranges::find(plan.guards, g.condition, &Guard::condition) == plan.guards.end()) plan.guards.push_back(g);
-  const std::string label = set.name + (forward ? "_forward" : "_backward");
+  LibraryGraphFacts& facts = facts_of(part);
+  LinkCode& code_of_set = code_[number];
+  std::vector<LinkGraph>& codes = part == Part::Forward    ? code_of_set.forward
+                                  : part == Part::Backward ? code_of_set.backward
+                                                           : code_of_set.constants;
+  const std::string label = fmt::format("{}_{}_{}", set.name, part_names[static_cast<std::size_t>(part)], codes.size());
   if (number == 0) trace::guards(graph, plan.guards);
   if (trace::on()) trace::output_code(label, print(plan));
   const trace::Stage timed("code_gen");
@@ -340,25 +422,27 @@ Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t n
   for (const ProgramKernel& kernel : source.program.kernels)
     for (const Phase& phase : kernel.entry.phases) names.insert(phase.symbol);
   linked.functions.assign(names.begin(), names.end());
-  (forward ? code_[number].forward : code_[number].backward) = std::move(linked);
-  LibraryGraphFacts& facts = forward ? description_.forward : description_.backward;
+  codes.push_back(std::move(linked));
+  if (number == 0) facts.fixed.push_back(fixed);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const schedule::PlanBuffer& buffer = plan.buffers[b];
     if (buffer.kind == schedule::PlanBuffer::Kind::Constant)
       facts.constants[buffer.attribute] = weight(buffer.attribute, graph.attributes.at(buffer.attribute));
-    if (buffer.kind == schedule::PlanBuffer::Kind::Input && forward && source.program.written[b])
+    if (buffer.kind == schedule::PlanBuffer::Kind::Input && part == Part::Forward && source.program.written[b])
       note_written(static_cast<std::size_t>(buffer.index));
   }
   if (number + 1 < sets_.size()) return {};
   report_.kernels += source.kernels.size();
-  for (const Guard& g : plan.guards) report_.guards.push_back(g.condition.str());
-  (forward ? results_ : gradients_) = plan.promised;
+  if (fixed.empty()) {
+    for (const Guard& g : plan.guards) report_.guards.push_back(g.condition.str());
+    if (part != Part::Constants) (part == Part::Forward ? results_ : gradients_) = plan.promised;
+  }
   return find_evaluations(plan, source, graph, hints);
 }
 
 /// Prepares the program for the example's sizes, to find the calls that no library takes.
 Status LibraryCompiler::find_evaluations(const schedule::Plan& plan, const ProgramSource& source, const Graph& graph,
-                                         const std::map<std::string, std::int64_t>& hints) {
+                                         const SizeSet& hints) {
   if (source.program.calls.empty()) return {};
   std::map<std::string, Tensor> constants;
   for (const schedule::PlanBuffer& b : plan.buffers)
@@ -366,9 +450,11 @@ Status LibraryCompiler::find_evaluations(const schedule::Plan& plan, const Progr
   TRY(const auto prepared,
       load_program(std::make_shared<codegen::Program>(source.program), hints, std::make_shared<NoCode>(), constants));
   for (const ExternReport& call : prepared->externs)
-    if (call.library == "interpreter")
-      report_.evaluated.push_back(
-          fmt::format("{} ({}){}{}", call.node, call.op, call.why_not.empty() ? "" : ": ", call.why_not));
+    if (call.library == "interpreter") {
+      std::string line = fmt::format("{} ({}){}{}", call.node, call.op, call.why_not.empty() ? "" : ": ", call.why_not);
+      if (std::ranges::find(report_.evaluated, line) == report_.evaluated.end())
+        report_.evaluated.push_back(std::move(line));
+    }
   return {};
 }
 

@@ -28,13 +28,14 @@ struct LibraryReport {
   std::uint64_t weight_bytes = 0, library_bytes = 0;
   std::vector<std::string> inputs, outputs, gradients;  ///< "input_ids: int64[1, s0]"
   std::vector<std::string> guards;
+  std::uint64_t folded = 0;            ///< constants that are computed when the library is loaded
   std::vector<std::string> evaluated;  ///< calls that only the operators' evaluations do: "topk (aten::topk)"
   double compile_ms = 0, link_ms = 0;
 };
 
 /// Compiles a program for all sizes that its guards permit and links a library. `io` gives weights that the archive
-/// lacks. Errors (exit 3) name what a library cannot have: compile.wrapper, compile.dynamic, compile.tied,
-/// codegen.program for sub graphs; and those of aot(), plans and the linker.
+/// lacks. Errors (exit 3) name what a library cannot have: compile.wrapper, compile.dynamic, compile.tied; and those of
+/// aot(), plans and the linker.
 Result<LibraryReport> compile_library(const Artefact& artefact, const TensorFile& io, const LibraryOptions& options);
 
 }  // namespace partita::codegen

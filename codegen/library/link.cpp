@@ -22,35 +22,39 @@ class ImageText {
 
   explicit ImageText(const LinkRequest& request) {
     text = ".section .data.rel.ro,\"aw\"\n.balign 8\n.globl partita_image\n.hidden partita_image\npartita_image:\n";
-    bytes("description", request.description);
-    bytes("weights", request.weights);
+    text += bytes("description", request.description) + bytes("weights", request.weights);
     text += fmt::format("  .quad code, {}\n", request.code.size());
     text += fmt::format("  .quad {}\n", request.evaluations ? "partita_prepare_all" : "partita_prepare_library");
     text += ".size partita_image, .-partita_image\ncode:\n";
     for (const LinkCode& code : request.code) {
       text += fmt::format("  .quad isa_{}\n", code.isa);
-      graph(code.isa + "_forward", code.forward);
-      graph(code.isa + "_backward", code.backward);
+      graphs(code.isa + "_forward", code.forward);
+      graphs(code.isa + "_backward", code.backward);
+      graphs(code.isa + "_constants", code.constants);
       data += fmt::format("isa_{0}:\n  .asciz \"{0}\"\n", code.isa);
     }
-    text += functions;
+    text += lists + functions;
     text += ".section .rodata,\"a\"\n" + data + ".section .note.GNU-stack,\"\",%progbits\n";
   }
 
  private:
   /// A LibraryBytes.
-  void bytes(const std::string& label, const std::string& file) {
-    if (file.empty()) {
-      text += "  .quad 0, 0\n";
-      return;
-    }
-    text += fmt::format("  .quad {0}, {0}_end - {0}\n", label);
+  std::string bytes(const std::string& label, const std::string& file) {
+    if (file.empty()) return "  .quad 0, 0\n";
     data += fmt::format(".balign 64\n{0}:\n  .incbin \"{1}\"\n{0}_end:\n  .byte 0\n", label, file);
+    return fmt::format("  .quad {0}, {0}_end - {0}\n", label);
+  }
+
+  /// A LibraryGraphs.
+  void graphs(const std::string& label, const std::vector<LinkGraph>& list) {
+    text += fmt::format("  .quad {}, {}\n", label, list.size());
+    lists += label + ":\n";
+    for (std::size_t i = 0; i < list.size(); ++i) graph(fmt::format("{}_{}", label, i), list[i]);
   }
 
   void graph(const std::string& label, const LinkGraph& g) {
-    bytes(label + "_program", g.program);
-    text += fmt::format("  .quad {}_functions, {}\n", label, g.functions.size());
+    lists += bytes(label + "_program", g.program);
+    lists += fmt::format("  .quad {}_functions, {}\n", label, g.functions.size());
     functions += label + "_functions:\n";
     for (std::size_t i = 0; i < g.functions.size(); ++i) {
       functions += fmt::format("  .quad {}_name_{}, {}{}\n", label, i, g.prefix, g.functions[i]);
@@ -58,7 +62,7 @@ class ImageText {
     }
   }
 
-  std::string data, functions;
+  std::string lists, data, functions;
 };
 
 Result<std::string> runtime_archive() {

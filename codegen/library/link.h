@@ -7,15 +7,15 @@
 
 namespace partita::codegen {
 
-/// A graph's parts on disk.
+/// A graph's parts on disk, for some sizes.
 struct LinkGraph {
-  std::string program;                 ///< the file of its bytes; empty: there is no such graph
+  std::string program;                 ///< the file of its bytes
   std::string prefix;                  ///< of its functions' symbols
   std::vector<std::string> functions;  ///< names, without prefix
 };
 struct LinkCode {
   std::string isa;
-  LinkGraph forward, backward;
+  std::vector<LinkGraph> forward, backward, constants;  ///< none: there is no such graph
 };
 struct LinkRequest {
   std::string folder;                ///< for files in between

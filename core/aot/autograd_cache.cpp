@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/aot/freezing.h"
 #include "core/aot/graph_key.h"
 #include "core/base/verification.h"
 #include "core/ir/archive_meta.h"
@@ -99,7 +100,9 @@ AotSummary AotSummary::of(const AotGraphs& graphs) {
 }
 
 std::optional<std::string> why_not_cached(const Graph& graph, const AotOptions& options) {
-  if (options.freezing && !options.train) return "Skipping graph with frozen constants";
+  // What makes graphs again for other sizes would hold the parameters that are to be let go of.
+  if (options.freezing && !options.train && config().freezing_discard_parameters)
+    return "Skipping graph with frozen constants";
   return unsafe_node(graph);
 }
 
@@ -107,9 +110,12 @@ KeyParts autograd_key(const Graph& graph, const Program* program, const AotOptio
                       const GraphCache& cache) {
   KeyParts parts = graph_parts(graph);
   std::string inputs;
-  for (const InputBinding& b : bind_inputs(graph, program, options))
+  const std::vector<InputBinding> bindings = bind_inputs(graph, program, options);
+  for (const InputBinding& b : bindings)
     inputs += fmt::format("{}: {}{}\n", b.name, int(b.role), b.requires_grad ? ", requires grad" : "");
   parts.emplace_back("inputs", std::move(inputs));
+  if (options.freezing && !options.train)
+    parts.emplace_back("frozen", text_of(freezable(program, options.values, bindings)));
   parts.emplace_back("options", text_of(options, lazy_backward));
   for (auto& part : common_parts(cache.config)) parts.push_back(std::move(part));
   parts.emplace_back("compiler", cache.compiler);

@@ -1,5 +1,6 @@
 #include "core/aot/freezing.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -29,7 +30,34 @@ bool lies_as(const Tensor& value, const Meta& meta) {
   return sizes && strides && *sizes == value.sizes && same_significant_strides(*sizes, *strides, value.strides);
 }
 
+/// Null for a user's input, for what changes from run to run, and when it is not known.
+const Tensor* fixed_value(const Program* program, const std::vector<Value>& values,
+                          const std::vector<InputBinding>& inputs, std::size_t i) {
+  if (inputs[i].role == InputRole::User || inputs[i].role == InputRole::Symbol) return nullptr;
+  if (is_written(program, inputs[i].name)) return nullptr;
+  if (i < values.size()) return values[i].get<Tensor>();
+  if (!values.empty() || !program) return nullptr;
+  const auto stored = program->tensors.find(inputs[i].name);
+  return stored == program->tensors.end() ? nullptr : &stored->second;
+}
+
 }  // namespace
+
+bool is_written(const Program* program, const std::string& name) {
+  return program && std::ranges::any_of(program->outputs, [&](const ProgramOutput& output) {
+           return (output.kind == ProgramOutputKind::BufferMutation ||
+                   output.kind == ProgramOutputKind::ParameterMutation) &&
+                  output.target == name;
+         });
+}
+
+std::map<std::string, Tensor> freezable(const Program* program, const std::vector<Value>& values,
+                                        const std::vector<InputBinding>& inputs) {
+  std::map<std::string, Tensor> out;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (const Tensor* value = fixed_value(program, values, inputs, i)) out.emplace(inputs[i].name, *value);
+  return out;
+}
 
 std::vector<std::size_t> freeze_parameters(Graph& graph, const Program* program, const std::vector<Value>& values,
                                            const AotGraphs& made) {
@@ -38,13 +66,8 @@ std::vector<std::size_t> freeze_parameters(Graph& graph, const Program* program,
   const std::vector<Node*> placeholders = graph.placeholders();
   for (std::size_t i = 0; i + made.tokens < placeholders.size() && i < made.inputs.size(); ++i) {
     Node& input = *placeholders[i + made.tokens];
-    const InputRole role = made.inputs[i].role;
-    if (kept.contains(i) || input.users().empty() || role == InputRole::User || role == InputRole::Symbol) continue;
-    const Tensor* value = i < values.size() ? values[i].get<Tensor>() : nullptr;
-    if (values.empty() && program)
-      if (const auto stored = program->tensors.find(made.inputs[i].name); stored != program->tensors.end())
-        value = &stored->second;
-    if (!value || !lies_as(*value, input.meta)) continue;
+    const Tensor* value = fixed_value(program, values, made.inputs, i);
+    if (kept.contains(i) || input.users().empty() || !value || !lies_as(*value, input.meta)) continue;
     const std::string name = fmt::format("_frozen_param{}", i);
     Node* constant = graph.create(Op::get_attr(), {}, {}, name, placeholders.back()->next());
     constant->target = name;

@@ -1,4 +1,6 @@
 #pragma once
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/aot/aot.h"
@@ -13,5 +15,12 @@ namespace partita {
 /// outputs.
 std::vector<std::size_t> freeze_parameters(Graph& graph, const Program* program, const std::vector<Value>& values,
                                            const AotGraphs& made);
+
+/// Does the program of an archive give it a new value, as one of its results?
+bool is_written(const Program* program, const std::string& name);
+
+/// The values that may be frozen: those of the graph's inputs that are no user's, by their names in `inputs`.
+std::map<std::string, Tensor> freezable(const Program* program, const std::vector<Value>& values,
+                                        const std::vector<InputBinding>& inputs);
 
 }  // namespace partita

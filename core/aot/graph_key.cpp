@@ -30,15 +30,7 @@ std::string unsaid(const Meta& meta) {
 }
 
 void add_constants(const Graph& graph, const std::string& prefix, std::string& text) {
-  for (const auto& [name, tensor] : graph.attributes) {
-    text += fmt::format("{}{}: {}[{}][{}] ", prefix, name, short_name(tensor.dtype), fmt::join(tensor.sizes, ", "),
-                        fmt::join(tensor.strides, ", "));
-    const auto dense = tensor.contiguous();
-    text += dense ? content_hash({reinterpret_cast<const char*>(dense->data()),
-                                  static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)})
-                  : dense.error().line();
-    text += '\n';
-  }
+  text += text_of(graph.attributes, prefix);
   for (const auto& [target, child] : graph.children) add_constants(*child, prefix + target + ".", text);
 }
 
@@ -63,6 +55,20 @@ bool has_symbols(const Graph& graph) {
 }
 
 }  // namespace
+
+std::string text_of(const std::map<std::string, Tensor>& constants, const std::string& prefix) {
+  std::string text;
+  for (const auto& [name, tensor] : constants) {
+    text += fmt::format("{}{}: {}[{}][{}] ", prefix, name, short_name(tensor.dtype), fmt::join(tensor.sizes, ", "),
+                        fmt::join(tensor.strides, ", "));
+    const auto dense = tensor.contiguous();
+    text += dense ? content_hash({reinterpret_cast<const char*>(dense->data()),
+                                  static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)})
+                  : dense.error().line();
+    text += '\n';
+  }
+  return text;
+}
 
 KeyParts graph_parts(const Graph& graph) {
   std::string details, symbols, constants;

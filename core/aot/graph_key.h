@@ -1,4 +1,7 @@
 #pragma once
+#include <map>
+#include <string>
+
 #include "core/base/config.h"
 #include "core/ir/graph.h"
 #include "core/store/graph_entry.h"
@@ -10,6 +13,8 @@ namespace partita {
 /// what is compiled has guards. Names of nodes are a part, because errors name them; so are the lines of the model if
 /// the graph has symbols, because guards name these.
 KeyParts graph_parts(const Graph& graph);
+/// Text that tells tensors from others, a line for each.
+std::string text_of(const std::map<std::string, Tensor>& constants, const std::string& prefix = {});
 /// The parts that are the same for every graph: this program and the rows of the configuration that decide code.
 KeyParts common_parts(const Config& config);
 

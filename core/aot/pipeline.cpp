@@ -173,7 +173,7 @@ Status separate_constants(Flow& flow) {
   for (std::size_t i = 0; i < flow.out.inputs.size(); ++i) {
     const InputRole role = flow.out.inputs[i].role;
     if ((role == InputRole::Parameter || role == InputRole::Buffer || role == InputRole::Constant) &&
-        std::ranges::find(mutated, i) == mutated.end())
+        std::ranges::find(mutated, i) == mutated.end() && !is_written(flow.program, flow.out.inputs[i].name))
       fixed.push_back(i);
   }
   flow.out.constants = split_constants(flow.graph(), fixed, config().fold_limit);

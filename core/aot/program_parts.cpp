@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/aot/freezing.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
@@ -16,12 +17,21 @@ namespace {
 
 /// The forward or backward anew, for sizes that stored code does not take.
 GraphSource again(const Graph& graph, const std::shared_ptr<const Program>& program, AotOptions how, bool backward) {
-  how.values.clear();
+  if (!how.freezing) how.values.clear();
   return [graph = std::shared_ptr<const Graph>(graph.clone()), program, how,
           backward]() -> Result<std::unique_ptr<Graph>> {
     TRY(AotGraphs made, aot(*graph, program.get(), how));
     return std::move(backward ? made.partition.backward : made.partition.forward);
   };
+}
+
+/// Constants whose values the key has.
+std::map<std::string, Tensor> given_constants(const Graph& graph, const Program* program, const AotOptions& how) {
+  std::map<std::string, Tensor> given = graph.attributes;
+  if (how.freezing && !how.train)
+    for (auto& [name, value] : freezable(program, how.values, bind_inputs(graph, program, how)))
+      given.emplace("frozen " + name, std::move(value));
+  return given;
 }
 
 bool holds(const std::vector<Guard>& guards, const ShapeEnv& shapes) {
@@ -48,7 +58,7 @@ std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr
     return load_parts(graph, program, how, cache, key);
   }
   ProgramParts parts{.summary = std::move(entry->summary), .wrappers = *std::move(wrappers)};
-  auto forward_constants = constants_of(entry->forward_constants, graph.attributes);
+  auto forward_constants = constants_of(entry->forward_constants, given_constants(graph, program.get(), how));
   auto backward_constants = constants_of(entry->backward_constants, graph.attributes);
   if (!forward_constants || !backward_constants) return std::nullopt;
   if (!entry->constants.empty()) {
@@ -71,7 +81,8 @@ std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr
 }
 
 /// Keeps what was made of the graph; a reason why not is a bypass.
-Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCache& cache, const KeyParts& key) {
+Status save_parts(const Graph& graph, const Program* program, const AotOptions& how, const ProgramParts& parts,
+                  const GraphCache& cache, const KeyParts& key) {
   const Partition& made = parts.graphs->partition;
   AotEntry entry{.summary = parts.summary,
                  .guards = made.forward->shapes->guards(),
@@ -85,7 +96,7 @@ Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCach
                  .constants_constants = {}};
   if (made.backward) entry.backward = cache.key(*made.backward);
   const auto keep = [&]() -> Result<std::string> {
-    TRY(entry.forward_constants, store_constants(made.forward->attributes, graph.attributes));
+    TRY(entry.forward_constants, store_constants(made.forward->attributes, given_constants(graph, program, how)));
     if (parts.constants) {
       entry.constants = print(*parts.constants->graph);
       entry.constant_inputs = parts.constants->inputs;
@@ -138,7 +149,7 @@ Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const 
   cache_log().add({autograd_cache, found ? CacheOutcome::Hit : CacheOutcome::Miss, graph.name, key_of(key), {}});
   if (found) return *std::move(found);
   TRY(ProgramParts parts, compile_parts(graph, program, how, options));
-  TRY_DO(save_parts(graph, parts, *cache, key));
+  TRY_DO(save_parts(graph, program.get(), how, parts, *cache, key));
   return parts;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Libraries of `partita compile` run from C and from Python: results, gradients, guards, refusals.
 compile.py PARTITA SOURCE_DIR"""
-import os, random, re, shutil, subprocess, sys, tempfile, threading
+import json, os, random, re, shutil, struct, subprocess, sys, tempfile, threading
 
 partita, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 try:
@@ -66,6 +66,15 @@ REGION = '''class GraphModule(torch.nn.Module):
             cos: "f32[4][1]cpu" = torch.ops.aten.cos.default(arg0_1)
             return (cos,)
 '''
+# What depends on a weight only is computed when the library is loaded, and for the weights that are loaded.
+FOLDED = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 4][4, 1]cpu", p_w: "f32[4, 3][3, 1]cpu"):
+        exp: "f32[4, 3][3, 1]cpu" = torch.ops.aten.exp.default(p_w)
+        sum_1: "f32[1, 3][3, 1]cpu" = torch.ops.aten.sum.dim_IntList(exp, [0], True)
+        div: "f32[4, 3][3, 1]cpu" = torch.ops.aten.div.Tensor(exp, sum_1)
+        mm: "f32[s0, 3][3, 1]cpu" = torch.ops.aten.mm.default(x, div)
+        return (mm, sum_1)
+'''
 BY_VALUES = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[4][1]cpu"):
         nonzero: "i64[u0, 1][1, u0]cpu" = torch.ops.aten.nonzero.default(x)
@@ -95,6 +104,15 @@ def refused(call, *parts):
         check(False, f"nothing was refused that should name {parts}")
     except PartitaError as error:
         check(all(part in str(error) for part in parts), f"{error} does not name {parts}")
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, t in tensors.items():
+        header[name] = {"dtype": "F32", "shape": t.shape, "data_offsets": [len(data), len(data) + t.nbytes]}
+        data += t.tobytes()
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
 
 
 def with_text(name, text):
@@ -210,7 +228,12 @@ with tempfile.TemporaryDirectory() as work:
         found = model.run(x, y)
         near(found[0], both, f"{rows} and {more} rows")
         near(found[1], both.sum(0), f"sums of {rows} and {more} rows", 1e-4)
-    refused(lambda: model.run(x[:1], y), "s0, size 0 of input x, is 1", "takes 2 and more", "partita run")
+    for rows, more in ((1, 33), (33, 1), (1, 1), (0, 7), (7, 0), (1, 0), (0, 0), (5, 5), (0, 1)):
+        x, y = numpy.random.rand(rows, 6).astype("f4"), numpy.random.rand(more, 6).astype("f4")
+        both = 1 / (1 + numpy.exp(-numpy.concatenate([x, y])))
+        found = model.run(x, y)
+        near(found[0], both, f"{rows} and {more} rows")
+        near(found[1], both.sum(0), f"sums of {rows} and {more} rows", 1e-4)
     refused(lambda: model.run(x[:, :5], y), "x", "dimension 1")
     model.close()
 
@@ -218,7 +241,9 @@ with tempfile.TemporaryDirectory() as work:
     compiled(with_text("equal", EQUAL), "-o", "equal.so", "--isa", "baseline")
     model = Model("equal.so")
     x, y = numpy.random.rand(5, 6).astype("f4"), numpy.random.rand(4, 6).astype("f4")
-    near(model.run(x, x)[0], x + x, "equal sizes")
+    for rows in (5, 1, 0):
+        near(model.run(x[:rows], x[:rows])[0], x[:rows] + x[:rows], f"{rows} and {rows} rows")
+    refused(lambda: model.run(x[:1], y), "Eq(s0, s1)", "s0 = 1", "s1 = 4")
     refused(lambda: model.run(x, y), "Eq(s0, s1)", "s0 = 5", "s1 = 4")
     model.close()
     compiled(with_text("divided", DIVIDED), "-o", "divided.so", "--isa", "baseline")
@@ -267,6 +292,25 @@ with tempfile.TemporaryDirectory() as work:
     near(model.run(*inputs)[0], io["output.0"], "weights elsewhere")
     model.close()
     refused(lambda: Model("mlp.so", IO), "there is no")
+
+    weights = numpy.arange(12, dtype="f4").reshape(4, 3) / 10
+    write_safetensors("weights.safetensors", {"param.w": weights})
+    write_safetensors("others.safetensors", {"w": weights[::-1].copy() * 2})
+    counts = {}
+    for folding in ("true", "false"):
+        told = compiled(with_text("folded", FOLDED), "--inputs", "weights.safetensors", "-o", "folded.so", "--isa",
+                        "baseline", "--config", f"use_runtime_constant_folding={folding}", "--json")
+        counts[folding] = json.loads(told)["folded"]
+        for file, w in ((None, weights), ("others.safetensors", weights[::-1] * 2)):
+            model = Model("folded.so", file)
+            check([v.name for v in model.inputs] == ["x"], f"{model.inputs}")
+            for rows in (3, 1, 0, 9, 3):
+                x = numpy.random.rand(rows, 4).astype("f4")
+                found = model.run(x)
+                near(found[0], x @ (numpy.exp(w) / numpy.exp(w).sum(0)), f"folding {folding}, {file}, {rows} rows")
+                near(found[1], numpy.exp(w).sum(0, keepdims=True), f"folding {folding}, {file}, the sum")
+            model.close()
+    check(counts["true"] > 0 and counts["false"] == 0, f"folded: {counts}")
 
     # A machine without oneDNN.
     open("without.so", "wb").write(open("mlp.so", "rb").read().replace(b"libdnnl.so", b"libnone.so"))

@@ -164,7 +164,8 @@ with tempfile.TemporaryDirectory() as work:
     log, found = runs.traced("run", f"{MLP}/program.pt2", *io, "--backend", "cpu", "--config",
                              "force_disable_caches=true")
     check(not any("cache" in n for n in names(found)), f"no caches: {names(found)}")
-    log, found = runs.traced("run", f"{MLP}/program.pt2", *io, "--backend", "cpu", "--config", "freezing=true")
+    log, found = runs.traced("run", f"{MLP}/program.pt2", *io, "--backend", "cpu", "--config", "freezing=true",
+                             "--config", "freezing_discard_parameters=true")
     reason = json.loads(payload(found, "aotautograd_cache_bypass") or "{}").get("cache_bypass_reason")
     check(reason == "Skipping graph with frozen constants", f"a bypass: {names(found)}, {reason}")
 

@@ -8,10 +8,12 @@
 #include "core/base/archive.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
+#include "core/ir/verify.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::codegen;
@@ -137,6 +139,40 @@ class TestProgram : public QObject {
         (void)read_program(other);
       }
       QVERIFY(!read_program(bytes + "x"));
+    }
+  }
+
+  /// Of calls that run sub graphs, and of calls whose sizes values decide.
+  void graphs_there_and_back() {
+    const auto graph = fx("s0: 'Sym(s0)', p: <b8[][]>, x: <f32[s0, 4][4, 1]>",
+                          "t = self.true_graph_0\nf = self.false_graph_0\nc = torch.ops.higher_order.cond(p, t, f, "
+                          "(x, s0))\na: <f32[s0, 4][4, 1]> = c[0]\nb = $view(a, [s0, -1])\nreturn (b, None, 2.5)");
+    graph->children.emplace_back("true_graph_0", fx("x: <f32[s0, 4][4, 1]>, s0: 'Sym(s0)'",
+                                                    "a = $sum.dim_IntList(x, [1], True)\nb = $mul.Tensor(x, "
+                                                    "a)\nreturn (b,)"));
+    graph->children.emplace_back("false_graph_0", fx("x: <f32[s0, 4][4, 1]>, s0: 'Sym(s0)'",
+                                                     "c: <f32[4][1]> = self.c\na = $add.Tensor(x, c)\nreturn (a,)"));
+    graph->children[1].second->attributes["c"] = f32({4}, {1, 2, 3, 4});
+    const auto bytes = graph_bytes(*graph);
+    QVERIFY2(bool(bytes), bytes ? "" : bytes.error().line().c_str());
+    const auto read = read_graph(*bytes);
+    QVERIFY2(bool(read), read ? "" : read.error().line().c_str());
+    QCOMPARE(print(**read), print(*graph));
+    QCOMPARE(*graph_bytes(**read), *bytes);
+    for (const double p : {0.0, 1.0}) {
+      const std::vector<Value> inputs{std::int64_t{2}, *Tensor::scalar(DType::Bool, p),
+                                      f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})};
+      const auto expected = interpret(*graph, inputs), found = interpret(**read, inputs);
+      QVERIFY2(expected && found, found ? "" : found.error().line().c_str());
+      QCOMPARE(wrong((*expected)[0], (*found)[0], {}), std::string());
+    }
+    for (std::size_t n = 0; n < bytes->size(); ++n) {
+      const auto cut = read_graph(std::string_view(*bytes).substr(0, n));
+      QVERIFY(!cut);
+      QCOMPARE(cut.error().code, std::string("codegen.program"));
+      std::string other = *bytes;
+      other[n] = static_cast<char>(other[n] ^ (1 + n * 37 % 255));
+      if (const auto another = read_graph(other)) QVERIFY(verify(**another).empty());
     }
   }
 

@@ -151,11 +151,20 @@ Status Model::take_weights(const LibraryImage& image, const char* path) {
 }
 
 Status Model::make_runners(const LibraryCode& code, const LibraryImage& image) {
+  using From = LibraryArgument::From;
+  if (description_.folded > 0) {
+    TRY(GraphRunner constants, GraphRunner::make(code.constants, description_.constants, weights_, {}, image.prepare));
+    std::vector<Value> values;
+    for (std::uint64_t i : description_.constant_inputs) values.emplace_back(weights_[i]);
+    TRY(folded_, constants.run(values, {}));
+    if (folded_.size() != description_.folded)
+      return input_error("library.damaged", "the library's program and description differ; compile it again");
+  }
   std::set<int> fixed;
   if (!description_.trains)
     for (std::size_t i = 0; i < description_.arguments.size(); ++i)
       if (const LibraryArgument& a = description_.arguments[i];
-          a.from == LibraryArgument::From::Weight && !description_.weights[a.index].written)
+          a.from == From::Folded || (a.from == From::Weight && !description_.weights[a.index].written))
         fixed.insert(static_cast<int>(i));
   TRY(forward_, GraphRunner::make(code.forward, description_.forward, weights_, fixed, image.prepare));
   if (forward_->program().plan.inputs.size() != description_.arguments.size() ||
@@ -223,6 +232,8 @@ Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs, Si
   for (const LibraryArgument& a : description_.arguments) {
     if (a.from == LibraryArgument::From::Input)
       out.push_back(inputs[a.index]);
+    else if (a.from == LibraryArgument::From::Folded)
+      out.push_back(folded_[a.index]);
     else
       out.push_back(a.from == LibraryArgument::From::Weight ? Value(weights_[a.index]) : Value());
   }
@@ -242,7 +253,6 @@ Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs, Si
     std::string line = fmt::format("{}{} is {}, but the model takes ", symbol, of, value->second);
     line += range.high == INT64_MAX ? fmt::format("{} and more", range.low)
                                     : fmt::format("{} to {}", range.low, range.high);
-    if (value->second == 0 || value->second == 1) line += "; sizes 0 and 1 need other code, use `partita run` for them";
     return input_error("library.guard", std::move(line));
   }
   return out;
@@ -260,6 +270,7 @@ Result<std::vector<Value>> Model::forward(const std::vector<Value>& inputs, Save
   };
   for (const Value& v : inputs) callers.insert(storage(v));
   for (const Tensor& t : weights_) weights.insert(t.storage.get());
+  for (const Value& v : folded_) weights.insert(storage(v));
   for (const auto& [result, placeholder] : description_.written) written.insert(storage(values[placeholder]));
   const auto own = [&](Value& v, auto... sets) -> Status {
     if (const auto* t = v.get<Tensor>(); t && (sets->contains(t->storage.get()) || ...)) {

@@ -57,6 +57,7 @@ class Model {
   LibraryDescription description_;
   std::string isa_;
   std::vector<Tensor> weights_;
+  std::vector<Value> folded_;  ///< what depends on them only
   std::optional<GraphRunner> forward_, backward_;
   std::vector<ValueFacts> inputs_, outputs_, gradients_, weight_facts_;
   std::vector<std::string> guards_;

@@ -47,16 +47,22 @@ bool agrees(SymExpr e, std::int64_t value, std::map<std::string, std::int64_t>& 
 
 }  // namespace
 
-Result<GraphRunner> GraphRunner::make(const LibraryGraph& graph, const LibraryGraphFacts& facts,
+Result<GraphRunner> GraphRunner::make(const LibraryGraphs& graphs, const LibraryGraphFacts& facts,
                                       const std::vector<Tensor>& weights, std::set<int> fixed,
                                       Result<Prepared> (*prepare)(const ExternContext&, std::string&)) {
   // Without the default, which would link the operators.
   GraphRunner r({.generator = nullptr, .compile_sub_graph = {}, .fixed_inputs = std::move(fixed), .prepare = prepare});
-  TRY(Program program, read_program(graph.program.text()));
-  if (facts.numbers.size() != program.plan.inputs.size())
-    return input_error("library.damaged", "the library's program and description differ; compile it again");
-  r.program_ = std::make_shared<const Program>(std::move(program));
-  r.code_ = std::make_shared<LinkedCode>(graph);
+  const Diagnostic differ =
+      input_error("library.damaged", "the library's program and description differ; compile it again");
+  if (graphs.count != facts.fixed.size() || graphs.count == 0 || !facts.fixed[0].empty()) return differ;
+  for (std::uint64_t i = 0; i < graphs.count; ++i) {
+    TRY(Program program, read_program(graphs.graphs[i].program.text()));
+    if (facts.numbers.size() != program.plan.inputs.size() ||
+        (i > 0 && program.plan.outputs.size() != r.program().plan.outputs.size()))
+      return differ;
+    r.code_.push_back({facts.fixed[i], std::make_shared<const Program>(std::move(program)),
+                       std::make_shared<LinkedCode>(graphs.graphs[i])});
+  }
   for (const std::string& number : facts.numbers) {
     TRY(SymExpr e, number.empty() ? Result<SymExpr>(SymExpr(0)) : SymExpr::parse(number));
     r.numbers_.push_back(e);
@@ -73,7 +79,7 @@ Status GraphRunner::bind(std::size_t placeholder, const Value& value, const std:
                                                    numbers_[placeholder].str(), text(sizes)));
   }
   const auto* tensor = value.get<Tensor>();
-  const TensorMeta& meta = program_->plan.inputs[placeholder];
+  const TensorMeta& meta = program().plan.inputs[placeholder];
   if (!tensor || meta.sizes.size() != tensor->sizes.size()) return {};  // the program says what it misses
   for (std::size_t d = 0; d < tensor->sizes.size(); ++d)
     if (!agrees(meta.sizes[d], tensor->sizes[d], sizes))
@@ -99,13 +105,21 @@ Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
     for (std::size_t i = 0; i < values.size(); ++i) TRY_DO(bind(i, values[i], fmt::format("value {}", i), sizes));
   auto found = std::ranges::find(instances_, sizes, &Instance::sizes);
   if (found == instances_.end()) {
+    const Code* code = code_for(sizes);
     std::vector<std::string> broken;
-    for (const Guard& g : schedule::broken_guards(program_->plan.guards, sizes))
+    for (const Guard& g : schedule::broken_guards((code ? code->program : code_[0].program)->plan.guards, sizes))
       broken.push_back(fmt::format("{} ({})", g.condition.str(), g.reason));
     if (!broken.empty())
       return input_error("library.guard",
                          fmt::format("the inputs break {}, with {}", fmt::join(broken, " and "), text(sizes)));
-    TRY(auto executable, load_program(program_, sizes, code_, constants_, options_));
+    if (!code)
+      return input_error("library.guard",
+                         fmt::format("the library has no code for {}; sizes 0 and 1 need code of their "
+                                     "own, use `partita run` for them",
+                                     text(sizes)));
+    const bool known = code->fixed.size() == sizes.size();
+    TRY(auto executable, load_program(code->program, known ? std::map<std::string, std::int64_t>() : sizes,
+                                      code->functions, constants_, options_));
     instances_.push_back({std::move(sizes), std::move(executable)});
     if (instances_.size() > (options_.fixed_inputs.empty() ? most_instances : most_with_weights))
       instances_.pop_front();
@@ -116,10 +130,20 @@ Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
   return found->executable->run(values);
 }
 
+const GraphRunner::Code* GraphRunner::code_for(const std::map<std::string, std::int64_t>& sizes) const {
+  std::map<std::string, std::int64_t> fixed;
+  for (const auto& [symbol, value] : sizes)
+    if (value < 2) fixed.emplace(symbol, value);
+  const auto found = std::ranges::find(code_, fixed, &Code::fixed);
+  return found == code_.end() ? nullptr : &*found;
+}
+
 void GraphRunner::set_threads(int threads) {
-  auto program = std::make_shared<Program>(*program_);
-  program->plan.target.threads = threads;
-  program_ = std::move(program);
+  for (Code& code : code_) {
+    auto program = std::make_shared<Program>(*code.program);
+    program->plan.target.threads = threads;
+    code.program = std::move(program);
+  }
   instances_.clear();
 }
 

@@ -17,7 +17,7 @@ namespace partita::codegen {
 class GraphRunner {
  public:
   /// `fixed`: the placeholders whose values stay the same. Errors codegen.program, library.damaged.
-  static Result<GraphRunner> make(const LibraryGraph& graph, const LibraryGraphFacts& facts,
+  static Result<GraphRunner> make(const LibraryGraphs& graphs, const LibraryGraphFacts& facts,
                                   const std::vector<Tensor>& weights, std::set<int> fixed,
                                   Result<Prepared> (*prepare)(const ExternContext&, std::string&));
 
@@ -31,17 +31,25 @@ class GraphRunner {
   Result<std::vector<Value>> run(const std::vector<Value>& values, std::map<std::string, std::int64_t> sizes);
   void set_threads(int threads);
 
-  const Program& program() const { return *program_; }
+  /// The one for sizes that are neither 0 nor 1.
+  const Program& program() const { return *code_[0].program; }
 
  private:
+  struct Code {
+    std::map<std::string, std::int64_t> fixed;  ///< as LibraryGraphFacts has it
+    std::shared_ptr<const Program> program;
+    std::shared_ptr<LoadedCode> functions;
+  };
   struct Instance {
     std::map<std::string, std::int64_t> sizes;
     std::unique_ptr<Executable> executable;
   };
   explicit GraphRunner(ExecutorOptions options) : options_(std::move(options)) {}
 
-  std::shared_ptr<const Program> program_;
-  std::shared_ptr<LoadedCode> code_;
+  /// Null when there is none.
+  const Code* code_for(const std::map<std::string, std::int64_t>& sizes) const;
+
+  std::vector<Code> code_;
   std::vector<SymExpr> numbers_;  ///< by placeholder; 0: it is no symbolic number
   std::map<std::string, Tensor> constants_;
   ExecutorOptions options_;
