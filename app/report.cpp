@@ -10,6 +10,7 @@
 #include "app/config_options.h"
 #include "app/graph_changes.h"
 #include "app/kernels.h"
+#include "app/notes.h"
 #include "app/report_graph.h"
 #include "codegen/cpu/host.h"
 #include "core/aot/aot.h"
@@ -108,17 +109,22 @@ class Page {
 
   void missing(std::string_view what, const Diagnostic& why) { row(what, "not possible: " + why.line()); }
 
-  /// Adds a picture while there is room.
-  void add_graph(std::shared_ptr<const Graph> graph, const std::string& id, const std::string& title, Json& data) {
+  /// Adds a picture while there is room, and the notes at its nodes, which the window keeps under `noted`.
+  void add_graph(std::shared_ptr<const Graph> graph, const std::string& id, const std::string& noted,
+                 const std::string& title, Json& data) {
+    auto notes = notes_of(request_.run.path, noted);
+    if (!notes) missing("Notes at " + title, notes.error());
+    for (const auto& [node, text] : notes ? *notes : Notes())
+      if (graph->find(node)) data["notes"].push_back({{"graph", title}, {"node", node}, {"text", text}});
     if (graph->size() > most_nodes - nodes_) return row("Left out", fmt::format("{} ({} nodes)", title, graph->size()));
     nodes_ += graph->size();
-    data["graphs"].push_back(report_graph(std::move(graph), id, title));
+    data["graphs"].push_back(report_graph(std::move(graph), id, title, notes ? *notes : Notes()));
   }
 
   void add_artefact(const Artefact& a, Json& data) {
     auto graph = a.graph();
     if (!graph) return missing(a.id, graph.error());
-    add_graph(*std::move(graph), a.id, a.title.empty() ? a.id : fmt::format("{}: {}", a.id, a.title), data);
+    add_graph(*std::move(graph), a.id, a.id, a.title.empty() ? a.id : fmt::format("{}: {}", a.id, a.title), data);
   }
 
   /// The graphs that `run` compiles, where the joint one is cut, and what the passes did.
@@ -136,7 +142,7 @@ class Page {
     }
     const Partition& p = made->partition;
     if (made->joint) {
-      add_graph(std::move(made->joint), "made/joint", "joint graph, made here", data);
+      add_graph(std::move(made->joint), "made/joint", artefact.id + "/joint", "joint graph, made here", data);
       Json saved = Json::array();
       for (const SavedValue& s : p.saved)
         saved.push_back({{"name", s.name}, {"bytes", s.bytes}, {"is_input", s.is_input}, {"why", s.why}});
@@ -152,7 +158,8 @@ class Page {
     for (const StageRun& stage : made->stages) add_passes(stage.run, "", data["passes"]);
     for (const auto& [name, half] : {std::pair("forward", p.forward.get()), std::pair("backward", p.backward.get())}) {
       if (!half) continue;
-      add_graph(half->clone(), std::string("made/") + name, std::string(name) + " graph, made here", data);
+      add_graph(half->clone(), std::string("made/") + name, artefact.id + "/" + name,
+                std::string(name) + " graph, made here", data);
       PassContext context;
       const std::unique_ptr<Graph> passed = half->clone();
       const auto run = post_grad_passes(*passed, context, {.snapshots = true});

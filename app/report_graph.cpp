@@ -12,8 +12,8 @@
 
 namespace partita {
 
-nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const std::string& id,
-                                    const std::string& title) {
+nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const std::string& id, const std::string& title,
+                                    const Notes& notes) {
   using Json = nlohmann::ordered_json;
   const views::CodeDocument document(views::text(print(*graph)), graph.get());
   std::string code;
@@ -56,6 +56,7 @@ nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const st
               {"links", links},
               {"frames", frames},
               {"sources", sources},
+              {"notes", notes},
               {"code", code}};
   if (layout.cut_right > layout.cut_left) out["cut"] = {whole(layout.cut_left), whole(layout.cut_right)};
   return out;

@@ -1,17 +1,16 @@
 #include <cstdio>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "app/graphviz.h"
+#include "app/notes.h"
 #include "app/symbols_json.h"
 #include "core/fake/propagate.h"
 #include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
-#include "core/store/store.h"
 
 namespace partita::cli {
 namespace {
@@ -31,9 +30,6 @@ Json names(const std::vector<Node*>& nodes) {
 Json to_json(const StackFrame& frame) {
   return {{"file", frame.file}, {"line", frame.line}, {"function", frame.function}, {"code", frame.code}};
 }
-
-/// The user's notes by node.
-using Notes = std::map<std::string, std::string>;
 
 Json to_json(const Node& node, const Notes& notes) {
   Json out = {{"name", node.name()}, {"kind", fx_kind(node)}};
@@ -63,18 +59,6 @@ Json to_json(const Graph& graph, const Notes& notes) {
   Json out = {{"name", graph.name}, {"form", graph.form == GraphForm::Joint ? "joint" : "flat"}, {"nodes", nodes}};
   if (!children.empty()) out["children"] = children;
   return out;
-}
-
-/// What the store has for the graph; nothing when there is no store yet.
-Result<Notes> notes_of(const std::string& path, const std::string& graph) {
-  Notes notes;
-  const std::string store_file = StoreFile::default_file();
-  std::error_code ignored;
-  if (store_file.empty() || !std::filesystem::exists(store_file, ignored)) return notes;
-  TRY(StoreFile store, StoreFile::open(store_file));
-  TRY(const std::vector<NodeNote> kept, store.notes(stored_path(path), graph));
-  for (const NodeNote& note : kept) notes[note.node] = note.text;
-  return notes;
 }
 
 Result<std::string> render(const std::string& path, const Artefact& artefact, const std::string& format) {

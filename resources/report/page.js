@@ -111,7 +111,7 @@
     cards = g.cards.map((c, i) => {
       const card = shape('g', {class: `card f${c[FAMILY]}${c[FLAGS] & 1 ? ' again' : ''}`, tabindex: 0, 'data-name': c[NAME]});
       card.append(shape('title', {}, c[NAME] + '\n' + c[DETAIL]), shape('rect', {x: c[X], y: c[Y], width: c[W], height: c[H], rx: 4}));
-      card.append(shape('text', {x: c[X] + 8, y: c[Y] + (c[H] > 30 ? 15 : c[H] / 2 + 4)}, c[TITLE]));
+      card.append(shape('text', {x: c[X] + 8, y: c[Y] + (c[H] > 30 ? 15 : c[H] / 2 + 4)}, c[TITLE] + (c[NAME] in g.notes ? ' *' : '')));
       if (c[H] > 30) card.append(shape('text', {class: 'd', x: c[X] + 8, y: c[Y] + 29}, c[DETAIL]));
       card.addEventListener('click', () => choose(i, false));
       card.addEventListener('keydown', event => event.key === 'Enter' && choose(i, false));
@@ -161,6 +161,8 @@
     const facts = [el('div', {}, el('b', {}, c[NAME]), ' ', el('span', {class: 'mono'}, c[TITLE] + ' ' + c[DETAIL]))];
     const source = graph.sources[c[NAME]];
     if (source) facts.push(el('div', {class: 'mono'}, source));
+    const note = graph.notes[c[NAME]];
+    if (note !== undefined) facts.push(el('div', {}, note ? 'note: ' + note : 'bookmarked'));
     const saved = (data.cut?.saved || []).find(s => s.name === c[NAME]);
     if (saved && graph.joint) facts.push(el('div', {}, `saved for the backward: ${bytes(saved.bytes)}, ${saved.why}`));
     facts.push(listed('reads', into), listed('used by', out));
@@ -218,7 +220,7 @@
     hits = [];
     at = -1;
     graph.cards.forEach((c, i) => {
-      const hit = typed !== '' && `${c[NAME]} ${c[TITLE]} ${c[DETAIL]} ${graph.sources[c[NAME]] || ''}`.toLowerCase().includes(typed);
+      const hit = typed !== '' && `${c[NAME]} ${c[TITLE]} ${c[DETAIL]} ${graph.sources[c[NAME]] || ''} ${graph.notes[c[NAME]] || ''}`.toLowerCase().includes(typed);
       cards[i].classList.toggle('hit', hit);
       if (hit) hits.push(i);
     });
@@ -260,6 +262,8 @@
     byId('graphs').hidden = true;
   }
 
+  if (data.notes)
+    section('notes', 'Notes', table(['Node', 'Note', 'Graph'], data.notes.map(n => [n.node, n.text, n.graph])));
   if (data.cut) {
     const c = data.cut;
     section('cut', 'Cut', el('p', {}, `${c.saved.length} values cross from forward to backward: ${bytes(c.activation_bytes)} of activations, ` +

@@ -2,7 +2,7 @@
 """`partita report` writes one page that is well formed, holds no foreign markup, asks no network, and stays small.
 report.py PARTITA SOURCE_DIR [browser]: with `browser` the page is opened in Chromium and clicked through; exit code 77
 when that is not there."""
-import glob, html.parser, json, os, shutil, subprocess, sys, tempfile, time, urllib.request
+import glob, html.parser, json, os, shutil, sqlite3, subprocess, sys, tempfile, time, urllib.request
 
 partita, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MODEL, IO = f"{source}/resources/samples/mlp/program.pt2", f"{source}/resources/samples/mlp/io.safetensors"
@@ -154,6 +154,21 @@ with tempfile.TemporaryDirectory() as folder:
         check(any(p.get("diff") for p in data["passes"]), "no pass with a diff")
         check(any(s.get("code") for k in data["kernels"] for s in k["steps"]), "no code of kernels")
         check(data["comparison"] and all(r["ok"] for r in data["comparison"]), "the comparison")
+
+        # What the user wrote at nodes of the file, and of what was made of it.
+        store = sqlite3.connect(f"{folder}/store.sqlite")
+        program = next(g["id"] for g in data["graphs"] if not g["id"].startswith("made/"))
+        check("notes" not in data, f"notes that nobody wrote: {data.get('notes')}")
+        with store:
+            for graph, node, text in (program, "gelu", "why is this <b>saved</b>?"), (f"{program}/joint", "gelu", ""):
+                store.execute("INSERT INTO notes(at, path, graph, node, text) VALUES(0, ?, ?, ?, ?)",
+                              (os.path.realpath(MODEL), graph, node, text))
+        store.close()
+        data = facts(report(folder, MODEL))
+        check([(n["node"], n["text"]) for n in data["notes"]] == [("gelu", "why is this <b>saved</b>?"), ("gelu", "")],
+              f"notes: {data['notes']}")
+        check({g["id"]: g["notes"] for g in data["graphs"] if g["notes"]} ==
+              {program: {"gelu": "why is this <b>saved</b>?"}, "made/joint": {"gelu": ""}}, "notes at graphs")
 
         gpt2 = facts(report(folder, GPT2))
         print(f"gpt2: {os.path.getsize(f'{folder}/page.html')} bytes, {len(gpt2['graphs'])} graphs")

@@ -5,13 +5,19 @@
 #include <QDir>
 #include <QLabel>
 #include <QTest>
+#include <QTextBrowser>
 
+#include "tests/support/fx.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
 #include "views/compare/compare_controller.h"
+#include "views/diff/diff_controller.h"
 #include "views/inspector/inspector.h"
+#include "views/kernels/kernels_controller.h"
 #include "views/look/format.h"
+#include "views/passes/passes_controller.h"
+#include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
 
 using namespace partita;
@@ -77,6 +83,48 @@ class TestState : public QObject {
  private Q_SLOTS:
   void initTestCase() { folder_.keep_settings_here(); }
 
+  void a_cancelled_drawing_leaves_pins_budget_and_folds() {
+    Workbench bench(tools());
+    bench.window().show();
+    QVERIFY(open_unfolded(bench, folder_.write("cancel.py", *tests::joint_graph(4))));
+    const Document& document = *bench.current();
+    const auto kept = std::ranges::find(document.cut->saved, false, &SavedValue::is_input);
+    QVERIFY(kept != document.cut->saved.end());
+    const QString name = QString::fromStdString(kept->name);
+    bench.pin(name, Pin::Recompute);
+    QVERIFY(cancelled(bench));
+    QVERIFY(document.pins.empty());
+    QVERIFY(document.earlier_pins.empty());  // nothing to undo
+    const auto folded = document.folded;
+    bench.fold_all(true);
+    QVERIFY(cancelled(bench));
+    QCOMPARE(document.folded, folded);
+    QVERIFY(document.folding == Folding::Asked);
+    bench.pin(name, Pin::Recompute);  // not cancelled, it stays
+    QVERIFY(idle(bench));
+    QCOMPARE(document.pins.size(), std::size_t{1});
+    bench.undo_pin();
+    QVERIFY(cancelled(bench));
+    QCOMPARE(document.pins.size(), std::size_t{1});
+    QVERIFY(command(bench, "Undo the last pin")->isEnabled());
+  }
+
+  void a_cancelled_graph_gives_way_to_the_one_before() {
+    Workbench bench(tools());
+    const QString other = open_two(bench, two_graphs("cancelled"));
+    QVERIFY(!other.isEmpty());
+    const QString first = bench.current()->key, title = bench.window().windowTitle();
+    bench.show(other);
+    QVERIFY(bench.window().windowTitle() != title);  // named as soon as it is asked for
+    QVERIFY(cancelled(bench));
+    QCOMPARE(bench.current()->key, first);
+    QCOMPARE(bench.window().windowTitle(), title);
+    QVERIFY(picture(bench)->scene() == bench.current()->scene.get());
+    bench.show(other);
+    QVERIFY(idle(bench));
+    QCOMPARE(bench.current()->key, other);
+  }
+
   void counts_stand_beside_the_bytes_of_the_same_values() {
     Workbench bench(tools());
     bench.window().show();
@@ -94,6 +142,43 @@ class TestState : public QObject {
                qPrintable(line));
     const NodeAccount account = account_of(*bench.current());
     QVERIFY(std::ranges::any_of(account.rows, [&](const NodeAccount::Row& row) { return row.html.endsWith(kept); }));
+    bench.get<AotController>().show();
+    QVERIFY(idle(bench));
+    QVERIFY(std::ranges::any_of(bench.get<AotController>().view()->findChildren<QLabel*>(),
+                                [&](const QLabel* label) { return label->text().startsWith(saved + "; " + kept); }));
+  }
+
+  void a_node_of_a_pass_step_is_told_as_the_step_has_it() {
+    Workbench bench(tools());
+    bench.window().show();
+    const auto graph = partita::testing::fx(
+        "x: <f32[8][1]>", "a: <f32[8][1]> = $mul.Tensor(x, 1)\nb: <f32[8][1]> = $sin(a)\nreturn (b,)");
+    bench.open(folder_.write("step.py", *graph));
+    QVERIFY(wait_shown(bench));
+    auto& passes = bench.get<PassesController>();
+    passes.run();
+    QVERIFY(idle(bench));
+    const std::vector<PassStep>& steps = passes.view()->history()->steps;
+    const auto without_a =
+        std::ranges::find_if(steps, [](const PassStep& step) { return !step.scene->picture.graph->find("a"); });
+    QVERIFY(without_a != steps.end());
+    const auto reads = [&]() -> QString {
+      const auto* page = bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>();
+      return page->toHtml().contains("node:a") ? "a" : page->toHtml().contains("node:x") ? "x" : "";
+    };
+    passes.view()->go_to(0);
+    bench.select_node("b");
+    QCOMPARE(reads(), QString("a"));
+    passes.view()->go_to(static_cast<int>(without_a - steps.begin()));
+    QCOMPARE(bench.selection().spot().node, QString("b"));  // what the pass changed first
+    QCOMPARE(reads(), QString("x"));
+    bench.select_node({});
+    const auto* page = bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>();
+    QVERIFY2(page->toPlainText().contains("after " + without_a->name), qPrintable(page->toPlainText()));
+    QVERIFY2(page->toPlainText().contains("3 nodes"), qPrintable(page->toPlainText()));
+    bench.show_view("graph");
+    bench.select_node("b");
+    QCOMPARE(reads(), QString("a"));
   }
 
   void values_and_halves_are_of_the_graph_above_them() {
@@ -102,12 +187,14 @@ class TestState : public QObject {
     auto& values = bench.get<ValuesController>();
     auto& aot = bench.get<AotController>();
     values.look_at("gelu");
-    const QString title = bench.window().windowTitle();
-    bench.show(other);                               // while they are computed
-    QVERIFY(bench.window().windowTitle() != title);  // before it is drawn
+    bench.show(other);  // while they are computed
     QVERIFY(idle(bench));
     QVERIFY(!values.view()->pair());
     QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
+    values.look_at("gelu");
+    QVERIFY(cancelled(bench));
+    QVERIFY(says(values.view(), "cancelled"));
+
     aot.show();
     QVERIFY(idle(bench));
     const int saved = saved_in(aot);
@@ -153,17 +240,100 @@ class TestState : public QObject {
     bench.window().show();
     const QString path = folder_.write("closed.py", *tests::joint_graph(2));
     auto& compare = bench.get<CompareController>();
+    auto& passes = bench.get<PassesController>();
     bench.open(path);
     QVERIFY(wait_shown(bench));
     compare.compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(idle(bench));
-    QVERIFY(compare.view()->table()->model()->rowCount() > 0);
+    passes.run();
+    QVERIFY(idle(bench));
+    QVERIFY(passes.view()->history());
     bench.close_file(path);
+    QVERIFY(!passes.view()->history());
     QCOMPARE(compare.view()->table()->model()->rowCount(), 0);
     bench.open(path);
     QVERIFY(wait_shown(bench));
     QVERIFY(idle(bench));
     QCOMPARE(compare.view()->table()->model()->rowCount(), 0);
+    QVERIFY(!passes.view()->history());
+  }
+
+  void differences_are_copied_as_a_command_and_survive_a_cancel() {
+    Workbench bench(tools());
+    bench.window().show();
+    auto& diff = bench.get<DiffController>();
+    for (int layers : {2, 3}) {
+      bench.open(folder_.write(QString("%1 layers.py").arg(layers), *tests::joint_graph(layers)));
+      QVERIFY(wait_shown(bench));
+    }
+    diff.show();
+    QVERIFY(says(diff.view(), "comparing…"));
+    QVERIFY(cancelled(bench));
+    QVERIFY(says(diff.view(), "cancelled"));
+    diff.show();
+    QVERIFY(idle(bench));
+    const QString summary = diff.view()->summary();
+    const int rows = diff.view()->table()->model()->rowCount();
+    QVERIFY(rows > 0);
+    QCOMPARE(bench.command_line(), QString("partita diff '%1/2 layers.py' '%1/3 layers.py'").arg(folder_.path()));
+    diff.show();
+    QVERIFY(cancelled(bench));
+    QCOMPARE(diff.view()->summary(), summary);
+    QCOMPARE(diff.view()->table()->model()->rowCount(), rows);
+  }
+
+  void cancelled_runs_and_plans_leave_what_was_there() {
+    WorkbenchTools given = tools();
+    int asked = 0;
+    given.kernels = [&asked](const Artefact&, const KernelRequest& request,
+                             const Progress& progress) -> Result<std::vector<std::shared_ptr<const KernelList>>> {
+      if (++asked == 1 || request.measure) return wait_for_cancel(progress);
+      auto list = std::make_shared<KernelList>();
+      list->report.rows.resize(3);
+      return std::vector<std::shared_ptr<const KernelList>>{list};
+    };
+    given.compilers = {{"quick", ""}, {"slow", ""}};
+    given.run = [](const Artefact&, const ProgramRequest& request, const Progress& progress) -> Result<ProgramResult> {
+      if (request.compiler == "slow") return wait_for_cancel(progress);
+      ProgramResult result;
+      result.results.tensors["output.0"] = *Tensor::zeros(DType::Float32, {2});
+      return result;
+    };
+    Workbench bench(given);
+    const QString other = open_two(bench, two_graphs("runs"));
+    KernelsView* kernels = bench.get<KernelsController>().view();
+    QVERIFY(bench.show_view("kernels"));
+    QVERIFY(says(kernels, "planning…"));
+    QVERIFY(cancelled(bench));
+    QVERIFY(says(kernels, "cancelled"));
+    QVERIFY(bench.show_view("kernels"));  // asked again
+    QVERIFY(idle(bench));
+    QVERIFY(says(kernels, "3 steps"));
+    bench.get<KernelsController>().plan(true);
+    QVERIFY(says(kernels, "measuring…"));
+    QVERIFY(cancelled(bench));
+    QVERIFY(says(kernels, "3 steps"));
+    QVERIFY(kernels->list());
+    QVERIFY(!bench.command_line().contains("--random-weights"));  // these are not measured
+    bench.get<GraphController>().show();
+
+    RunView* run = bench.get<RunController>().view();
+    run->choose("quick", false);
+    bench.get<RunController>().run(run->request());
+    QVERIFY(idle(bench));
+    const QString summary = run->summary();
+    QCOMPARE(run->results()->model()->rowCount(), 1);
+    run->choose("slow", false);
+    bench.get<RunController>().run(run->request());
+    QCOMPARE(run->summary(), QString("running…"));
+    QVERIFY(cancelled(bench));
+    QCOMPARE(run->summary(), summary);
+    QCOMPARE(run->results()->model()->rowCount(), 1);
+    bench.get<RunController>().run(run->request());
+    bench.show(other);  // the run goes on, what it finds belongs to the other graph
+    QTest::qWait(10);
+    QVERIFY(cancelled(bench));
+    QCOMPARE(run->summary(), QString());
   }
 };
 

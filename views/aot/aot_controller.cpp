@@ -50,11 +50,14 @@ void AotController::show() {
   make_pair();
 }
 
+void AotController::wait_for(const Document&) {
+  shown_.clear();
+  view_->set_pair(nullptr);
+}
+
 void AotController::set_document(const Document& document) {
-  if (on_screen())
-    make_pair();
-  else
-    view_->set_pair(nullptr);  // it may be another graph's
+  if (std::exchange(shown_, document.key) != document.key) view_->set_pair(nullptr);
+  if (on_screen()) make_pair();
   slider_->set_curve(document.budget, sizes_known(document));
   slider_->set_budget(document.memory_budget);
   // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.

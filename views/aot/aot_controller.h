@@ -12,6 +12,7 @@ class AotController : public WidgetController<AotView> {
   explicit AotController(Workbench& bench);
 
   void show() override;
+  void wait_for(const Document&) override;
   void set_document(const Document& document) override;
   bool shows_cut() const override { return true; }
   QStringList command() const override;
@@ -24,6 +25,7 @@ class AotController : public WidgetController<AotView> {
   void ask_budget_curve(Document& document);
 
   BudgetSlider* slider_;
+  QString shown_;  ///< key of the document whose halves are shown
 };
 
 }  // namespace partita::views

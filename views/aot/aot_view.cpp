@@ -73,8 +73,10 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   saved_->sort_by(1, Qt::DescendingOrder);
   if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
   const CutSummary& cut = *pair_->cut;
-  QString line = tr("%1 saved, %2 of inputs kept, %3 recomputed for %4 operations")
-                     .arg(size_text(pair_->unknown.saved), size_text(pair_->unknown.inputs))
+  const UnknownBytes& unknown = pair_->unknown;
+  QString line = tr("%1 saved, %2; %3; %4 recomputed for %5 operations")
+                     .arg(unknown.values)
+                     .arg(size_text(unknown.saved), kept_inputs_text(unknown))
                      .arg(cut.recomputed.size())
                      .arg(cut.recomputed_operations);
   total_->setText(line);

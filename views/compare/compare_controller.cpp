@@ -81,9 +81,10 @@ CompareController::CompareController(Workbench& bench) : WidgetController(bench)
     bench_.window().set_status(tr("Comparison cancelled"), {});
     Q_EMIT ended(false);
   });
-  // Opened again, a file may hold another graph. Its documents go after its row in the tree.
-  const auto forget = [this] { std::erase_if(compared_, [&](const auto& c) { return !bench_.document(c.first); }); };
-  connect(&bench.tree(), &QAbstractItemModel::rowsRemoved, this, forget, Qt::QueuedConnection);
+  // Opened again, the file may hold another graph.
+  connect(&bench, &Workbench::closed, this, [this](const QString& path) {
+    std::erase_if(compared_, [&](const auto& compared) { return compared.first.startsWith(path + "#"); });
+  });
   bench.offer(bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); }),
               tr("Compare"), [](const Document& document) { return document.graph != nullptr; });
 }
@@ -94,7 +95,7 @@ std::vector<Controller::OverlaySource> CompareController::overlays() {
 
 QStringList CompareController::command() const {
   if (!on_screen() || !bench_.current() || !compared_.contains(bench_.current()->key)) return {};
-  const CompareRequest request = request_of(*bench_.current());  // not what was chosen since
+  const CompareRequest request = request_of(*bench_.current());
   QStringList words{"compare"};
   if (const QStringList columns = request.columns(); columns.size() == 1 && bench_.tools().find_backend(columns[0])) {
     words << "--backends" << shell_word(request.expected + "," + request.found);

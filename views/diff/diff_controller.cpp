@@ -24,6 +24,13 @@ DiffController::DiffController(Workbench& bench) : WidgetController(bench) {
   connect(&bench.tree(), &QAbstractItemModel::rowsRemoved, this, refresh);
   connect(view_, &DiffView::asked, this, &DiffController::compare);
   connect(view_, &DiffView::place_chosen, this, &DiffController::go_to);
+  // A comparison that was cancelled leaves what was there before.
+  connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
+    if (id != job_) return;
+    if (compared_.isEmpty()) return view_->set_note(tr("cancelled"));
+    view_->refresh();
+    bench_.window().set_status(tr("Comparison cancelled"), {});
+  });
   bench.window().add_command("Graph", tr("Compare what is open, or the ranks of a folder"), {}, [this] { show(); });
 }
 
@@ -35,8 +42,9 @@ void DiffController::show() {
 void DiffController::compare() {
   const QStringList files = view_->chosen_files();
   if (files.isEmpty()) return view_->set_note(tr("Open two files, or a folder with the logs of several ranks"));
+  view_->say(tr("comparing…"));
   using Result = std::shared_ptr<const Compared>;
-  bench_.jobs().start<Result>(
+  job_ = bench_.jobs().start<Result>(
       tr("Compare %1").arg(count_text(files.size(), "file")), "diff", this,
       [files](const Progress& progress) -> partita::Result<Result> {
         auto compared = std::make_shared<Compared>();
@@ -48,7 +56,9 @@ void DiffController::compare() {
         TRY(compared->diff, diff(opened, &progress));
         return Result(std::move(compared));
       },
-      [this](partita::Result<Result> compared) {
+      [this, files](partita::Result<Result> compared) {
+        job_ = 0;
+        compared_ = compared ? files : QStringList();
         if (!compared) return view_->set_note(text(compared.error().message));
         for (const Diagnostic& warning : (*compared)->diff.warnings) bench_.window().log(text(warning.line()), true);
         view_->set_diff(std::shared_ptr<const Diff>(*compared, &(*compared)->diff));
@@ -58,7 +68,7 @@ void DiffController::compare() {
 void DiffController::go_to(const QString& path, const QString& graph, const QString& node) {
   const QString key = path + "#" + graph;
   Document* document = bench_.document(key);
-  if (!document) return bench_.window().log(tr("%1 is closed").arg(key), true);
+  if (!document) return bench_.window().set_status(tr("%1 is closed").arg(key), {});
   if (document == bench_.current()) {
     if (!node.isEmpty()) bench_.select_node(node);
     return;
@@ -66,6 +76,11 @@ void DiffController::go_to(const QString& path, const QString& graph, const QStr
   asked_document_ = key;
   asked_node_ = node;
   bench_.show(key);
+}
+
+QStringList DiffController::command() const {
+  if (!on_screen() || compared_.isEmpty()) return {};
+  return view_->shows_all() ? QStringList{"diff", "--all"} : QStringList{"diff"};
 }
 
 // Before the selection follows: the document may have one of its own, from the last time.

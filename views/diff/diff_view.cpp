@@ -98,7 +98,15 @@ void DiffView::set_diff(std::shared_ptr<const Diff> diff) {
 
 void DiffView::set_note(const QString& note) {
   set_diff(nullptr);
+  say(note);
+}
+
+void DiffView::say(const QString& note) {
   summary_->setText(note);
+}
+
+bool DiffView::shows_all() const {
+  return all_->isChecked();
 }
 
 void DiffView::refresh() {

@@ -27,6 +27,9 @@ class DiffView : public QWidget {
   QStringList chosen_files() const;
   void set_diff(std::shared_ptr<const Diff> diff);
   void set_note(const QString& note);  ///< in place of a diff
+  void say(const QString& note);       ///< beside the diff, until refresh()
+  void refresh();
+  bool shows_all() const;  ///< also what follows from others
   TablePanel* table() { return table_; }
   QString summary() const;
 
@@ -36,7 +39,6 @@ class DiffView : public QWidget {
   void place_chosen(QString path, QString graph, QString node);
 
  private:
-  void refresh();
   void choose(const QModelIndex& index);
 
   std::shared_ptr<const Diff> diff_;

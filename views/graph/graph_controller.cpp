@@ -101,6 +101,7 @@ void GraphController::set_document(const Document& document) {
   view_->set_facts(document.facts);
   view_->set_notes(document.notes);
   view_->set_changes({});
+  if (!same) wanted_overlay_.reset();
   view_->set_scene(document.scene, same);
   if (document.graph && document.graph->shapes) {
     const auto known = document.graph->shapes->hints();

@@ -397,8 +397,7 @@ void GraphView::paint_headings(QPainter& painter) {
   QString backward = QString("backward · %1").arg(count_text(picture.nodes_on[1], "node"));
   if (picture.recomputed > 0) backward += QString(" · %1 recomputed").arg(picture.recomputed);
   // Without a cut it is not known what would be saved, only what the backward reads.
-  const auto values = std::ranges::count(picture.saved, false, &SavedValue::is_input);  // as the bytes beside it
-  QString saved = QString(picture.cut_known ? "%1 saved" : "%1 read by the backward").arg(values);
+  QString saved = QString(picture.cut_known ? "%1 saved" : "%1 read by the backward").arg(picture.unknown.values);
   const QString with_size = saved + " · " + size_text(picture.unknown.saved);
   const auto wide = [&](const QString& text) { return painter.fontMetrics().horizontalAdvance(text) + 24; };
   // Sizes of symbols are long, and stand in the status bar too.

@@ -134,6 +134,7 @@ UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& sa
     const Node* node = graph.find(value.name);
     ByteSum size;
     if (node) size.add(node->meta, graph.shapes.get());
+    ++(value.is_input ? bytes.kept_inputs : bytes.values);
     ByteSum& sum = value.is_input ? bytes.inputs : bytes.saved;
     if (size.unknown.is(0)) {
       sum.known += value.bytes;

@@ -82,8 +82,9 @@ struct ByteSum {
   void add(const Meta& meta, const ShapeEnv* shapes);
 };
 
-/// The saved values of a graph whose sizes nobody knows, which a partitioner counts by made-up sizes.
+/// How many values are saved, and their bytes: where nobody knows a size, the partitioner counts made-up ones.
 struct UnknownBytes {
+  std::int64_t values = 0, kept_inputs = 0;     ///< that are not inputs, and that are
   std::unordered_map<std::string, SymExpr> of;  ///< by name of the value; others are as SavedValue says
   ByteSum saved, inputs;                        ///< of values that are not inputs, and of those that are
 };

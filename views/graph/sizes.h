@@ -24,4 +24,8 @@ inline QString size_text(const SavedValue& value, const UnknownBytes& unknown) {
   return found == unknown.of.end() ? bytes_text(value.bytes) : size_text(ByteSum{0, found->second});
 }
 
+inline QString kept_inputs_text(const UnknownBytes& saved) {
+  return count_text(saved.kept_inputs, "input") + " kept, " + size_text(saved.inputs);
+}
+
 }  // namespace partita::views

@@ -153,11 +153,9 @@ NodeAccount account_of(const Document& document) {
   if (!document.cut) return account;
   const CutSummary& cut = *document.cut;
   const UnknownBytes& unknown = document.scene->picture.unknown;
-  const auto kept = std::ranges::count_if(cut.saved, &SavedValue::is_input);
-  account.rows.push_back(
-      {"saved", QString("%1 for backward, %2; %3 kept, %4")
-                    .arg(std::ssize(cut.saved) - kept)
-                    .arg(size_text(unknown.saved), count_text(kept, "input"), size_text(unknown.inputs))});
+  account.rows.push_back({"saved", QString("%1 for backward, %2; %3")
+                                       .arg(unknown.values)
+                                       .arg(size_text(unknown.saved), kept_inputs_text(unknown))});
   account.rows.push_back(
       {"recomputed", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(cut.recomputed.size()), "node"),
                                            count_text(cut.recomputed_operations, "operation"))});

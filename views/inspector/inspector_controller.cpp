@@ -12,8 +12,9 @@ class InspectorController : public WidgetController<Inspector> {
   }
   void wait_for(const Document&) override { view_->show_node(nullptr, {}, nullptr); }
   void facts_changed(const Document&) override { select(bench_.selection().spot().node); }
+  void set_step(const Document&) override { select(bench_.selection().spot().node); }
   void select(const QString& node) override {
-    const Document& document = *bench_.current();
+    const Document& document = *bench_.on_screen();
     auto facts = document.facts.find(node.toStdString());
     view_->show_node(&document, node, facts == document.facts.end() ? nullptr : &facts->second);
   }

@@ -26,13 +26,16 @@ KernelsController::KernelsController(Workbench& bench) : WidgetController(bench)
   connect(view_, &KernelsView::inductor_asked, this, &KernelsController::find_inductor);
   connect(view_, &KernelsView::code_asked, this, &KernelsController::write_code);
   connect(view_, &KernelsView::node_chosen, this, &KernelsController::choose);
+  // A job that was cancelled leaves what was there before.
+  connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
+    if (id == job_) view_->say(planned_ ? note_ : tr("cancelled"));
+  });
   bench.window().add_command("Graph", tr("Kernels"), QKeySequence("Ctrl+Shift+K"), [this] { show(); });
 }
 
 void KernelsController::show() {
   raise();
-  const Document* document = bench_.current_graph();
-  if (document && planned_ != document->key) plan(false);
+  if (!planned_ && !bench_.jobs().running(job_)) plan(false);
 }
 
 QStringList KernelsController::command() const {
@@ -45,12 +48,16 @@ QStringList KernelsController::command() const {
   return words;
 }
 
+void KernelsController::wait_for(const Document& document) {
+  if (std::exchange(shown_, document.key) == document.key) return;
+  planned_ = false;
+  job_ = 0;
+  view_->clear();
+}
+
 void KernelsController::set_document(const Document& document) {
-  if (planned_ != document.key && !planned_.isEmpty()) {
-    planned_.clear();
-    view_->clear({});
-  }
-  if (on_screen() && document.graph && planned_ != document.key) plan(false);
+  wait_for(document);
+  if (on_screen() && document.graph) show();
 }
 
 void KernelsController::select(const QString& node) {
@@ -64,26 +71,24 @@ void KernelsController::plan(bool measure) {
   request.measure = measure;
   request.path = document->path;
   request.id = document->id;
-  planned_ = document->key;
-  measured_ = measure;
-  view_->clear(measure ? tr("measuring…") : tr("planning…"));
-  bench_.jobs().start<Lists>(
+  view_->say(measure ? tr("measuring…") : tr("planning…"));
+  job_ = bench_.jobs().start<Lists>(
       measure ? tr("Measure the kernels of %1").arg(document->title)
               : tr("Plan the kernels of %1").arg(document->title),
       "kernels", this,
       [artefact = document->artefact, request, kernels = bench_.tools().kernels](const Progress& progress) {
         return kernels(artefact, request, progress);
       },
-      [this, key = document->key](Result<Lists> lists) { take(key, std::move(lists), tr("there are no kernels")); });
+      [this, measure, key = document->key](Result<Lists> lists) {
+        take(key, measure, std::move(lists), tr("there are no kernels"));
+      });
 }
 
 void KernelsController::find_inductor() {
   const Document* document = bench_.current();
   if (!document) return;
-  planned_ = document->key;
-  measured_ = false;
-  view_->clear(tr("reading…"));
-  bench_.jobs().start<Lists>(
+  view_->say(tr("reading…"));
+  job_ = bench_.jobs().start<Lists>(
       tr("Read inductor's kernels in %1").arg(bench_.title_of(document->path)), "kernels", this,
       [path = document->path.toStdString(),
        group = document->artefact.group](const Progress& progress) -> Result<Lists> {
@@ -96,16 +101,21 @@ void KernelsController::find_inductor() {
         return lists;
       },
       [this, key = document->key](Result<Lists> lists) {
-        take(key, std::move(lists), tr("this file has no output code of inductor"));
+        take(key, false, std::move(lists), tr("this file has no output code of inductor"));
       });
 }
 
-void KernelsController::take(const QString& key, Result<Lists> lists, const QString& none) {
-  if (!bench_.current() || bench_.current()->key != key) return;
+void KernelsController::take(const QString& key, bool measured, Result<Lists> lists, const QString& none) {
+  if (shown_ != key) return;
+  job_ = 0;
   if (!lists) {
-    view_->clear({});
+    note_.clear();
+    planned_ = true;  // asked again only by the user
+    view_->clear();
     return bench_.report(lists.error());
   }
+  planned_ = true;
+  measured_ = measured;
   std::size_t steps = 0;
   double seconds = 0;
   for (const auto& list : *lists) {
@@ -114,6 +124,7 @@ void KernelsController::take(const QString& key, Result<Lists> lists, const QStr
   }
   QString note = lists->empty() ? none : count_text(static_cast<std::int64_t>(steps), "step");
   if (seconds > 0) note += tr(", %1").arg(seconds_text(seconds));
+  note_ = note;
   view_->set_lists(*std::move(lists), note);
   if (const QString chosen = bench_.selection().spot().node; !chosen.isEmpty()) select(chosen);
 }

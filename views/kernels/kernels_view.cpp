@@ -68,7 +68,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
   });
   connect(memory_, &MemoryPlot::step_chosen, this, &KernelsView::go_to);
   connect(memory_, &MemoryPlot::node_chosen, this, &KernelsView::node_chosen);
-  clear({});
+  clear();
 }
 
 KernelRequest KernelsView::request() const {
@@ -80,8 +80,12 @@ std::shared_ptr<const KernelList> KernelsView::list() const {
   return at >= 0 && at < static_cast<int>(lists_.size()) ? lists_[static_cast<std::size_t>(at)] : nullptr;
 }
 
-void KernelsView::clear(const QString& note) {
-  set_lists({}, note);
+void KernelsView::clear() {
+  set_lists({}, {});
+}
+
+void KernelsView::say(const QString& note) {
+  note_->setText(note);
 }
 
 void KernelsView::set_lists(std::vector<std::shared_ptr<const KernelList>> lists, const QString& note) {

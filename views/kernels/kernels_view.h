@@ -26,7 +26,8 @@ class KernelsView : public QWidget {
 
   /// Shows what was made, the first graph first; `note` beside the buttons.
   void set_lists(std::vector<std::shared_ptr<const KernelList>> lists, const QString& note);
-  void clear(const QString& note);
+  void say(const QString& note);  ///< beside the lists
+  void clear();
   /// Goes to the step of a node of the graph on the screen, which `source` is from; without a signal.
   void select(const QString& node, const StackFrame* source);
   /// The code of the chosen step in one of the forms; an error or "it has none" as a note.

@@ -39,6 +39,10 @@ bool PassesController::ran_on_current() const {
   return bench_.current() && history_of_ == bench_.current()->key && view_->history();
 }
 
+void PassesController::wait_for(const Document& document) {
+  set_document(document);
+}
+
 void PassesController::set_document(const Document& document) {
   if (history_of_ == document.key || !view_->history()) return;
   history_of_.clear();
@@ -183,16 +187,16 @@ void PassesController::show_step(int step) {
   for (auto& [node, fact] : facts) fact.pass.clear();
   for (const auto& [node, pass] : pass_of_nodes(history, step)) facts[node].pass = pass;
   auto& graph = bench_.get<GraphController>();
-  graph.show_step(chosen.scene, chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, Change>{},
-                  std::move(facts), chosen.removed);
+  graph.show_step(chosen.scene, chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, Change>{}, facts,
+                  chosen.removed);
   bench_.get<CodeController>().show_code(chosen.code);
   QString first;
   if (chosen.diff)
     for (const DiffLine& line : chosen.diff->lines)
       if (first.isEmpty() && (line.change == Change::Added || line.change == Change::Changed)) first = text(line.node);
-  if (!first.isEmpty()) graph.view()->select(first);
   const QString name = step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name);
-  bench_.name_step(name);
+  bench_.show_step(name, chosen.scene->picture.graph, std::move(facts));
+  if (!first.isEmpty()) bench_.select_node(first);
   bench_.window().set_status(
       tr("%1: %2").arg(name, count_text(static_cast<std::int64_t>(chosen.scene->picture.graph->size()), "node")), {});
 }

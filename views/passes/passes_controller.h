@@ -10,6 +10,7 @@ class PassesController : public WidgetController<PassesView> {
   explicit PassesController(Workbench& bench);
 
   void show() override { run(); }
+  void wait_for(const Document& document) override;
   void set_document(const Document& document) override;
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;

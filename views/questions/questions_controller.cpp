@@ -52,13 +52,13 @@ void QuestionsController::ask(const QStringList& words) {
   const Document* document = bench_.current();
   if (!document) return;
   raise();
-  words_ = words;
   bench_.jobs().start<QuestionAnswer>(
       tr("Answer: %1").arg(words.join(' ')), "question", this,
       [path = document->path, artefact = document->artefact, inputs = bench_.inputs(), words,
        ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, words, progress); },
-      [this, key = document->key](Result<QuestionAnswer> answer) {
+      [this, words, key = document->key](Result<QuestionAnswer> answer) {
         if (!bench_.current() || bench_.current()->key != key) return;
+        words_ = words;
         if (!answer) return view_->set_answer({text(answer.error().line()), {}});
         view_->set_answer(*answer);
       });

@@ -59,7 +59,8 @@ RunController::RunController(Workbench& bench) : WidgetController(bench) {
   view_->set_compilers(bench.tools().compilers);
   connect(view_, &RunView::run_asked, this, &RunController::run);
   connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
-    if (id == job_) view_->clear(tr("cancelled"));
+    // One that was cancelled leaves what was there before.
+    if (id == job_) view_->say(said_.isEmpty() ? tr("cancelled") : said_);
   });
   bench.window().add_command("Graph", tr("Run with a compiler"), QKeySequence("Ctrl+Shift+R"), [this] { show(); });
 }
@@ -83,14 +84,21 @@ QStringList RunController::command() const {
 }
 
 void RunController::set_document(const Document& document) {
-  if (std::exchange(ran_, document.key) != document.key) view_->clear({});
+  if (std::exchange(ran_, document.key) == document.key) return;
+  show_nothing();
+  job_ = 0;
+}
+
+void RunController::show_nothing() {
+  view_->clear();
+  said_.clear();
 }
 
 void RunController::run(const ProgramRequest& request) {
   const Document* document = bench_.current_graph();
   if (!document) return;
   raise();
-  view_->clear(tr("running…"));
+  view_->say(tr("running…"));
   RunRow row{document->path.toStdString(),
              document->id.toStdString(),
              request.compiler.toStdString(),
@@ -120,12 +128,13 @@ void RunController::run(const ProgramRequest& request) {
         job_ = 0;
         if (!bench_.current() || bench_.current()->key != key) return;
         if (!done) {
-          view_->clear({});
-          if (is_death(done.error())) view_->set_result({row_of(done.error())}, nothing_printed(), tr("ended early"));
+          show_nothing();
+          if (is_death(done.error()))
+            view_->set_result({row_of(done.error())}, nothing_printed(), said_ = tr("ended early"));
           return bench_.report(done.error());
         }
         if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
-        view_->set_result(std::move(done->rows), done->printed, done->summary, done->details);
+        view_->set_result(std::move(done->rows), done->printed, said_ = done->summary, done->details);
       });
 }
 

@@ -13,11 +13,15 @@ class RunController : public WidgetController<RunView> {
   QStringList command() const override;
 
   void run(const ProgramRequest& request);
+  void wait_for(const Document& document) override { set_document(document); }
   void set_document(const Document& document) override;
 
  private:
-  QString ran_;  ///< key of the document that the result belongs to
-  int job_ = 0;
+  void show_nothing();
+
+  QString ran_;   ///< key of the document that the result belongs to
+  int job_ = 0;   ///< that runs it
+  QString said_;  ///< of the result on the screen; empty: there is none
 };
 
 }  // namespace partita::views

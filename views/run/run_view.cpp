@@ -169,14 +169,18 @@ void RunView::set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocume
   results_->set_rows(std::move(rows));
   printed_->setVisible(printed && !printed->text().isEmpty());
   printed_->set_document(std::move(printed));
-  summary_->setText(summary);
+  say(summary);
   if (!details.isEmpty()) summary_->setToolTip(summary + "\n" + details);
+}
+
+void RunView::say(const QString& summary) {
+  summary_->setText(summary);
   summary_->setVisible(!summary.isEmpty());
   description_->setVisible(summary.isEmpty());
 }
 
-void RunView::clear(const QString& note) {
-  set_result({}, nullptr, note);
+void RunView::clear() {
+  set_result({}, nullptr, {});
 }
 
 }  // namespace partita::views

@@ -57,7 +57,8 @@ class RunView : public QWidget {
   /// `details`: lines for the summary's tooltip.
   void set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary,
                   const QString& details = {});
-  void clear(const QString& note);
+  void say(const QString& summary);  ///< in its place
+  void clear();
   TablePanel* results() { return results_; }
   CodeView* printed() { return printed_; }
   QString summary() const;

@@ -25,8 +25,17 @@ enum class Folding : unsigned char {
 struct Rendering;
 using Pins = std::unordered_map<std::string, Pin>;  ///< by node name
 
+/// What the user chose of a document's picture.
+struct Choices {
+  Pins pins;
+  std::vector<Pins> earlier_pins, undone_pins;    ///< what undo and redo go back to, the last first
+  double memory_budget = config().memory_budget;  ///< of the cut, 0..1 as PartitionOptions has it
+  Folding folding = Folding::Fit;
+  std::unordered_set<std::string> folded;
+};
+
 /// One graph or text that can be shown: an artefact of a file, or something made from one.
-struct Document {
+struct Document : Choices {
   QString key;  ///< "PATH#ID"
   QString title;
   QString path;   ///< the file it comes from
@@ -39,16 +48,12 @@ struct Document {
 
   std::shared_ptr<const CodeDocument> code;
   std::shared_ptr<const Scene> scene;
-  std::shared_ptr<const CutSummary> cut;  ///< of a joint graph
-  std::shared_ptr<const Rendering> read;  ///< what was made beside loading, for the first rendering
-  Pins pins;
-  std::vector<Pins> earlier_pins, undone_pins;    ///< what undo and redo go back to, the last first
-  double memory_budget = config().memory_budget;  ///< of the cut, 0..1 as PartitionOptions has it
-  std::vector<BudgetPoint> budget;                ///< what each budget would save and cost; empty: not known yet
-  std::optional<Pins> budget_asked;               ///< the pins for which `budget` was asked
-  QString chosen;                                 ///< the node; empty: none
-  Folding folding = Folding::Fit;
-  std::unordered_set<std::string> folded;
+  std::shared_ptr<const CutSummary> cut;     ///< of a joint graph
+  std::shared_ptr<const Rendering> read;     ///< what was made beside loading, for the first rendering
+  Choices drawn;                             ///< those that the picture shows; others are being drawn
+  std::vector<BudgetPoint> budget;           ///< what each budget would save and cost; empty: not known yet
+  std::optional<Pins> budget_asked;          ///< the pins for which `budget` was asked
+  QString chosen;                            ///< the node; empty: none
   std::map<std::string, QString> notes;      ///< the user's, by node; a bookmark has no text
   bool notes_read = false;                   ///< from the store
   Facts facts;                               ///< what runs found out about its nodes

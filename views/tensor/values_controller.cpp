@@ -23,6 +23,9 @@ ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
     if (with_report && !rows.empty()) return look_at(rows.front().node);
     view_->set_note(tr("Nothing was compared"));
   });
+  connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
+    if (id == job_ && !view_->pair()) view_->set_note(tr("cancelled"));
+  });
   bench.window().add_command("Graph", tr("Look at the values"), QKeySequence("Ctrl+E"), [this] { show(); });
 }
 
@@ -40,7 +43,6 @@ void ValuesController::look_at(const QString& name) {
   const Document* document = bench_.current_graph();
   if (!document || name.isEmpty()) return;
   raise();
-  bench_.window().name_page(view_, tr("%1 of %2").arg(name, document->title));
   auto& comparison = bench_.get<CompareController>();
   comparison.select(name);
   CompareRequest request = comparison.request_of(*document);
@@ -52,7 +54,7 @@ void ValuesController::look_at(const QString& name) {
   if (!expected || !found) return view_->set_note(tr("Values are computed again for backends without options only"));
   if (!view_->pair()) view_->set_note(tr("Computing %1…").arg(name));
   using Made = std::shared_ptr<const TensorPair>;
-  bench_.jobs().start<Made>(
+  job_ = bench_.jobs().start<Made>(
       tr("Values of %1").arg(name), "values", this,
       [=, graph = document->graph, artefact = document->artefact,
        inputs_of = tools.inputs](const Progress& progress) -> Result<Made> {
@@ -69,8 +71,10 @@ void ValuesController::look_at(const QString& name) {
         pair.found_name = request.found;
         return std::make_shared<const TensorPair>(std::move(pair));
       },
-      [this, key = document->key](Result<Made> made) {
-        if (document_ != key) return;  // another graph is named above
+      [this, key = document->key, title = tr("%1 of %2").arg(name, document->title)](Result<Made> made) {
+        job_ = 0;
+        if (document_ != key) return;
+        bench_.window().name_page(view_, title);
         if (!made) return view_->set_note(text(made.error().line()));
         view_->set_pair(*made);
       });
@@ -80,6 +84,7 @@ void ValuesController::set_document(const Document& document) {
   if (std::exchange(document_, document.key) == document.key) return;
   wanted_ = false;
   view_->set_note({});
+  bench_.window().name_page(view_, {});
   if (on_screen()) bench_.window().close_page();
 }
 

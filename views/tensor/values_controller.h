@@ -19,6 +19,7 @@ class ValuesController : public WidgetController<TensorView> {
   void ask_slice(const Slice& slice);
 
   QString document_;     ///< key of the one on the screen
+  int job_ = 0;          ///< that computes what is to be shown
   bool wanted_ = false;  ///< the worst row, as soon as there is a report
 };
 

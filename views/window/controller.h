@@ -32,6 +32,8 @@ class Controller : public QObject {
   virtual void wait_for(const Document&) {}
   /// The current document came to the screen, or was drawn anew.
   virtual void set_document(const Document&) {}
+  /// A pass step of the current document came to the screen: a document of its own, without a cut.
+  virtual void set_step(const Document&) {}
   /// Runs or passes found out something about nodes of the current document, or its notes changed.
   virtual void facts_changed(const Document&) {}
   /// A node of the current document; empty: none.
@@ -55,6 +57,8 @@ class Controller : public QObject {
   /// The verb and the options, without path and graph, that do what is on the screen, as words for a shell. Empty when
   /// the view does not stand for what is on the screen.
   virtual QStringList command() const { return {}; }
+  /// The files that this verb reads, where it is not about the graph on the screen.
+  virtual QStringList command_files() const { return {}; }
 
   void raise();            ///< to the front, without starting anything
   bool on_screen() const;  ///< its page or tab is the one in front

@@ -61,7 +61,10 @@ Workbench::Workbench(WorkbenchTools tools, const QStringList& paths, const QStri
   connect(&selection_, &Selection::changed, this, &Workbench::select_in_views);
   connect(&jobs_, &JobTracker::ended, this,
           [this](const QString& name, double seconds) { window_.log(name + ": " + seconds_text(seconds)); });
-  connect(&jobs_, &JobTracker::finished, this, [this](int id) { loads_.erase(id); });
+  connect(&jobs_, &JobTracker::finished, this, [this](int id) {
+    loads_.erase(id);
+    draw_ended(id);
+  });
   window_.set_palette_source([this](const QString& typed) { return palette_entries(typed); });
   for (const QString& path : paths) open(path);
   make_views();
@@ -167,11 +170,16 @@ void Workbench::refresh_recent() {
 
 QString Workbench::command_line() const {
   if (!current_) return "partita open";
-  QStringList command;
-  for (const Made& view : views_)
-    if (command.isEmpty()) command = view.controller->command();
-  QStringList words{"partita", command.isEmpty() ? "open" : command.takeFirst(), shell_word(current_->path)};
-  if (!current_->id.isEmpty()) words << "--graph" << shell_word(current_->id);
+  QStringList command, files;
+  for (const Made& view : views_) {
+    if (!command.isEmpty()) break;
+    command = view.controller->command();
+    files = view.controller->command_files();
+  }
+  QStringList words{"partita", command.isEmpty() ? "open" : command.takeFirst()};
+  for (const QString& file : files) words << shell_word(file);
+  if (files.isEmpty()) words << shell_word(current_->path);
+  if (files.isEmpty() && !current_->id.isEmpty()) words << "--graph" << shell_word(current_->id);
   return (words + command).join(' ') + text(config_words(config(), ConfigPart::Differs));
 }
 
@@ -214,8 +222,15 @@ void Workbench::close_file(const QString& path) {
   name_files();
   if (shown) current_ = nullptr;
   std::erase_if(documents_, [&](const auto& document) { return document.second->path == path; });
+  Q_EMIT closed(path);
   if (!shown) return;
   if (!documents_.empty()) return show(documents_.begin()->first);
+  show_nothing();
+}
+
+void Workbench::show_nothing() {
+  current_ = nullptr;
+  step_.reset();
   selection_.select({});
   for_each_view([](Controller& view) { view.wait_for({}); });
   for (const Offer& offer : offers_) offer.action->setEnabled(false);
@@ -286,6 +301,7 @@ void Workbench::show(const QString& key) {
   Document* chosen = document(key);
   if (!chosen) return;
   current_ = chosen;
+  step_.reset();
   if (chosen->code) return put_on_screen(*chosen);
   restore_state(*chosen);
   const bool nothing_shown = window_.page() == window_.empty_page();
@@ -307,20 +323,44 @@ void Workbench::render(Document& document, bool new_layout) {
   auto copy = std::make_shared<Document>(document);
   if (new_layout) copy->scene.reset();
   QString key = document.key;
-  jobs_.start<Rendering>(
+  const int job = jobs_.start<Rendering>(
       tr("Draw %1").arg(place_of(document)), "draw:" + key, this,
       [copy, width = text_width_, room = room_for_pictures()](const Progress& progress) {
         return views::render(*copy, width, room, progress);
       },
       [this, key](Result<Rendering> result) {
-        if (!result) {
-          if (result.error().code == "partition.pin") drop_bad_pin(key);
-          report(result.error());
-          Q_EMIT failed(result.error());
-          return;
+        std::erase_if(draws_, [&](const auto& draw) { return draw.second == key; });
+        if (result) return set_rendering(key, *std::move(result));
+        Document* failed_one = this->document(key);
+        if (failed_one && failed_one->code) {
+          back_to_drawn(key);
+        } else if (failed_one && result.error().code == "partition.pin") {  // kept from when the file was another
+          failed_one->pins.clear();
+          render(*failed_one);
         }
-        set_rendering(key, *std::move(result));
+        report(result.error());
+        Q_EMIT failed(result.error());
       });
+  draws_[job] = key;
+}
+
+// A drawing that was cancelled leaves what was there before.
+void Workbench::draw_ended(int job) {
+  const auto draw = draws_.find(job);
+  if (draw == draws_.end()) return;
+  const QString key = draw->second;
+  draws_.erase(draw);
+  if (std::ranges::find(draws_, key, &decltype(draws_)::value_type::second) == draws_.end()) back_to_drawn(key);
+}
+
+void Workbench::back_to_drawn(const QString& key) {
+  Document* of = document(key);
+  if (!of) return;
+  if (of->code) static_cast<Choices&>(*of) = of->drawn;
+  if (of != current_) return;
+  if (of->code) return put_on_screen(*of);
+  if (document(shown_)) return show(shown_);
+  show_nothing();
 }
 
 void Workbench::set_rendering(const QString& key, Rendering rendering) {
@@ -334,24 +374,12 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   document.cut = std::move(rendering.cut);
   document.folded = std::move(rendering.folded);
   document.folding = Folding::Asked;
+  document.drawn = document;
   document.read.reset();
   if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
   if (current_ != &document) return;
   put_on_screen(document);
   tell_pin(document);
-}
-
-// The picture stayed as it was, and so do the pins.
-void Workbench::drop_bad_pin(const QString& key) {
-  Document* of = document(key);
-  if (!of) return;
-  if (of->earlier_pins.empty()) {  // kept from the last time, when the file was another
-    of->pins.clear();
-    return render(*of);
-  }
-  of->pins = std::move(of->earlier_pins.back());
-  of->earlier_pins.pop_back();
-  refresh_undo();
 }
 
 // A pin that changes nothing would look like a key that was not heard.
@@ -386,8 +414,17 @@ QString Workbench::place_of(const Document& document) const {
   return steps.join(kStep);
 }
 
-void Workbench::name_step(const QString& step) {
-  if (current_) window_.set_breadcrumb(place_of(*current_) + kStep + step);
+void Workbench::show_step(const QString& step, std::shared_ptr<const Graph> graph, Facts facts) {
+  auto shown = std::make_unique<Document>();
+  shown->path = current_->path;
+  shown->title = current_->title + kStep + step;
+  shown->kind = current_->kind;
+  shown->notes = current_->notes;
+  shown->graph = std::move(graph);
+  shown->facts = std::move(facts);
+  step_ = std::move(shown);
+  window_.set_breadcrumb(place_of(*current_) + kStep + step);
+  for_each_view([&](Controller& view) { view.set_step(*step_); });
 }
 
 void Workbench::offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits) {
@@ -397,6 +434,8 @@ void Workbench::offer(QAction* action, const QString& text, std::function<bool(c
 }
 
 void Workbench::put_on_screen(Document& document) {
+  shown_ = document.key;
+  step_.reset();
   window_.set_breadcrumb(place_of(document));
   for (const Offer& offer : offers_) offer.action->setEnabled(offer.fits(document));
   refresh_undo();
@@ -433,17 +472,14 @@ void Workbench::show_status(const Document& document) {
     return window_.set_status(document.graph ? count_text(nodes, "node") : count_text(lines, "line"), {});
   }
   const CutSummary& cut = *document.cut;
-  const auto inputs = std::ranges::count_if(cut.saved, &SavedValue::is_input);
-  QString left = tr("%1 saved, %2; %3 recomputed")
-                     .arg(std::ssize(cut.saved) - inputs)
-                     .arg(size_text(document.scene->picture.unknown.saved))
-                     .arg(cut.recomputed.size());
   const UnknownBytes& unknown = document.scene->picture.unknown;
+  QString left =
+      tr("%1 saved, %2; %3 recomputed").arg(unknown.values).arg(size_text(unknown.saved)).arg(cut.recomputed.size());
   if (unknown.of.empty() && document.bytes_before && *document.bytes_before != cut.activation_bytes) {
     std::int64_t delta = cut.activation_bytes - *document.bytes_before;
     left += tr(" (%1%2 by the last change)").arg(delta > 0 ? "+" : "").arg(bytes_text(delta));
   }
-  window_.set_status(left, tr("%1 kept, %2").arg(count_text(inputs, "input"), size_text(unknown.inputs)));
+  window_.set_status(left, kept_inputs_text(unknown));
 }
 
 void Workbench::select_in_views(const Spot& spot) {

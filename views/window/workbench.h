@@ -75,8 +75,9 @@ class Workbench : public QObject {
   /// File, compilation and title: tells all that is open apart.
   QString place_of(const Document& document) const;
   QString title_of(const QString& path) const;  ///< of a file, different from those of all that are open
-  /// Names what is on the screen when it is not the document itself, as "after fuse_addmm".
-  void name_step(const QString& step);
+  /// What is on the screen is not the document itself but this graph, as "after fuse_addmm".
+  void show_step(const QString& step, std::shared_ptr<const Graph> graph, Facts facts);
+  const Document* on_screen() const { return step_ ? step_.get() : current_; }  ///< the step, else current()
   /// Tells the views that something was found out about nodes, when the document is on the screen.
   void facts_changed(const Document& document);
   void select_node(const QString& node) { selection_.select_node(node); }
@@ -102,6 +103,7 @@ class Workbench : public QObject {
   void loaded(QString path);                        ///< read, with what could not be read reported
   void failed(const partita::Diagnostic& problem);  ///< nothing of a file could be read, or a graph not be drawn
   void shown(QString key);
+  void closed(QString path);
 
  private:
   void make_views();
@@ -125,7 +127,9 @@ class Workbench : public QObject {
   std::vector<PaletteEntry> palette_entries(const QString& typed);
   void tell_pin(const Document& document);
   void change_pins(Pins pins);
-  void drop_bad_pin(const QString& key);
+  void draw_ended(int job);
+  void back_to_drawn(const QString& key);
+  void show_nothing();
   void refresh_undo();
 
   struct Offer {
@@ -144,6 +148,7 @@ class Workbench : public QObject {
   TextWidth text_width_;
   std::map<QString, std::unique_ptr<Document>> documents_;
   Document* current_ = nullptr;
+  std::unique_ptr<const Document> step_;  ///< of its passes; null: the document itself is shown
   QString wanted_id_, inputs_;
   std::vector<Made> views_;
   std::vector<Offer> offers_;
@@ -161,8 +166,10 @@ class Workbench : public QObject {
   };
   std::shared_ptr<NoteWrites> note_writes_ = std::make_shared<NoteWrites>();
   QAction *undo_ = nullptr, *redo_ = nullptr;
-  QString pinned_;       ///< the node of the pin that is being tried; empty: none is
-  std::set<int> loads_;  ///< jobs that read files
+  QString pinned_;                ///< the node of the pin that is being tried; empty: none is
+  std::set<int> loads_;           ///< jobs that read files
+  std::map<int, QString> draws_;  ///< jobs that draw, whose result did not come yet: keys of their documents
+  QString shown_;                 ///< key of the document that came to the screen last
 };
 
 }  // namespace partita::views
