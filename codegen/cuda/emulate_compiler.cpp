@@ -3,6 +3,7 @@
 #include "codegen/cuda/emulate_compiler.h"
 
 #include <chrono>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -219,33 +220,12 @@ std::string generate(llvm::Module& module, llvm::TargetMachine& machine) {
 
 std::shared_ptr<clang::CompilerInvocation> invocation(const EmulationUnit& unit, const std::string& triple,
                                                       clang::DiagnosticsEngine& diagnostics) {
-  const std::string processor(unit.processor);
-  std::vector<std::string> words = {"-triple",
-                                    triple,
-                                    "-target-cpu",
-                                    processor,
-                                    "-x",
-                                    "c++",
-                                    "-std=c++17",
-                                    "-O1",
-                                    "-ffp-contract=off",
-                                    "-fno-plt",
-                                    "-nostdsysteminc",
-                                    "-nobuiltininc",
-                                    "-fno-rounding-math",
-                                    "-w",
-                                    "-ferror-limit",
-                                    "5",
-                                    "-mrelocation-model",
-                                    "pic",
-                                    "-pic-level",
-                                    "2",
-                                    "-disable-llvm-passes",
-                                    "-debug-info-kind=line-tables-only",
-                                    "-dwarf-version=4",
-                                    "-fgnuc-version=4.2.1",
-                                    "-fno-threadsafe-statics",
-                                    "-mframe-pointer=none"};
+  std::istringstream options(
+      "-x c++ -std=c++17 -O1 -ffp-contract=off -fno-plt -nostdsysteminc -nobuiltininc -fno-rounding-math -w "
+      "-ferror-limit 5 -mrelocation-model pic -pic-level 2 -disable-llvm-passes -debug-info-kind=line-tables-only "
+      "-dwarf-version=4 -fgnuc-version=4.2.1 -fno-threadsafe-statics -mframe-pointer=none");
+  std::vector<std::string> words = {"-triple", triple, "-target-cpu", std::string(unit.processor)};
+  words.insert(words.end(), std::istream_iterator<std::string>(options), std::istream_iterator<std::string>());
   std::istringstream features{std::string(unit.features)};
   for (std::string f; std::getline(features, f, ',');) {
     words.emplace_back("-target-feature");

@@ -111,8 +111,8 @@ __device__ inline float to_tf32(float v) {
 
 // The words in angle brackets are replaced; C++'s braces stay.
 
-/// Which tile a block computes, and where its factors' elements are. That one block per multiprocessor is enough is
-/// said, because the assembler else takes 64 registers, and spills.
+/// Which tile a block computes, where its factors' elements are, and how threads fetch those of a step. The launch
+/// bounds say that one block per multiprocessor is enough, because the assembler else takes 64 registers, and spills.
 constexpr std::string_view beginning = R"(
 // <what>
 // <groups> x [<m>, <k>] x [<k>, <n>]; a block computes <tile_m> x <tile_n>, <tile_k> of k at a time<in_parts>.
@@ -141,17 +141,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
     if (m >= m_size || n >= n_size) return;
 <finish>
   };
-)";
-
-/// Each thread sums quads of columns and rows with fma. Sums of one step are added to the whole, so that rounding
-/// errors grow with k / tile_k.
-constexpr std::string_view scalar_body = R"(
-  constexpr int rows = tile_m / 16, columns = tile_n / 16, padding = 4;
-  constexpr int quad_m = rows < 4 ? rows : 4, quad_n = columns < 4 ? columns : 4;
   constexpr int fetched_a = tile_m * tile_k / 256, fetched_b = tile_n * tile_k / 256;
-  alignas(16) __shared__ Sum as[2][tile_k][tile_m + padding];
-  alignas(16) __shared__ Sum bs[2][tile_k][tile_n + padding];
-  Sum next_a[fetched_a], next_b[fetched_b];
+  <element> next_a[fetched_a], next_b[fetched_b];
   const auto fetch = [&](Index k0) {
 #pragma unroll
     for (int e = 0; e < fetched_a; ++e) {
@@ -164,6 +155,15 @@ constexpr std::string_view scalar_body = R"(
       next_b[e] = b_at(k0 + (<b_along_k> ? i % tile_k : i / tile_n), n0 + (<b_along_k> ? i / tile_k : i % tile_n));
     }
   };
+)";
+
+/// Each thread sums quads of columns and rows with fma. Sums of one step are added to the whole, so that rounding
+/// errors grow with k / tile_k.
+constexpr std::string_view scalar_body = R"(
+  constexpr int rows = tile_m / 16, columns = tile_n / 16, padding = 4;
+  constexpr int quad_m = rows < 4 ? rows : 4, quad_n = columns < 4 ? columns : 4;
+  alignas(16) __shared__ Sum as[2][tile_k][tile_m + padding];
+  alignas(16) __shared__ Sum bs[2][tile_k][tile_n + padding];
   const auto put = [&](int stage) {
 #pragma unroll
     for (int e = 0; e < fetched_a; ++e) {
@@ -222,22 +222,8 @@ constexpr std::string_view scalar_body = R"(
 constexpr std::string_view tensor_body = R"(
   constexpr int padding = <padding>;  // of a row of k, so that the rows of a fragment lie in different banks
   constexpr int rows = tile_m / 32, columns = tile_n / 32, steps = tile_k / <mma_k>;
-  constexpr int fetched_a = tile_m * tile_k / 256, fetched_b = tile_n * tile_k / 256;
   alignas(16) __shared__ <element> as[2][tile_m][tile_k + padding];
   alignas(16) __shared__ <element> bs[2][tile_n][tile_k + padding];
-  <element> next_a[fetched_a], next_b[fetched_b];
-  const auto fetch = [&](Index k0) {
-#pragma unroll
-    for (int e = 0; e < fetched_a; ++e) {
-      const int i = tid + e * 256;
-      next_a[e] = a_at(m0 + (<a_along_k> ? i / tile_k : i % tile_m), k0 + (<a_along_k> ? i % tile_k : i / tile_m));
-    }
-#pragma unroll
-    for (int e = 0; e < fetched_b; ++e) {
-      const int i = tid + e * 256;
-      next_b[e] = b_at(k0 + (<b_along_k> ? i % tile_k : i / tile_n), n0 + (<b_along_k> ? i / tile_k : i % tile_n));
-    }
-  };
   const auto put = [&](int stage) {
 #pragma unroll
     for (int e = 0; e < fetched_a; ++e) {
