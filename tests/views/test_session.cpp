@@ -31,7 +31,6 @@
 #include "views/diff/diff_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/inspector/inspector.h"
-#include "views/jobs/jobs_view.h"
 #include "views/minify/minify_controller.h"
 #include "views/notes/notes_view.h"
 
@@ -473,46 +472,6 @@ class TestSession : public QObject {
     QCOMPARE(view->first_visible_line(), section->begin);
     QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, QPoint(10, 4));
     QVERIFY(view->is_hidden(line));
-  }
-
-  void jobs_are_listed_cancelled_and_remembered() {
-    WorkbenchTools with_slow = tools();
-    with_slow.backends.push_back({"slow", [](const Progress& progress) -> CompileFn {
-                                    return [&progress](const Graph&) -> Result<CompiledFn> {
-                                      progress.at(0.25, "waiting");
-                                      while (!progress.cancelled()) QThread::msleep(1);
-                                      return stopped_on_request();
-                                    };
-                                  }});
-    with_slow.backends.push_back({"refuses", [](const Progress&) -> CompileFn {
-                                    return [](const Graph&) -> Result<CompiledFn> {
-                                      return input_error("test.refused", "no such thing");
-                                    };
-                                  }});
-    Workbench bench(with_slow);
-    bench.window().show();
-    bench.open(folder_.write("jobs.py", *tests::joint_graph(2)));
-    QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "refuses", true, Tolerance{}, {}});
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    bench.get<CompareController>().compare({"interp", "slow", true, Tolerance{}, {}});
-    QTest::keyClick(&bench.window(), Qt::Key_J, Qt::ControlModifier | Qt::ShiftModifier);
-    auto* view = bench.window().findChild<JobsView*>("jobs");
-    const auto& rows = view->model()->rows();
-    QVERIFY(QTest::qWaitFor([&] { return !rows.empty() && rows[0].cells[2].text == "25 %"; }, 30000));
-    QCOMPARE(rows[0].cells[0].text, QString("running"));
-    QCOMPARE(rows[0].cells[1].text, QString("Compare interp with slow"));
-    QCOMPARE(rows[0].cells[5].text, QString("waiting"));
-    view->cancel()->click();
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && rows[0].cells[0].text != "ending"; }, 30000));
-    QCOMPARE(rows[0].cells[0].text, QString("cancelled"));
-    QCOMPARE(rows[0].cells[1].text, QString("Compare interp with slow"));
-    const auto failed = std::ranges::find(rows, QString("failed"), [](const Row& row) { return row.cells[0].text; });
-    QVERIFY(failed != rows.end());
-    QCOMPARE(failed->cells[1].text, QString("Compare interp with refuses"));
-    QVERIFY(failed->cells[5].text.contains("no such thing"));
-    QVERIFY(std::ranges::any_of(
-        rows, [](const Row& row) { return row.cells[0].text == "done" && row.cells[1].text.startsWith("Draw "); }));
   }
 
   void a_minification_is_not_shown_for_another_graph() {

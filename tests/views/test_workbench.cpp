@@ -571,53 +571,6 @@ class TestWorkbench : public QObject {
     QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
   }
 
-  void only_the_newest_job_of_a_key_answers() {
-    JobTracker jobs;
-    QObject receiver;
-    QStringList answers;
-    for (int i = 0; i < 3; ++i)
-      jobs.start<int>(
-          "count", "key", &receiver,
-          [i](const Progress& progress) -> Result<int> {
-            for (int k = 0; k < 20 && !progress.cancelled(); ++k) QThread::msleep(2);
-            return i;
-          },
-          [&](Result<int> r) { answers << QString::number(*r); });
-    QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 10000));
-    QCOMPARE(answers, QStringList{"2"});
-    int id = jobs.start<int>(
-        "never", {}, &receiver,
-        [](const Progress& progress) -> Result<int> {
-          while (!progress.cancelled()) QThread::msleep(1);
-          return 1;
-        },
-        [&](Result<int>) { answers << "cancelled jobs do not answer"; });
-    jobs.cancel(id);
-    QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 10000));
-    QCOMPARE(answers.size(), 1);
-  }
-
-  void a_job_that_raises_ends_with_an_error() {
-    JobTracker jobs;
-    std::vector<Diagnostic> errors;
-    const std::function<Result<int>(const Progress&)> works[] = {
-        [](const Progress&) -> Result<int> { fail("sizes do not fit"); },
-        [](const Progress&) -> Result<int> { return static_cast<int>((SymExpr(INT64_MAX) * 2).as_int()); },
-        [](const Progress&) -> Result<int> { throw std::runtime_error("disk"); },
-    };
-    for (const auto& work : works)
-      jobs.start<int>("raises", "", this, work, [&](Result<int> r) {
-        QVERIFY(!r);
-        errors.push_back(r.error());
-      });
-    QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 30000));
-    QCOMPARE(errors.size(), std::size_t{3});
-    std::ranges::sort(errors, {}, &Diagnostic::message);
-    QCOMPARE(errors[0].code, std::string("sym.overflow"));
-    QCOMPARE(errors[1].line(), std::string("internal error: disk"));
-    QCOMPARE(errors[2].message, std::string("sizes do not fit"));
-  }
-
   void themes_switch_live() {
     Workbench bench(tools());
     bench.window().show();
