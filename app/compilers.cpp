@@ -233,7 +233,7 @@ constexpr Compiler table[] = {
     {"print_compile", "nop that prints each graph's code", false, print_compile},
     {"draw_graph_compile", "print_compile that draws each graph into one file, the last one stays", true,
      draw_graph_compile},
-    {"debug_nop", "nop that holds every value against its node's meta", false, debug_nop},
+    {"debug_nop", "nop that compares every value with its node's meta", false, debug_nop},
     {"ts_compile", "without overloads, canonical, optimised, compiled, run once to see that it runs", false,
      ts_compile},
     {"simple_ts_compile", "without overloads, compiled", false, simple_ts_compile},

@@ -11,7 +11,6 @@
 #include "codegen/cpu/host.h"
 #include "core/aot/aot.h"
 #include "core/base/hash.h"
-#include "core/base/scratch.h"
 #include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
 #include "core/schedule/specialise.h"

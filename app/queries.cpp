@@ -13,7 +13,6 @@
 #include "app/graph_changes.h"
 #include "app/kernels.h"
 #include "app/log_queries.h"
-#include "core/aot/run_compiled.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
@@ -289,7 +288,7 @@ Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
 
 const std::vector<Query> table = {
     {"users", {"NODE"}, "who reads a value", true, users},
-    {"path", {"A", "B"}, "a shortest way that data takes from A to B", true, path},
+    {"path", {"A", "B"}, "a shortest path of data from A to B", true, path},
     {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved},
     {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
     {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},

@@ -194,7 +194,7 @@ class Page {
     const Backend& backend = default_compiler();
     RunRequest how = request_.run;
     std::optional<Result<std::vector<PlannedGraph>>> planned;
-    // What can be trained is; weights without gradients make that impossible.
+    // Kernels of a training step, or of inference where weights without gradients make training impossible.
     for (const bool train : {true, false}) {
       how.train = train;
       planned = plan_kernels(artefact, nullptr, how, backend);

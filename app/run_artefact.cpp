@@ -5,9 +5,7 @@
 
 #include "app/config_options.h"
 #include "app/plant.h"
-#include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
-#include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 
 namespace partita {

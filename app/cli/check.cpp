@@ -197,7 +197,7 @@ Action add(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("path", options->path, "Folder of operator or AOTAutograd cases, or one case file")->required();
   app.add_option("--backend", options->backend,
-                 "What runs the graphs: debug also holds every node against its annotation")
+                 "What runs the graphs: debug also compares every node with its annotation")
       ->capture_default_str();
   app.add_flag("--train", options->train, "Run the backward too, and compare gradients");
   app.add_flag("--json", options->json, "One JSON document");

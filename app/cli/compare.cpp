@@ -132,7 +132,7 @@ Result<int> run(Options o) {
 
 extern const Command compare_command;
 const Command compare_command = {
-    "compare", "Hold backends, stored results and runs of the past against one another", [](CLI::App& app) -> Action {
+    "compare", "Compare backends, stored results and earlier runs with one another", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
       add_worker_options(app, o->request);
@@ -145,10 +145,10 @@ const Command compare_command = {
               ->excludes(backends)
               ->expected(1)
               ->take_all();
-      app.add_option("--reference", o->reference, "what all columns are held against")
+      app.add_option("--reference", o->reference, "what all columns are compared with")
           ->needs(against)
           ->capture_default_str();
-      app.add_flag("--all", o->all, "rows that agree in all columns, too")->needs(against);
+      app.add_flag("--all", o->all, "also rows that agree in all columns")->needs(against);
       app.add_flag("--statistics", o->statistics, "norm, NaNs, infinities, histogram and cosine of each row")
           ->needs(against);
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();

@@ -71,7 +71,7 @@ const Command compile_command = {
           ->required()
           ->check(CLI::Validator(
               [](std::string& path) {
-                return path == "-" ? "standard output is no library; give a file" : std::string();
+                return path == "-" ? "a library cannot be written to standard output; give a file" : std::string();
               },
               ""));
       app.add_option("--inputs", o->inputs, "safetensors file with weights that the archive lacks, as param.NAME");

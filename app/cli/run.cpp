@@ -61,7 +61,7 @@ Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io
   return run_with_compiler(artefact, io, o.request, compiler, setup);
 }
 
-/// Whoever runs a graph of a GPU is told what its numbers are.
+/// Says that a graph of a GPU is computed on the CPU, so that nobody takes its numbers for the GPU's.
 void tell_device(const Artefact& artefact, const Backend& backend) {
   if (artefact.program || backend.kernels == DeviceType::Cuda) return;
   const auto text = artefact.text();

@@ -1,7 +1,6 @@
 // The polynomials for exp, expm1, log and erf are minimax approximations in single precision with fused multiply-adds.
 #include "codegen/cpu/emit_math.h"
 
-#include <cmath>
 #include <limits>
 #include <vector>
 

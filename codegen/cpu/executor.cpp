@@ -1,9 +1,7 @@
 #include "codegen/cpu/executor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <mutex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +11,6 @@
 #include "codegen/cpu/threads.h"
 #include "codegen/cuda/emulate_run.h"
 #include "core/base/check.h"
-#include "core/base/whereabouts.h"
 #include "core/ops/evaluate.h"
 #include "core/schedule/instantiate.h"
 #include "core/tensor/repeated_elements.h"
@@ -231,7 +228,7 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
         bytes > PTRDIFF_MAX - room - 256)
       return does_not_fit("a workspace has an impossible size");
     step.workspace.emplace_back(room, bytes);
-    room = (room + bytes + 255) / 128 * 128;  // with a gap, so that what is beyond its end is nobody's
+    room = (room + bytes + 255) / 128 * 128;  // with a gap, so that an access beyond its end hits no other
   }
   step.fault = call.buffers.size() + step.workspace.size();
   step.arguments.resize(step.fault + (out_->emulated ? 2 : 1));

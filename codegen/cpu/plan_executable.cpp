@@ -15,18 +15,12 @@
 #include "codegen/cuda/emulate_run.h"
 #include "core/base/check.h"
 #include "core/base/whereabouts.h"
-#include "core/ops/evaluate.h"
-#include "core/schedule/instantiate.h"
 #include "core/tensor/repeated_elements.h"
 
 namespace partita::codegen {
 namespace {
 
-using schedule::ExternCall;
-using schedule::KernelCall;
-using schedule::Plan;
 using schedule::PlanBuffer;
-using schedule::PlanView;
 using Clock = std::chrono::steady_clock;
 
 std::string list(std::span<const std::int64_t> v) {
@@ -129,7 +123,7 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
       launch->memory.push_back({base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)});
     }
     for (const auto& [offset, bytes] : step.workspace) {
-      std::memset(workspace->data() + offset, 0xff, bytes);  // NaN, for whoever reads what nobody wrote
+      std::memset(workspace->data() + offset, 0xff, bytes);  // NaN, which shows reads before the first write
       launch->memory.push_back({workspace->data() + offset, bytes});
     }
     launch->memory.push_back({reinterpret_cast<std::byte*>(&fault), sizeof fault});
@@ -160,7 +154,7 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
   return {};
 }
 
-/// For whoever watches this process: a step that crashes says nothing itself.
+/// Notes which step begins, for the process that watches this one: a step that crashes cannot tell.
 void PlanExecutable::note(const Step& step) const {
   if (step.kernel >= 0) {
     const KernelStep& kernel = kernels[static_cast<std::size_t>(step.kernel)];

@@ -105,7 +105,7 @@ Result<std::vector<CudaResources>> cuda_resources(const CudaBinary& binary) {
   };
   const auto header = at<Elf64_Ehdr>(bytes, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_machine != em_cuda)
-    return damaged("its first bytes are others");
+    return damaged("it begins with other bytes");
   std::vector<Elf64_Shdr> sections;
   for (std::uint64_t i = 0; i < header->e_shnum; ++i) {
     const auto section = at<Elf64_Shdr>(bytes, header->e_shoff + i * sizeof(Elf64_Shdr));

@@ -142,7 +142,7 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(const std::string& library)
   int count = 0;
   if (const int error = driver->init(0)) return no_device(words_of(*driver, error));
   if (const int error = driver->device_count(&count)) return no_device(words_of(*driver, error));
-  if (count == 0) return no_device("the driver counts none");
+  if (count == 0) return no_device("the driver finds none");
   std::shared_ptr<CudaDevice> out(new CudaDevice(*driver));
   char name[256] = {};
   int major = 0, minor = 0;
@@ -188,7 +188,7 @@ Result<CudaDevice::Address> CudaDevice::allocate(std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() - granularity)
     return input_error("cuda.memory", fmt::format("{} bytes are more than any device has", bytes));
   const std::size_t rounded = std::max((bytes + granularity - 1) / granularity * granularity, granularity);
-  // A much larger block would be missed by who needs it.
+  // A much larger block is left for a request that needs it.
   if (const auto found = kept_.lower_bound(rounded); found != kept_.end() && found->first <= rounded + rounded / 4) {
     const Address address = found->second;
     kept_bytes_ -= found->first;
@@ -198,7 +198,7 @@ Result<CudaDevice::Address> CudaDevice::allocate(std::size_t bytes) {
   Address address = 0;
   int error = driver_.allocate(&address, rounded);
   if (error == out_of_memory && !kept_.empty()) {
-    TRY_DO(wait());  // what is kept may still be in use by work before
+    TRY_DO(wait());  // earlier work may still use what is kept
     release_kept();
     error = driver_.allocate(&address, rounded);
   }
@@ -327,7 +327,8 @@ Result<double> CudaDevice::seconds_between(void* begin, void* end) {
 Result<std::shared_ptr<void>> CudaDevice::record(const std::function<Status(void* stream)>& work) {
   const auto lock = enter();
   if (!side_stream_) TRY_DO(checked(driver_.stream_create(&side_stream_, non_blocking), "cuStreamCreate"));
-  // What is loaded or set up at a first use cannot be recorded, so the work is done once before, after what it reads.
+  // A first use may load or set up something, which cannot be recorded. So the work is done once before, as soon as
+  // what it reads is there.
   TRY(const std::shared_ptr<void> before, record_event());
   TRY_DO(checked(driver_.stream_wait_event(side_stream_, before.get(), 0), "cuStreamWaitEvent"));
   const Status warm = work(side_stream_);
@@ -335,7 +336,7 @@ Result<std::shared_ptr<void>> CudaDevice::record(const std::function<Status(void
   TRY_DO(warm);
   TRY_DO(checked(driver_.begin_capture(side_stream_, thread_local_capture), "cuStreamBeginCapture"));
   const Status recorded = work(side_stream_);
-  // Also after an error: the stream takes no other work before.
+  // Recording is ended after an error, too: until then the stream takes no other work.
   void *graph = nullptr, *instance = nullptr;
   const int ended = driver_.end_capture(side_stream_, &graph);
   const std::shared_ptr<void> owned(graph, [this](void* g) {
@@ -404,7 +405,7 @@ Status CudaDevice::place(std::vector<Value>& values) {
       }
       t.storage = there;
     });
-  if (out && !placed.empty()) return wait();  // who owns the host's memory may free it now
+  if (out && !placed.empty()) return wait();  // the host's memory may be freed once this has returned
   return out;
 }
 

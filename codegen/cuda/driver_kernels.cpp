@@ -161,7 +161,7 @@ class DeviceKernels final : public KernelDevice {
 
   Result<std::shared_ptr<Storage>> result(int buffer) override {
     Copy& copy = copies_[static_cast<std::size_t>(buffer)];
-    TRY_DO(give_to_device(copy));  // what nothing writes has memory, too
+    TRY_DO(give_to_device(copy));  // a result that nothing writes needs memory, too
     return Storage::remote(copy.memory.bytes, copy.own);
   }
 
@@ -170,7 +170,7 @@ class DeviceKernels final : public KernelDevice {
     if (recorded_now_) TRY_DO(record());
     actions_.clear();
     ++runs_;
-    // They are results of others, which are free when nobody holds them.
+    // Inputs may be results of other graphs, whose memory is free when nobody holds them.
     for (Copy& copy : copies_) copy.memory.remote.reset();
     std::vector<DeviceFault> met(std::min(kernels, fault_room_));
     if (met.empty()) {
@@ -236,11 +236,11 @@ class DeviceKernels final : public KernelDevice {
     for (const int b : buffers)
       if (b >= 0 && copies_[static_cast<std::size_t>(b)].memory.written)
         copies_[static_cast<std::size_t>(b)].host_current = false;
-    // Who watches for crashes wants to know in which kernel.
+    // A process that watches for crashes has to know the kernel, so kernels run one at a time.
     return watched() ? device_.wait() : Status();
   }
 
-  /// Is every input that the recording reads in place where it was?
+  /// Are all inputs that the recording reads in place still at the same addresses?
   bool static_inputs_stay(const Run& run) {
     for (std::size_t b = 0; b < run.buffers.size(); ++b) {
       Copy& copy = copies_[b];

@@ -69,7 +69,7 @@ Expression CudaEmitter::index(SymExpr e) {
     case SymKind::Add:
       return index_sum(e);
     case SymKind::Mul: {
-      // A number stands behind: i0 * 4.
+      // The number comes last: i0 * 4.
       std::string out;
       SymExpr factor = 1;
       for (SymExpr a : e.args()) {

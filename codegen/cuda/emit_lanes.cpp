@@ -96,7 +96,7 @@ bool CudaEmitter::in_pack(const Access& a, const Loop& l, int lanes) const {
   });
 }
 
-/// How the prelude's functions for packs are called further where it is for the sizes of a run to say whether they are
+/// The suffix of the prelude's functions for packs: "_any" where only the sizes of a run decide whether the pack is
 /// aligned.
 const char* CudaEmitter::where_aligned(SymExpr element) const {
   return divisor(element, lanes_->loop->var, lanes_->count) % lanes_->count == 0 ? "" : "_any";

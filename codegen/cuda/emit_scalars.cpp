@@ -1,5 +1,4 @@
 // Writes values: operations by the CUDA column of scalar_ops.def, casts, loads, and what is checked at run time.
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -269,7 +268,7 @@ Expression CudaEmitter::compute(const ScalarNode& n) {
               Expression::Conditional};
     }
     case ScalarOp::Cast: {
-      // An index has its own type in the text.
+      // An index is an int or a long long in the text, so its cast differs.
       const ScalarNode& from = kernel_.scalars[n.args[0]];
       if (from.op == ScalarOp::Index) return cuda_cast(index(from.index), DType::Int64, n.dtype);
       return cuda_cast(value(n.args[0]), from.dtype, n.dtype);

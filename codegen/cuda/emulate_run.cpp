@@ -1,7 +1,6 @@
 #include "codegen/cuda/emulate_run.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -246,7 +245,7 @@ void Blocks::suspend(Lane::State state) {
 }
 
 void Blocks::run_block() {
-  std::memset(base_, 0xff, function_->shared_bytes);  // NaN, for whoever reads what nobody wrote
+  std::memset(base_, 0xff, function_->shared_bytes);  // NaN, which shows reads before the first write
   ++time_.epoch;
   for (unsigned t = 0; t < function_->threads; ++t) start(t);
   do {
@@ -266,7 +265,7 @@ bool Blocks::run_warp(unsigned first) {
   return exchange(first);
 }
 
-/// Lets those go on all of whose mates have come.
+/// Resumes the threads that wait for lanes that have all arrived. True if there were any.
 bool Blocks::exchange(unsigned first) {
   const unsigned lanes = lanes_of(first);
   bool released = false;
@@ -410,7 +409,7 @@ void Blocks::access(std::byte* at, std::uint64_t bytes, std::uint64_t how) {
     return race(*m.check, offset, std::min(offset + bytes, m.bytes), m.item, m.name);
   }
   if (within(stack(current_), stack_bytes) || within(slots_.data(), slots_.size())) return;
-  // The nearest memory is the one that was meant.
+  // The access most likely meant the nearest memory, which the error names.
   std::string what = "outside of all of its memory";
   std::uint64_t nearest = std::uint64_t{1} << 32;
   for (const EmulatedLaunch::Memory& m : memory) {

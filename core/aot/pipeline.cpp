@@ -197,7 +197,7 @@ Status cut(Flow& flow) {
   if (out.train) {
     PartitionOptions how = flow.options.partition;
     if (!flow.given_joint) how.forward_outputs = flow.forward_outputs;
-    // Before the cut: the layouts of saved values are nobody's but the compiler's.
+    // Before the cut, since the compiler may also choose the layouts of saved values.
     const auto has_numbers = [](const Node* n) { return n->meta.tensor() && concrete(n->meta.tensor()->sizes); };
     if (flow.options.choose_layouts.value_or(false) && !flow.given_joint &&
         std::ranges::all_of(out.joint->placeholders(), has_numbers))
@@ -243,7 +243,7 @@ constexpr Step flow_steps[] = {
     {FlowStage::JointPasses, joint_passes, [](const Flow& f) { return f.options.passes; }},
     // After the joint passes, which are for graphs whose weights may change.
     {FlowStage::Freezing, freeze, [](const Flow& f) { return f.options.freezing && !f.options.train; }},
-    // Of what is not frozen.
+    // Frozen parameters are attributes, so this is about the others.
     {FlowStage::Constants, separate_constants,
      [](const Flow& f) {
        return f.options.split_constants && !f.options.train && f.out.tokens == 0 && !f.out.functional_rng;
@@ -371,7 +371,7 @@ Status prepare_post_grad(Graph& graph) {
     // Text has no annotations of tuples, but the planner needs their metas.
     if (node->meta.known() || !node->op()->is_call() || find_control(node->op())) continue;
     TRY(node->meta, infer(*node));
-    // What text says of a result decides: a layout that was chosen is not what inference gives.
+    // An item's own annotation counts more than inference, which does not know layouts that were chosen.
     auto* tuple = std::get_if<MetaTuple>(&node->meta.v);
     for (const Node* user : node->users()) {
       const auto* index = tuple && user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;

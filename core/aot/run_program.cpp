@@ -17,7 +17,6 @@
 #include "core/load/trace_writer.h"
 #include "core/ops/alias.h"
 #include "core/ops/catch_raised.h"
-#include "core/ops/functional_rng.h"
 #include "core/ops/in_place.h"
 #include "core/ops/record.h"
 #include "core/partition/joint_parts.h"

@@ -257,7 +257,7 @@ class Comparison {
       rows.back().origin = origin_text(node);
       row_of.emplace(&node, i);
     }
-    // Only whole batches are run alone: a part is what is left before a death.
+    // A batch that is cut short by a death is not run node by node.
     if (alone && row_of.size() == expected.values.size()) {
       const auto own = run_on_copy(columns_[c].run, *alone->graph, given);
       if (!own && (is_death(own.error()) || own.error().fault == Fault::Cancelled)) return own.error();

@@ -1,7 +1,5 @@
 #include <unordered_map>
-#include <unordered_set>
 
-#include "core/base/check.h"
 #include "core/compare/per_node.h"
 #include "core/ir/place.h"
 #include "core/ops/effects.h"

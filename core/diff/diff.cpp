@@ -92,7 +92,7 @@ void compare_facts(const FactsOf& of, const Compilations& compilations, std::vec
       std::ranges::sort(of_run);
       row.cells.push_back({fmt::format("{}", fmt::join(of_run, "; "))});
     }
-    // What a compilation that a run has not would say is no difference of its own, unless it tells why that is so.
+    // A run that lacks the compilation differs by that already. Only aspects that may explain the lack count it.
     std::vector<DiffCell> compared;
     for (std::size_t run = 0; run < compilations.size(); ++run)
       if (compilations[run] || of.aspect == DiffAspect::GraphBreak || of.aspect == DiffAspect::Recompilation)
@@ -103,7 +103,7 @@ void compare_facts(const FactsOf& of, const Compilations& compilations, std::vec
     const bool all_have = std::ranges::none_of(compared, [](const DiffCell& c) { return c.text.empty(); });
     (all_have ? rows : only_some).push_back(std::move(row));
   }
-  // Another value says more than a fact about what only one run has.
+  // Facts that all runs have with other values say more than those that only some have.
   std::ranges::move(only_some, std::back_inserter(rows));
 }
 
@@ -154,7 +154,7 @@ void merge(std::vector<DiffRow>& rows) {
   rows = std::move(merged);
 }
 
-/// What a line of the program did to the first graph that shows it, it did to those made of that one.
+/// A difference at a line of the program follows from the one at this line in an earlier graph.
 void follow_lines(std::vector<DiffRow>& rows) {
   std::map<std::string, std::string> graph_of;  // by line
   for (DiffRow& row : rows) {

@@ -68,7 +68,7 @@ bool is_non_negative_atom(SymExpr e) {
   }
 }
 
-/// e with a in place of c * (a // c) where that is subtracted, which is at most a.
+/// An expression that is at most e: where e subtracts c * (a // c), it subtracts a, which is no smaller.
 SymExpr without_quotients(SymExpr e) {
   SymExpr sum = 0;
   for (SymExpr term : summands(e)) {

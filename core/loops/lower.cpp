@@ -326,7 +326,7 @@ SymList Lowering::broadcast(const SymList& a, const SymList& b) const {
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     SymExpr& size = out[i + skip];
     if (shorter[i].is(1) || shorter[i] == size) continue;
-    // Two expressions that are always equal here, which is guarded.
+    // A guard makes sure that the two expressions are equal in each run.
     CHECK(size.is(1) || number(size - shorter[i]) == 0, "sizes that do not broadcast");
     size = shorter[i];
   }

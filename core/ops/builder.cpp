@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "core/base/check.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "core/base/check.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/values.h"
 

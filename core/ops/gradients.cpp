@@ -1,6 +1,5 @@
 #include "core/ops/gradients.h"
 
-#include "core/base/check.h"
 namespace partita {
 
 Node* tensor_node(const FakeCall& call, std::string_view name) {

@@ -42,7 +42,7 @@ void LowerCall::give(LoweredTensor t) {
   std::size_t i = results.size();
   const SymList sizes = out_sizes(i);
   const SymExpr expected = product(sizes);
-  // Expressions that are always equal here, which is guarded.
+  // A guard makes sure that the expressions are equal in each run.
   const auto same = [&](SymExpr a, SymExpr b) {
     return a == b || (to.symbolic() && test(sym_eq(a, b), "equal sizes"));
   };

@@ -18,7 +18,7 @@ std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> l
   return higher;
 }
 
-/// A size that is known only at run time counts as none in particular, as in PyTorch: neither 0 nor 1.
+/// A size that only a run decides is taken as neither 0 nor 1 nor equal to another, as in PyTorch.
 bool same(const FakeCall& call, SymExpr a, SymExpr b) {
   return a == b || guard_or(call, sym_eq(a, b), false, "sizes and strides are compared");
 }
@@ -127,7 +127,7 @@ SymList broadcast(const FakeCall& call, std::span<const SymList> sizes) {
     for (std::size_t i = 0; i < s.size(); ++i) {
       SymExpr& common = out[rank - s.size() + i];
       if (s[i] == common || s[i].is(1)) continue;
-      // This first: a size that happens to be 1 stays an expression where nothing else broadcasts.
+      // The common size is asked first, so that a size that happens to be 1 stays an expression where the others are 1.
       if (is_one(call, common)) {
         common = s[i];
       } else if (!is_one(call, s[i]) && !checked_equal(call, s[i], common, "sizes and strides are compared")) {

@@ -99,7 +99,8 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
       if (name == "sub") return b.call("aten.rsub.Scalar", {args[1], args[0]});
       if (name == "truediv") return b.call("aten.mul.Tensor", {b.call("aten.reciprocal.default", {args[1]}), args[0]});
       if (name == "floordiv") {
-        // No overload takes a number first. Python makes a tensor of it, which counts as a number in promotion.
+        // No overload takes a number as its first argument. Python makes it a tensor that promotes types as a number
+        // does.
         Operand operands[] = {Operand::of(as_number(args[0]).value_or(Number(std::int64_t{0}))),
                               Operand::of(b.tensor(args[1]))};
         return b.call("aten.floor_divide.default", {number_as_tensor(b, args[0], result_type(operands)), args[1]});

@@ -126,7 +126,7 @@ class GroupEmitter {
     return all;
   }
 
-  /// What a row's value without memory reads is read in each pass that computes it again.
+  /// A row's value that has no memory is computed again in each pass, which then reads all that it is made of.
   void read_again() {
     for (std::size_t i = members().size(); i-- > 0;)
       for (const std::size_t reader : found_.readers[i]) {

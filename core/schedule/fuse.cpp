@@ -57,7 +57,7 @@ class Fuser {
     const auto siblings = [&](const std::map<int, std::set<int>>& readers, int of) {
       const auto it = readers.find(of);
       if (it == readers.end()) return;
-      std::size_t left = 2 * most_candidates;  // what many groups read must not cost each of them a look at all
+      std::size_t left = 2 * most_candidates;  // a value that many groups read must not make each look at all others
       for (auto group = it->second.rbegin(); group != it->second.rend() && left-- > 0; ++group) found.insert(*group);
     };
     for (int need : unit(u).needs) {
@@ -104,7 +104,8 @@ class Fuser {
     for (int memory : unit(u).reads) input_readers_[memory].insert(group);
   }
 
-  /// Raises the group to a height, and what waits for it above that. The lowest go first, so each is raised once.
+  /// Raises the group to a height, and the groups that must run after it above that. The lowest are raised first, so
+  /// each is raised once.
   void raise(int group, int height) {
     std::map<std::pair<int, int>, int> open;  // height and group -> the height that it needs
     const auto need = [&](int which, int least) {

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/control.h"

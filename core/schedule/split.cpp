@@ -67,7 +67,7 @@ bool writes(const Graph& graph) {
   });
 }
 
-/// Is it computed wherever it is read? Numbers cost nothing, and a view may share memory with an input.
+/// Is it computed in each part that reads it? Numbers cost nothing, and a view has to share its input's memory.
 bool is_repeated(const Node& node) {
   return node.op()->kind == OpKind::GetAttr || node.meta.sym() || may_share_memory(node);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/base/check.h"
 #include "core/ops/record.h"
 
 namespace partita::schedule {
@@ -124,7 +123,8 @@ class Finder {
     for (int r : readers) repeats = repeats || iterations(r) > iterations(id);
     int weight = s_.weight[i];
     std::size_t reads = leaves_[i].size();
-    // What is as large as the value costs as much to read as the value would; a row's statistics cost nothing beside.
+    // Only inputs as large as the value count: reading each costs as much as reading the kept value would. A row's
+    // statistics cost next to nothing.
     const auto streams = static_cast<std::size_t>(std::ranges::count_if(
         leaves_[i], [&](int leaf) { return l_.hint(product(l_[leaf].sizes)) >= iterations(id); }));
     const loops::Target& t = g_.target();

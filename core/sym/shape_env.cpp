@@ -182,7 +182,7 @@ void ShapeEnv::assume_not_positive(SymExpr e) {
   }
 }
 
-/// By ranges, or because e is what is assumed to be at most 0 and a rest.
+/// By ranges alone, or by those of what remains of e without a term that is assumed to be at most 0.
 bool ShapeEnv::is_at_most(SymExpr e, std::int64_t limit) const {
   const auto high = [&](SymExpr sum) {
     return std::min(bounds(sum).high, greatest_by_least(sum, [&](SymExpr symbol) { return bounds(symbol).low; }));

@@ -5,7 +5,6 @@
 #include <deque>
 #include <mutex>
 #include <set>
-#include <unordered_map>
 
 #include <fmt/format.h>
 

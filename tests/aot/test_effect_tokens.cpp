@@ -7,7 +7,6 @@
 #include "core/aot/run_program.h"
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
-#include "core/ops/effect_tokens.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 

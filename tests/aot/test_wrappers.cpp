@@ -8,7 +8,6 @@
 #include "core/aot/wrapper.h"
 #include "core/base/config.h"
 #include "core/base/memory.h"
-#include "core/base/verification.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"

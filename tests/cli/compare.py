@@ -72,7 +72,7 @@ with tempfile.TemporaryDirectory() as work:
           all(r["by_statistics"] for r in reports["forward", past_wrong]["rows"]), "a wrong run of the past")
     check(any(g == "results" for g, c in reports), "results of the past")
 
-    # Whoever makes other graphs is compared by results only.
+    # A column that makes other graphs is compared by results only.
     reports = compare("--per-node", *against("cpu+freezing=true", "cpu+disable_passes=all"))
     check(set(reports) == {("results", "cpu+freezing=true"), ("forward", "cpu+disable_passes=all")}, sorted(reports))
     run("run", MODEL, "--inputs", IO, "-o", f"{work}/out.safetensors")

@@ -7,7 +7,6 @@
 
 #include "codegen/backends.h"
 #include "codegen/cuda/compile.h"
-#include "core/base/scratch.h"
 #include "core/store/code_store.h"
 #include "tests/support/fx.h"
 

@@ -150,7 +150,7 @@ class TestCudaDriver : public QObject {
     QCOMPARE(missing.error().exit_code(), 3);
     QVERIFY(has(missing.error().message, "libpartita-nowhere.so.1"));
     fake().devices(0, 8, 0);
-    QVERIFY(has(CudaDevice::open(PARTITA_FAKE_DRIVER).error().message, "the driver counts none"));
+    QVERIFY(has(CudaDevice::open(PARTITA_FAKE_DRIVER).error().message, "the driver finds none"));
     fake().devices(1, 3, 5);
     QVERIFY(has(CudaDevice::open(PARTITA_FAKE_DRIVER).error().message, "generation 3.5"));
     fake().devices(1, 8, 0);

@@ -15,7 +15,6 @@
 using namespace partita;
 using namespace partita::codegen;
 using namespace partita::testing;
-using schedule::ExternCall;
 using schedule::KernelCall;
 using schedule::Plan;
 using schedule::PlanBuffer;

@@ -9,7 +9,6 @@
 using namespace partita;
 using namespace partita::codegen;
 using loops::Accumulate;
-using loops::Accumulator;
 using loops::Buffer;
 using loops::Kernel;
 using loops::Loop;

@@ -1,7 +1,6 @@
 #include <QtTest>
 
 #include "core/fake/propagate.h"
-#include "core/ir/print.h"
 #include "tests/support/fx.h"
 
 using namespace partita;

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <complex>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -247,7 +246,7 @@ void each_case(const std::string& file,
   CaseOptions cases;
   cases.run = [&](const Graph& graph, const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
     f(number++, graph, inputs);
-    return unsupported("fuzz.changed", "not held against its results");
+    return unsupported("fuzz.changed", "not compared with its results");
   };
   (void)check_cases(file, cases);
 }

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "core/base/check.h"
-#include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"

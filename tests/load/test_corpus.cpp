@@ -1,7 +1,6 @@
 // Every artefact of the corpus must load, have PyTorch's node counts, and give the same graph when its text is read
 // back.
 #include <QtTest>
-#include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 // The test plants a wrong rule for one operator. At most three calls may remain, the guilty one among them.
 #include <QTemporaryDir>
 #include <QtTest>
-#include <atomic>
 #include <csignal>
 #include <thread>
 

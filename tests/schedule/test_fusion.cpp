@@ -204,7 +204,7 @@ class Fusion : public QObject {
     QCOMPARE(plan.error().code, std::string("schedule.mutation"));
   }
 
-  // Whoever reads what another step made has a reason to be no part of it, and each line of code its nodes.
+  // A step that reads what another one made has a reason why they are apart, and each line of code has its nodes.
   void steps_apart_have_reasons() {
     std::set<std::string_view> reasons;
     for (const Case& c : cases) {

@@ -172,7 +172,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);
   expected_ = new ComboBox(tr("Expected"));
-  expected_->setToolTip(tr("The reference: what all columns are held against"));
+  expected_->setToolTip(tr("The reference: what all columns are compared with"));
   found_ = new ComboBox(tr("Found"));
   found_->setEditable(true);
   found_->lineEdit()->setAccessibleName(tr("Found"));

@@ -52,7 +52,7 @@ DiffView::DiffView(QWidget* parent) : QWidget(parent) {
   layout->addWidget(table_, 1);
   files_ = new QToolButton;
   files_->setText(tr("Files ▾"));
-  files_->setToolTip(tr("What of what is open is compared; of a single folder, the logs of its ranks"));
+  files_->setToolTip(tr("The open files that are compared; of a single folder, the logs of its ranks"));
   files_->setPopupMode(QToolButton::InstantPopup);
   files_menu_ = new QMenu(files_);
   files_->setMenu(files_menu_);

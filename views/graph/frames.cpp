@@ -1,7 +1,6 @@
 #include "views/graph/frames.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 #include <string_view>

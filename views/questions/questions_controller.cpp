@@ -28,7 +28,7 @@ QStringList QuestionsController::command() const {
   return words << "--inputs" << shell_word(bench_.inputs());
 }
 
-/// Until something is asked, what can be.
+/// Lists the questions, until one is asked.
 void QuestionsController::wait_for(const Document&) {
   words_.clear();
   QuestionAnswer all{tr("What can be asked, here or from the menu Ask:"), {}};
@@ -37,7 +37,7 @@ void QuestionsController::wait_for(const Document&) {
   view_->set_answer(all);
 }
 
-/// The chosen node is what a question is about that takes one; the rest is for the user to complete.
+/// Fills in the chosen node where the question takes one. The user completes the rest.
 void QuestionsController::begin(const QuestionChoice& question) {
   raise();
   QStringList words{question.name};

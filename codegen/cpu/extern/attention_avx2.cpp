@@ -1,5 +1,4 @@
 #ifdef __x86_64__
-#include <utility>
 
 #include "codegen/cpu/extern/attention_kernel.h"
 
@@ -8,7 +7,7 @@ namespace {
 
 constexpr int vector_bytes = 32, row_registers = 12;
 #include "codegen/cpu/extern/vectors.inc"
-// The order counts.
+// The kernel uses what vectors.inc defines.
 #include "codegen/cpu/extern/attention_kernel.inc"
 
 }  // namespace

@@ -1,5 +1,4 @@
 #ifdef __x86_64__
-#include <utility>
 
 #include "codegen/cpu/extern/attention_kernel.h"
 
@@ -8,7 +7,7 @@ namespace {
 
 constexpr int vector_bytes = 64, row_registers = 24;
 #include "codegen/cpu/extern/vectors.inc"
-// The order counts.
+// The kernel uses what vectors.inc defines.
 #include "codegen/cpu/extern/attention_kernel.inc"
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include <utility>
 
 #include "codegen/cpu/extern/attention_kernel.h"
 
@@ -7,7 +6,7 @@ namespace {
 
 constexpr int vector_bytes = 16, row_registers = 12;
 #include "codegen/cpu/extern/vectors.inc"
-// The order counts.
+// The kernel uses what vectors.inc defines.
 #include "codegen/cpu/extern/attention_kernel.inc"
 
 }  // namespace

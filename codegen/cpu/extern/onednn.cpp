@@ -2,8 +2,6 @@
 
 #include <omp.h>
 
-#include "core/base/check.h"
-
 namespace partita::codegen {
 
 using dnnl::memory;

@@ -9,7 +9,7 @@
 namespace partita::codegen {
 namespace {
 
-/// As fail_unsupported(), with which libraries would have to link the operators.
+/// As fail_unsupported(), which a model's library cannot call without linking the operators.
 [[noreturn]] void refuse(const std::string& why) {
   throw Raise{unsupported("ops.unsupported", "not supported: oneDNN: " + why)};
 }

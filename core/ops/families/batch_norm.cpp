@@ -1,6 +1,5 @@
 // The batch norm family. Its operators compute the same and differ in the running statistics: they are updated,
 // returned as results, only read, or absent.
-#include "core/base/check.h"
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/base/check.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"

@@ -1,5 +1,4 @@
 // Short-time Fourier transforms and window functions.
-#include <cmath>
 #include <numbers>
 
 #include <fmt/format.h>

@@ -1,7 +1,5 @@
 // .pt2 and torch.save archives. Zip's checksums would refuse nearly every mutation, so most are made within an entry.
-#include <algorithm>
 #include <cstring>
-#include <memory>
 
 #include <zip.h>
 
