@@ -15,6 +15,7 @@
 #include "core/store/code_store.h"
 
 namespace partita {
+
 std::string compiler_text(const BackendOptions& options) {
   const codegen::Processor& host = codegen::host_processor();
   const bool cuda = options.kernels == DeviceType::Cuda;
@@ -72,11 +73,11 @@ bool CompiledGraph::take(std::string_view payload) {
     entry.compiled.program = std::make_shared<codegen::Program>(*std::move(program));
     entry.compiled.code_key = std::move(v.code);
     entry.told = false;
-    const auto draws = [](const auto& step) {
+    const auto runs_graphs = [](const auto& step) {
       const auto* call = std::get_if<schedule::ExternCall>(&step);
       return call && call->graph;
     };
-    if (!options_.generator && !own_generator_ && std::ranges::any_of(entry.compiled.program->plan.steps, draws))
+    if (!options_.generator && !own_generator_ && std::ranges::any_of(entry.compiled.program->plan.steps, runs_graphs))
       own_generator_ = std::make_shared<Generator>();
   }
   signature_ = signature(stored->name, stored->placeholders);
