@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/run_program.h"
+#include "codegen/run_command.h"
 #include "core/base/archive.h"
 #include "core/base/hash.h"
 #include "core/base/scratch.h"
@@ -57,7 +57,8 @@ const Nvrtc* open_nvrtc(const std::string& path) {
   const std::lock_guard lock(mutex);
   const auto [entry, is_new] = opened.try_emplace(path);
   if (!is_new) return entry->second ? &*entry->second : nullptr;
-  // It looks for its built-in functions by name only, and packages of Python are where no search path leads.
+  // NVRTC opens the library of its built-in functions by name, which no search path finds in a Python package: it is
+  // opened here first.
   std::error_code ignored;
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty())
@@ -138,7 +139,7 @@ std::optional<CudaCompiler> nvcc_at(const std::string& path) {
   const auto scratch = ScratchFolder::make("cuda");
   if (!scratch) return std::nullopt;
   const std::string log = scratch->path() + "/version";
-  const auto code = run_program({path, "--version"}, log, "cuda.compiler");
+  const auto code = run_command({path, "--version"}, log, "cuda.compiler");
   if (!code || *code != 0) return std::nullopt;
   const auto told = FileBytes::open(log);
   if (!told) return std::nullopt;
@@ -209,7 +210,7 @@ Result<CudaBinary> by_nvcc(const CudaCompiler& compiler, const std::string& text
   TRY_DO(write_file(base + ".cu", text));
   const std::string virtual_name = "compute_" + architecture.name.substr(3);
   const auto run = [&](const std::vector<std::string>& words) -> Result<std::string> {
-    TRY(const std::optional<int> code, run_program(words, log, "cuda.compiler"));
+    TRY(const std::optional<int> code, run_command(words, log, "cuda.compiler"));
     TRY(const auto told, FileBytes::open(log));
     if (!code) return unsupported("cuda.compiler", compiler.path + " is not there any more");
     if (*code != 0) return failed(compiler, told->text());

@@ -10,8 +10,9 @@
 #include "codegen/cpu/kernel_forms.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/matrix/matrix.h"
-#include "codegen/run_program.h"
+#include "codegen/run_command.h"
 #include "core/base/scratch.h"
+#include "core/base/text.h"
 #include "core/load/file.h"
 #include "core/ops/record.h"
 #include "core/store/code_store.h"
@@ -21,19 +22,8 @@ namespace {
 
 using loops::LinkedText;
 using schedule::ExternCall;
-using schedule::KernelCall;
 using schedule::Plan;
 using Text = Result<std::optional<LinkedText>>;
-
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 /// The kernels' text as a compiler takes it.
 std::string whole_text(const std::vector<CudaKernel>& kernels) {
@@ -52,7 +42,7 @@ Result<CudaBinary> compiled(const std::vector<CudaKernel>& kernels, const CudaAr
 Text cuda_text(const std::vector<CudaKernel>& kernels) {
   LinkedText out;
   for (const CudaKernel& k : kernels) {
-    const std::vector<std::string> lines = lines_of(k.text);
+    const std::vector<std::string_view> lines = lines_of(k.text);
     for (std::size_t i = 0; i < lines.size(); ++i)
       out.add(lines[i], i < k.lines.size() ? k.lines[i] : std::vector<int>());
   }
@@ -69,7 +59,7 @@ Text ptx_text(const std::vector<CudaKernel>& kernels) {
   TRY(const CudaArchitecture architecture, last_architecture());
   TRY(const CudaBinary binary, compiled(kernels, architecture));
   LinkedText out;
-  for (const std::string& line : lines_of(binary.ptx)) out.add(line);
+  for (std::string_view line : lines_of(binary.ptx)) out.add(line);
   return std::optional(std::move(out));
 }
 
@@ -83,11 +73,11 @@ Text sass_text(const std::vector<CudaKernel>& kernels) {
   TRY_DO(write_file(file, binary.cubin));
   const auto beside = std::filesystem::path(compiler.path).parent_path().parent_path() / "bin" / "nvdisasm";
   for (const std::string& program : {beside.string(), std::string("nvdisasm")}) {
-    TRY(const std::optional<int> code, run_program({program, "--print-code", file}, log, "cuda.disassembler"));
+    TRY(const std::optional<int> code, run_command({program, "--print-code", file}, log, "cuda.disassembler"));
     if (!code || *code != 0) continue;
     TRY(const auto told, FileBytes::open(log));
     LinkedText out;
-    for (const std::string& line : lines_of(told->text())) out.add(line);
+    for (std::string_view line : lines_of(told->text())) out.add(line);
     return std::optional(std::move(out));
   }
   return unsupported("cuda.disassembler",

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/run_program.h"
+#include "codegen/run_command.h"
 #include "core/load/file.h"
 
 namespace partita::codegen {
@@ -116,7 +116,7 @@ Status link_library(const LinkRequest& request) {
   if (chosen && *chosen) drivers = {chosen};
   for (const std::string& driver : drivers) {
     words[0] = driver;
-    TRY(const std::optional<int> code, run_program(words, log, "compile.linker"));
+    TRY(const std::optional<int> code, run_command(words, log, "compile.linker"));
     if (!code) continue;
     if (*code == 0) return put(made, request.output);
     const auto told = FileBytes::open(log);

@@ -1,4 +1,4 @@
-#include "codegen/run_program.h"
+#include "codegen/run_command.h"
 
 #include <cerrno>
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace partita::codegen {
 
-Result<std::optional<int>> run_program(const std::vector<std::string>& words, const std::string& log,
+Result<std::optional<int>> run_command(const std::vector<std::string>& words, const std::string& log,
                                        const char* code) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
