@@ -10,6 +10,7 @@
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/jit.h"
 #include "core/base/check.h"
+#include "core/base/text.h"
 #include "core/compare/per_node.h"
 
 namespace partita::codegen {
@@ -19,16 +20,6 @@ using loops::LinkedText;
 using schedule::ExternCall;
 using schedule::KernelCall;
 using schedule::Plan;
-
-/// Calls f with each line, without its newline.
-template <class F>
-void for_each_line(std::string_view text, F f) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    f(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
 
 /// The number at the beginning of a text; -1: there is none.
 int number_at(std::string_view text) {
@@ -46,19 +37,22 @@ std::vector<int> source_of(int line) {
 LinkedText linked_ir(std::string_view ir) {
   constexpr std::string_view location = "DILocation(line: ", mark = "!dbg !";
   std::unordered_map<int, int> line_of;
-  for_each_line(ir, [&](std::string_view line) {
+  for (std::string_view line : lines_of(ir)) {
     const std::size_t at = line.find(location);
     if (line.starts_with("!") && at != std::string_view::npos)
       line_of[number_at(line.substr(1))] = number_at(line.substr(at + location.size()));
-  });
+  }
   LinkedText out;
   bool empty = true;
-  for_each_line(ir, [&](std::string_view line) {
-    if (line.starts_with("!") || line.starts_with("; ModuleID") || line.starts_with("source_filename")) return;
-    if (line.empty() && empty) return;
+  for (std::string_view line : lines_of(ir)) {
+    if (line.starts_with("!") || line.starts_with("; ModuleID") || line.starts_with("source_filename")) continue;
+    if (line.empty() && empty) continue;
     empty = line.empty();
     const std::size_t at = line.rfind(mark);
-    if (at == std::string_view::npos) return out.add(line);
+    if (at == std::string_view::npos) {
+      out.add(line);
+      continue;
+    }
     const std::string_view rest = line.substr(at + mark.size());
     const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
     std::string_view before = line.substr(0, at);
@@ -66,7 +60,7 @@ LinkedText linked_ir(std::string_view ir) {
     while (before.ends_with(' ') || before.ends_with(',')) before.remove_suffix(1);
     out.add(std::string(before) + std::string(rest.substr(end)),
             known == line_of.end() ? std::vector<int>() : source_of(known->second));
-  });
+  }
   return out;
 }
 
@@ -75,22 +69,22 @@ LinkedText linked_assembly(std::string_view assembly) {
   LinkedText out;
   int current = 0;
   bool code = true;
-  for_each_line(assembly, [&](std::string_view line) {
+  for (std::string_view line : lines_of(assembly)) {
     const std::string_view word = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
     const bool label = !line.empty() && word.size() == line.size();
     if (word.starts_with(".section") || word.starts_with(".text"))
       code = word.starts_with(".text") || word.find("text") != std::string_view::npos;
-    if (!code || word.empty() || word[0] == '#') return;
+    if (!code || word.empty() || word[0] == '#') continue;
     if (word.starts_with(".loc")) {
       const std::size_t space = word.find(' ', word.find_first_of("0123456789"));
       current = space == std::string_view::npos ? 0 : number_at(word.substr(space + 1));
-      return;
+      continue;
     }
-    if (!label && word[0] == '.') return;
-    if (label && (word.starts_with(".Ltmp") || word.starts_with(".Lfunc_"))) return;
+    if (!label && word[0] == '.') continue;
+    if (label && (word.starts_with(".Ltmp") || word.starts_with(".Lfunc_"))) continue;
     if (label && !word.starts_with(".L")) current = 0;  // a function begins
     out.add(line, label ? std::vector<int>() : source_of(current));
-  });
+  }
   return out;
 }
 

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "core/base/shell_word.h"
+#include "core/base/text.h"
 #include "core/base/user_folder.h"
 
 namespace partita {
@@ -39,13 +40,6 @@ const Config& defaults() {
 
 std::uint64_t bit_of(const ConfigRow& row) {
   return std::uint64_t{1} << (&row - table);
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
 #include "core/load/output_code.h"
 #include "core/load/records.h"
 
@@ -14,20 +15,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
-
 /// Calls f with each line that is not empty.
 template <class F>
 void each_line(std::string_view text, const F& f) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (const std::string_view line = trimmed(text.substr(0, end)); !line.empty()) f(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (std::string_view line : lines_of(text))
+    if (line = trimmed(line); !line.empty()) f(line);
 }
 
 /// Calls f with the text of each record of that name.

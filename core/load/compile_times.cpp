@@ -58,7 +58,7 @@ std::vector<CompileStep> compile_steps(const Artefact& chromium_events) {
     if (phase == "B" && open.size() < most_depth) {
       open.push_back({(open.empty() ? &root : open.back().step)->of(name), at});
     } else if (phase == "E") {
-      // What was begun within and has no end, ended with this.
+      // Steps within this one that have no end of their own end with it.
       const auto begun = std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.step->name == name; });
       if (begun == open.rend()) continue;
       begun->step->seconds += (at - begun->begin) * 1e-6;

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/write_all.h"
+
 namespace partita {
 namespace {
 
@@ -91,21 +93,13 @@ Status write_file(const std::string& path, std::string_view bytes) {
     return system_error("file.write", "standard output", "cannot write");
   }
   std::string partial = fmt::format("{}.{}.part", path, ::getpid());
+  bool written = false;
   {
     Descriptor file{::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
     if (file.fd < 0) return system_error("file.write", path, "cannot write");
-    while (!bytes.empty()) {
-      ssize_t n = ::write(file.fd, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        Diagnostic error = system_error("file.write", path, "cannot write");
-        ::unlink(partial.c_str());
-        return error;
-      }
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
+    written = write_all(file.fd, bytes.data(), bytes.size());
   }
-  if (::rename(partial.c_str(), path.c_str()) == 0) return {};
+  if (written && ::rename(partial.c_str(), path.c_str()) == 0) return {};
   Diagnostic error = system_error("file.write", path, "cannot write");
   ::unlink(partial.c_str());
   return error;

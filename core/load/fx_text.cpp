@@ -1,13 +1,12 @@
 #include "core/load/fx_text.h"
 
-#include <cctype>
-#include <charconv>
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "core/base/text.h"
 #include "core/load/fx_expression.h"
+#include "core/load/fx_lines.h"
 
 namespace partita {
 namespace {
@@ -15,106 +14,14 @@ namespace {
 using fx::Expression;
 using fx::ExpressionReader;
 using fx::Lexer;
+using fx::Line;
 using fx::Token;
 using fx::TokenKind;
 
+using fx::class_name;
+using fx::read_line;
+
 constexpr int max_module_depth = 50;
-
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
-
-/// One physical line and its position in the text.
-struct Line {
-  std::size_t begin = 0, end = 0;  ///< end is the position of the newline
-  std::size_t indent = 0;
-  std::string_view content;  ///< trimmed
-};
-
-bool read_line(std::string_view text, std::size_t at, Line& line) {
-  if (at >= text.size()) return false;
-  std::size_t end = std::min(text.find('\n', at), text.size());
-  std::string_view raw = text.substr(at, end - at);
-  line.begin = at;
-  line.end = std::min(end + 1, text.size());
-  line.indent = std::min(raw.find_first_not_of(" \t"), raw.size());
-  line.content = trim(raw);
-  return true;
-}
-
-/// The NAME of "class NAME(torch.nn.Module):" with any base. NAME need not be an identifier (<lambda>).
-std::string_view class_name(const Line& line) {
-  if (!line.content.starts_with("class ") || !line.content.ends_with(":")) return {};
-  std::size_t paren = line.content.find('(');
-  return paren == std::string_view::npos ? std::string_view() : trim(line.content.substr(6, paren - 6));
-}
-
-Recompute recompute_tag(std::string_view prefix) {
-  struct Row {
-    std::string_view text;
-    Recompute value;
-  };
-  static constexpr Row rows[] = {{"MUST_SAVE", Recompute::MustSave},
-                                 {"PREFER_SAVE", Recompute::PreferSave},
-                                 {"MUST_RECOMPUTE", Recompute::MustRecompute},
-                                 {"PREFER_RECOMPUTE", Recompute::PreferRecompute}};
-  std::size_t at = prefix.find("recompute: ");
-  if (at == std::string_view::npos) return Recompute::Unspecified;
-  for (const Row& row : rows)
-    if (prefix.substr(at + 11).starts_with(row.text)) return row.value;
-  return Recompute::Unspecified;
-}
-
-/// Reads "File: F:LINE in FUNC, code: CODE" or "No stacktrace found for following nodes", both with optional text
-/// before. Null for other comments.
-std::shared_ptr<const Origin> parse_origin(std::string_view comment) {
-  Origin origin;
-  std::size_t file = comment.find("File: ");
-  if (file == std::string_view::npos) {
-    std::size_t none = comment.find("No stacktrace found");
-    if (none == std::string_view::npos) return nullptr;
-    origin.prefix = trim(comment.substr(0, none));
-    return std::make_shared<const Origin>(std::move(origin));
-  }
-  origin.prefix = trim(comment.substr(0, file));
-  std::string_view rest = comment.substr(file + 6), place = rest;
-  if (std::size_t code = rest.find(", code: "); code != std::string_view::npos) {
-    origin.code = trim(rest.substr(code + 8));
-    place = rest.substr(0, code);
-  } else if (place.ends_with(", code:")) {
-    place.remove_suffix(7);
-  }
-  if (std::size_t in = place.rfind(" in "); in != std::string_view::npos) {
-    origin.function = trim(place.substr(in + 4));
-    place = place.substr(0, in);
-  }
-  std::size_t colon = place.rfind(':');
-  if (colon != std::string_view::npos &&
-      std::from_chars(place.data() + colon + 1, place.data() + place.size(), origin.line).ec == std::errc())
-    place = place.substr(0, colon);
-  origin.file = trim(place);
-  return std::make_shared<const Origin>(std::move(origin));
-}
-
-/// The S of "self.a.b['c'] = value"; empty for any other statement, also for "self.a[0] = value", which writes a
-/// tensor.
-std::string_view assigned_attribute(std::string_view statement) {
-  if (!statement.starts_with("self.")) return {};
-  std::size_t end = 5;
-  int depth = 0;
-  for (; end < statement.size(); ++end) {
-    const char c = statement[end];
-    if (c == '[' && depth++ == 0 && !statement.substr(end + 1).starts_with('\'') &&
-        !statement.substr(end + 1).starts_with('"'))
-      return {};
-    if (depth == 0 && !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') break;
-    if (c == ']') --depth;
-  }
-  const std::string_view rest = trim(statement.substr(end));
-  return rest.starts_with('=') && !rest.starts_with("==") ? statement.substr(0, end) : std::string_view();
-}
 
 class ModuleReader {
  public:
@@ -197,14 +104,14 @@ class ModuleReader {
       return false;
     std::size_t close = content.find('"', colon + 3);
     if (close == std::string_view::npos) return false;
-    std::string_view rest = trim(content.substr(close + 1));
+    std::string_view rest = trimmed(content.substr(close + 1));
     return rest.empty() || rest.front() == ';' || rest.front() == '#';
   }
 
   void comment(std::string_view text) {
-    text = trim(text);
-    if (auto origin = parse_origin(text)) {
-      reader_->recompute = recompute_tag(origin->prefix);
+    text = trimmed(text);
+    if (auto origin = fx::origin_of(text)) {
+      reader_->recompute = fx::recompute_tag(origin->prefix);
       reader_->origin = std::move(origin);
     }
   }
@@ -340,7 +247,8 @@ class ModuleReader {
     }
     if (t.kind != TokenKind::Name) return reader_->expected("a statement");
     if (t.is_name("self") && !reader_->names.contains("self"))
-      if (const std::string found = assigned_attributes(t.at); !found.empty()) return reader_->error_at(t.at, found);
+      if (const std::string found = fx::assigned_attributes(text_, t.at); !found.empty())
+        return reader_->error_at(t.at, found);
     char after = lexer_.after_peek();
     if (after == ':' || after == '=' || after == ',') return assignment();
     TRY(Expression target, reader_->expression());
@@ -366,30 +274,6 @@ class ModuleReader {
     if (!target.op) return reader_->expected("'='");
     reader_->materialise(std::move(target), {});
     return {};
-  }
-
-  /// PyTorch's words for the tensor attributes that the method assigns from here on, because a graph cannot; empty if
-  /// the statement at `at` assigns none.
-  std::string assigned_attributes(std::size_t at) const {
-    std::vector<std::string_view> found;
-    Line line;
-    for (bool first = true; read_line(text_, at, line) && !line.content.starts_with("return"); at = line.end) {
-      std::string_view rest = line.content;
-      while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find(';'), rest.size());
-        const std::string_view name = assigned_attribute(trim(rest.substr(0, end)));
-        if (!name.empty() && found.size() < 20) found.push_back(name.substr(0, 60));
-        if (first && found.empty()) return {};
-        first = false;
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-      }
-    }
-    if (found.empty()) return {};
-    return fmt::format(
-        "The tensor {} {} {} assigned during export. Such attributes must be registered as buffers using the "
-        "`register_buffer` API (https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module."
-        "register_buffer).",
-        found.size() > 1 ? "attributes" : "attribute", fmt::join(found, ", "), found.size() > 1 ? "were" : "was");
   }
 
   /// Makes the node of an in-place statement that no "name = base" follows.
@@ -539,55 +423,7 @@ class ModuleReader {
   Node* pending_base_ = nullptr;
 };
 
-/// Reads what follows the module of a printed ExportedProgram: "Range constraints: {u0: VR[0, 5], s7: VR[2, int_oo]}".
-void read_ranges(std::string_view text, ShapeEnv& shapes) {
-  constexpr std::string_view heading = "\nRange constraints: {", range = ": VR[";
-  const std::size_t begin = text.find(heading);
-  if (begin == std::string_view::npos) return;
-  text.remove_prefix(begin + heading.size());
-  text = text.substr(0, text.find('\n'));
-  const auto number = [](std::string_view digits, std::int64_t otherwise) {  // otherwise: of int_oo and -int_oo
-    std::int64_t value = otherwise;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return value;
-  };
-  while (!text.empty()) {
-    const std::size_t name_end = text.find(range), end = text.find(']', name_end);
-    if (end == std::string_view::npos) return;
-    const std::string_view limits = text.substr(name_end + range.size(), end - name_end - range.size());
-    const std::size_t comma = limits.find(", ");
-    if (comma == std::string_view::npos) return;
-    shapes.set_range(std::string(text.substr(0, name_end)),
-                     {number(limits.substr(0, comma), INT64_MIN), number(limits.substr(comma + 2), INT64_MAX)});
-    text.remove_prefix(std::min(end + 3, text.size()));  // "], "
-  }
-}
-
 }  // namespace
-
-std::vector<FxSection> find_fx_modules(std::string_view text) {
-  std::vector<FxSection> out;
-  Line line;
-  int number = 1;
-  bool open = false;
-  std::size_t class_indent = 0;
-  for (std::size_t at = 0; read_line(text, at, line); at = line.end, ++number) {
-    if (line.content.empty()) continue;
-    if (open && line.indent <= class_indent && line.content.front() != '#') {
-      out.back().end = line.begin;
-      open = false;
-    }
-    if (std::string_view name = class_name(line); !open && !name.empty()) {
-      out.push_back({line.begin, text.size(), number, name});
-      open = true;
-      class_indent = line.indent;
-    }
-  }
-  std::erase_if(out, [&](const FxSection& s) {
-    return text.substr(s.begin, s.end - s.begin).find("def forward(") == std::string_view::npos;
-  });
-  return out;
-}
 
 Result<std::unique_ptr<Graph>> parse_fx_text(std::string_view text, std::string_view file, int first_line) {
   auto place = [&](Diagnostic error) {
@@ -605,7 +441,7 @@ Result<std::unique_ptr<Graph>> parse_fx_text(std::string_view text, std::string_
   ModuleReader reader(text, lexer, nullptr);
   auto graph = reader.read(header, at, 0);
   if (!graph) return place(std::move(graph).error());
-  read_ranges(text.substr(modules[0].end - 1), *(*graph)->shapes);
+  fx::read_ranges(text.substr(modules[0].end - 1), *(*graph)->shapes);
   return graph;
 }
 

@@ -2,18 +2,12 @@
 
 #include <cctype>
 
-#include "core/base/check.h"
+#include "core/base/text.h"
 
 namespace partita {
 namespace {
 
 using Names = std::vector<std::pair<std::string, Arg>>;
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
 
 /// Removes "name =" from the front of a statement and returns the name; empty when the statement has none.
 std::string_view take_name(std::string_view& statement) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/text.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -48,11 +49,6 @@ struct Function {
 };
 
 constexpr Function functions[] = {
-    // Rows of python_functions.def that its freeze kept out; tensordot's goes before the one there, which it replaces.
-    {"torch.functional.tensordot", "a, b, dims=2, out=None", "", ""},
-    {"torch.functional.unique", "input, sorted=True, return_inverse=False, return_counts=False, dim=None", "", ""},
-    {"torch.functional.unique_consecutive", "input, return_inverse=False, return_counts=False, dim=None", "", ""},
-    {"torch.functional.unravel_index", "indices, shape", "", ""},
 #define PYTHON_FUNCTION(name, parameters, expression, in_place) {name, parameters, expression, in_place},
 #include "core/ops/python_functions.def"
 #undef PYTHON_FUNCTION
@@ -61,12 +57,6 @@ constexpr Function functions[] = {
 const Function* find_function(std::string_view name) {
   auto it = std::find_if(std::begin(functions), std::end(functions), [&](const Function& f) { return f.name == name; });
   return it == std::end(functions) ? nullptr : it;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 struct Parameter {

@@ -10,6 +10,7 @@
 #include "core/base/archive.h"
 #include "core/base/config.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/load/trace_writer.h"
 #include "core/store/code_store.h"
 #include "core/store/store.h"
@@ -24,16 +25,6 @@ void fields(A& a, GraphEntry& e) {
 namespace {
 
 constexpr std::string_view heading = "PTG1";
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 /// The lines of the first text that the second lacks, counted.
 std::vector<std::string_view> only_in(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {

@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/text.h"
 #include "core/base/user_folder.h"
+#include "core/base/write_all.h"
 
 namespace partita {
 namespace {
@@ -117,8 +119,7 @@ Result<SigningKey> user_key() {
     std::string unfinished = path.string() + ".XXXXXX";
     const int fd = ::mkostemp(unfinished.data(), O_CLOEXEC);  // with mode 0600
     if (fd < 0) return not_made(path);
-    const bool written =
-        ::write(fd, key.bytes.data(), key.bytes.size()) == static_cast<ssize_t>(key.bytes.size()) && ::fsync(fd) == 0;
+    const bool written = write_all(fd, key.bytes.data(), key.bytes.size()) && ::fsync(fd) == 0;
     const bool linked = written && (::link(unfinished.c_str(), path.c_str()) == 0 || errno == EEXIST);
     const Diagnostic failed = not_made(path);  // uses errno
     ::close(fd);
@@ -145,14 +146,12 @@ Result<SigningKey> team_key(const std::string& file) {
     return refused("somebody else may write the team's key or a folder of it; make them yours alone (chmod go-w)");
   std::string text(4096, '\0');
   const ssize_t n = ::read(in.fd(), text.data(), text.size());
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  constexpr const char* space = " \t\r\n";
-  text.erase(0, std::min(text.find_first_not_of(space), text.size()));
-  text.erase(text.find_last_not_of(space) + 1);
-  if (text.size() < 32) return refused("the team's key is shorter than 32 bytes; `openssl rand -hex 32` makes one");
+  const std::string_view words =
+      trimmed(std::string_view(text).substr(0, static_cast<std::size_t>(std::max<ssize_t>(n, 0))));
+  if (words.size() < 32) return refused("the team's key is shorter than 32 bytes; `openssl rand -hex 32` makes one");
   SigningKey key;
-  crypto_generichash(key.bytes.data(), key.bytes.size(), reinterpret_cast<const unsigned char*>(text.data()),
-                     text.size(), nullptr, 0);
+  crypto_generichash(key.bytes.data(), key.bytes.size(), reinterpret_cast<const unsigned char*>(words.data()),
+                     words.size(), nullptr, 0);
   return key;
 }
 

@@ -1,0 +1,170 @@
+#include "core/load/fx_lines.h"
+
+#include <cctype>
+#include <charconv>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/base/text.h"
+#include "core/load/fx_text.h"
+
+namespace partita {
+namespace fx {
+namespace {
+
+/// The S of "self.a.b['c'] = value"; empty for any other statement, also for "self.a[0] = value", which writes a
+/// tensor.
+std::string_view assigned_attribute(std::string_view statement) {
+  if (!statement.starts_with("self.")) return {};
+  std::size_t end = 5;
+  int depth = 0;
+  for (; end < statement.size(); ++end) {
+    const char c = statement[end];
+    if (c == '[' && depth++ == 0 && !statement.substr(end + 1).starts_with('\'') &&
+        !statement.substr(end + 1).starts_with('"'))
+      return {};
+    if (depth == 0 && !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') break;
+    if (c == ']') --depth;
+  }
+  const std::string_view rest = trimmed(statement.substr(end));
+  return rest.starts_with('=') && !rest.starts_with("==") ? statement.substr(0, end) : std::string_view();
+}
+
+}  // namespace
+
+bool read_line(std::string_view text, std::size_t at, Line& line) {
+  if (at >= text.size()) return false;
+  std::size_t end = std::min(text.find('\n', at), text.size());
+  std::string_view raw = text.substr(at, end - at);
+  line.begin = at;
+  line.end = std::min(end + 1, text.size());
+  line.indent = std::min(raw.find_first_not_of(" \t"), raw.size());
+  line.content = trimmed(raw);
+  return true;
+}
+
+std::string_view class_name(const Line& line) {
+  if (!line.content.starts_with("class ") || !line.content.ends_with(":")) return {};
+  std::size_t paren = line.content.find('(');
+  return paren == std::string_view::npos ? std::string_view() : trimmed(line.content.substr(6, paren - 6));
+}
+
+std::shared_ptr<const Origin> origin_of(std::string_view comment) {
+  Origin origin;
+  std::size_t file = comment.find("File: ");
+  if (file == std::string_view::npos) {
+    std::size_t none = comment.find("No stacktrace found");
+    if (none == std::string_view::npos) return nullptr;
+    origin.prefix = trimmed(comment.substr(0, none));
+    return std::make_shared<const Origin>(std::move(origin));
+  }
+  origin.prefix = trimmed(comment.substr(0, file));
+  std::string_view rest = comment.substr(file + 6), place = rest;
+  if (std::size_t code = rest.find(", code: "); code != std::string_view::npos) {
+    origin.code = trimmed(rest.substr(code + 8));
+    place = rest.substr(0, code);
+  } else if (place.ends_with(", code:")) {
+    place.remove_suffix(7);
+  }
+  if (std::size_t in = place.rfind(" in "); in != std::string_view::npos) {
+    origin.function = trimmed(place.substr(in + 4));
+    place = place.substr(0, in);
+  }
+  std::size_t colon = place.rfind(':');
+  if (colon != std::string_view::npos &&
+      std::from_chars(place.data() + colon + 1, place.data() + place.size(), origin.line).ec == std::errc())
+    place = place.substr(0, colon);
+  origin.file = trimmed(place);
+  return std::make_shared<const Origin>(std::move(origin));
+}
+
+Recompute recompute_tag(std::string_view prefix) {
+  struct Row {
+    std::string_view text;
+    Recompute value;
+  };
+  static constexpr Row rows[] = {{"MUST_SAVE", Recompute::MustSave},
+                                 {"PREFER_SAVE", Recompute::PreferSave},
+                                 {"MUST_RECOMPUTE", Recompute::MustRecompute},
+                                 {"PREFER_RECOMPUTE", Recompute::PreferRecompute}};
+  std::size_t at = prefix.find("recompute: ");
+  if (at == std::string_view::npos) return Recompute::Unspecified;
+  for (const Row& row : rows)
+    if (prefix.substr(at + 11).starts_with(row.text)) return row.value;
+  return Recompute::Unspecified;
+}
+
+std::string assigned_attributes(std::string_view text, std::size_t at) {
+  std::vector<std::string_view> found;
+  Line line;
+  for (bool first = true; read_line(text, at, line) && !line.content.starts_with("return"); at = line.end) {
+    std::string_view rest = line.content;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(';'), rest.size());
+      const std::string_view name = assigned_attribute(trimmed(rest.substr(0, end)));
+      if (!name.empty() && found.size() < 20) found.push_back(name.substr(0, 60));
+      if (first && found.empty()) return {};
+      first = false;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  if (found.empty()) return {};
+  return fmt::format(
+      "The tensor {} {} {} assigned during export. Such attributes must be registered as buffers using the "
+      "`register_buffer` API (https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module."
+      "register_buffer).",
+      found.size() > 1 ? "attributes" : "attribute", fmt::join(found, ", "), found.size() > 1 ? "were" : "was");
+}
+
+void read_ranges(std::string_view text, ShapeEnv& shapes) {
+  constexpr std::string_view heading = "\nRange constraints: {", range = ": VR[";
+  const std::size_t begin = text.find(heading);
+  if (begin == std::string_view::npos) return;
+  text.remove_prefix(begin + heading.size());
+  text = text.substr(0, text.find('\n'));
+  const auto number = [](std::string_view digits, std::int64_t otherwise) {  // otherwise: of int_oo and -int_oo
+    std::int64_t value = otherwise;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
+  };
+  while (!text.empty()) {
+    const std::size_t name_end = text.find(range), end = text.find(']', name_end);
+    if (end == std::string_view::npos) return;
+    const std::string_view limits = text.substr(name_end + range.size(), end - name_end - range.size());
+    const std::size_t comma = limits.find(", ");
+    if (comma == std::string_view::npos) return;
+    shapes.set_range(std::string(text.substr(0, name_end)),
+                     {number(limits.substr(0, comma), INT64_MIN), number(limits.substr(comma + 2), INT64_MAX)});
+    text.remove_prefix(std::min(end + 3, text.size()));  // "], "
+  }
+}
+
+}  // namespace fx
+
+std::vector<FxSection> find_fx_modules(std::string_view text) {
+  std::vector<FxSection> out;
+  fx::Line line;
+  int number = 1;
+  bool open = false;
+  std::size_t class_indent = 0;
+  for (std::size_t at = 0; fx::read_line(text, at, line); at = line.end, ++number) {
+    if (line.content.empty()) continue;
+    if (open && line.indent <= class_indent && line.content.front() != '#') {
+      out.back().end = line.begin;
+      open = false;
+    }
+    if (std::string_view name = fx::class_name(line); !open && !name.empty()) {
+      out.push_back({line.begin, text.size(), number, name});
+      open = true;
+      class_indent = line.indent;
+    }
+  }
+  std::erase_if(out, [&](const FxSection& s) {
+    return text.substr(s.begin, s.end - s.begin).find("def forward(") == std::string_view::npos;
+  });
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/ir/graph.h"
+
+/// What of FX text is read by lines: headers of classes, comments, and what follows the module.
+namespace partita::fx {
+
+/// One physical line and its position in the text.
+struct Line {
+  std::size_t begin = 0, end = 0;  ///< end is the position of the newline
+  std::size_t indent = 0;
+  std::string_view content;  ///< trimmed
+};
+/// Reads the line at `at`; false at the end of the text.
+bool read_line(std::string_view text, std::size_t at, Line& line);
+
+/// The NAME of "class NAME(torch.nn.Module):" with any base. NAME need not be an identifier (<lambda>).
+std::string_view class_name(const Line& line);
+/// Reads "File: F:LINE in FUNC, code: CODE" or "No stacktrace found for following nodes", both with optional text
+/// before. Null for other comments.
+std::shared_ptr<const Origin> origin_of(std::string_view comment);
+/// The tag "recompute: MUST_SAVE" in an origin's prefix.
+Recompute recompute_tag(std::string_view prefix);
+
+/// PyTorch's words for the tensor attributes that the method assigns from `at` on, because a graph cannot; empty if the
+/// statement at `at` assigns none.
+std::string assigned_attributes(std::string_view text, std::size_t at);
+
+/// Reads what follows the module of a printed ExportedProgram: "Range constraints: {u0: VR[0, 5], s7: VR[2, int_oo]}".
+void read_ranges(std::string_view text, ShapeEnv& shapes);
+
+}  // namespace partita::fx
