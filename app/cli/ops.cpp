@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "core/ops/autocast.h"
 #include "core/ops/record.h"
 
 namespace partita::cli {
@@ -116,7 +117,10 @@ Json shown(const Pointwise& p) {
 Json shown(const Schema* schema) {
   Json arguments = Json::array();
   for (const SchemaArg& a : schema->args) arguments.push_back(a.name);
-  return {{"name", schema->name}, {"arguments", arguments}, {"results", schema->returns.size()}};
+  return {{"name", schema->name},
+          {"arguments", arguments},
+          {"results", schema->returns.size()},
+          {"autocast", shown(autocast_policy(*schema))}};
 }
 
 struct Field {

@@ -1,6 +1,6 @@
 #include "core/ops/autocast.h"
 
-#include <algorithm>
+#include <ranges>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -17,133 +17,47 @@ namespace {
 
 enum class Policy : unsigned char { Lower, Single, Widest };
 
-/// What PyTorch 2.13 registers for AutocastCPU, overloads of one name together.
-constexpr std::string_view lower[] = {
-    "_addmm_activation",
-    "_convolution",
-    "_native_multi_head_attention",
-    "addbmm",
-    "addmm",
-    "baddbmm",
-    "bmm",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "linalg_vecdot",
-    "linear",
-    "matmul",
-    "mkldnn_rnn_layer",
-    "mm",
-    "prelu",
-    "scaled_dot_product_attention",
-};
-constexpr std::string_view widest[] = {"cat", "index_copy", "stack"};
-constexpr std::string_view single[] = {
-    "_grid_sampler_2d_cpu_fallback",
-    "_lu_with_info",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool3d",
-    "avg_pool3d",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cdist",
-    "cholesky",
-    "cholesky_inverse",
-    "cholesky_solve",
-    "cosine_embedding_loss",
-    "cross_entropy_loss",
-    "ctc_loss",
-    "fake_quantize_per_tensor_affine",
-    "fft_fft",
-    "fft_fft2",
-    "fft_fftn",
-    "fft_hfft",
-    "fft_ifft",
-    "fft_ifft2",
-    "fft_ifftn",
-    "fft_ihfft",
-    "fft_irfft",
-    "fft_irfft2",
-    "fft_irfftn",
-    "fft_rfft",
-    "fft_rfft2",
-    "fft_rfftn",
-    "fractional_max_pool2d",
-    "fractional_max_pool3d",
-    "geqrf",
-    "grid_sampler",
-    "grid_sampler_2d",
-    "grid_sampler_3d",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "inverse",
-    "kl_div",
-    "l1_loss",
-    "linalg_cholesky",
-    "linalg_cholesky_ex",
-    "linalg_cond",
-    "linalg_eig",
-    "linalg_eigh",
-    "linalg_eigvals",
-    "linalg_eigvalsh",
-    "linalg_householder_product",
-    "linalg_inv",
-    "linalg_inv_ex",
-    "linalg_lstsq",
-    "linalg_matrix_rank",
-    "linalg_qr",
-    "linalg_solve",
-    "linalg_svd",
-    "linalg_svdvals",
-    "linalg_tensorinv",
-    "linalg_tensorsolve",
-    "lu_solve",
-    "margin_ranking_loss",
-    "max_pool3d",
-    "max_unpool2d",
-    "max_unpool3d",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_forward",
-    "nanquantile",
-    "nll_loss",
-    "nll_loss2d",
-    "orgqr",
-    "ormqr",
-    "pinverse",
-    "poisson_nll_loss",
-    "polar",
-    "prod",
-    "qr",
-    "quantile",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "replication_pad1d",
-    "replication_pad2d",
-    "replication_pad3d",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "stft",
-    "svd",
-    "trace",
-    "triangular_solve",
-    "triplet_margin_loss",
-    "view_as_complex",
-};
+/// What PyTorch 2.13 registers for AutocastCPU: names of operators with all their overloads, whether these have records
+/// or not. `partita ops NAME` prints it with the schema.
+constexpr std::string_view lower =
+    "_addmm_activation _convolution _native_multi_head_attention addbmm addmm baddbmm bmm conv1d conv2d conv3d "
+    "conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot linear matmul mkldnn_rnn_layer mm "
+    "prelu scaled_dot_product_attention";
+constexpr std::string_view single =
+    "_grid_sampler_2d_cpu_fallback _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d "
+    "binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve "
+    "cosine_embedding_loss cross_entropy_loss ctc_loss fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn "
+    "fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn "
+    "fractional_max_pool2d fractional_max_pool3d geqrf grid_sampler grid_sampler_2d grid_sampler_3d "
+    "hinge_embedding_loss huber_loss inverse kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond "
+    "linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex "
+    "linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv "
+    "linalg_tensorsolve lu_solve margin_ranking_loss max_pool3d max_unpool2d max_unpool3d mse_loss "
+    "multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward nanquantile nll_loss nll_loss2d orgqr "
+    "ormqr pinverse poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d "
+    "replication_pad2d replication_pad3d smooth_l1_loss soft_margin_loss stft svd trace triangular_solve "
+    "triplet_margin_loss view_as_complex";
+constexpr std::string_view widest = "cat index_copy stack";
+
+/// `name` without its namespace.
+std::optional<Policy> policy_of(std::string_view name) {
+  static const auto policies = [] {
+    constexpr std::pair<std::string_view, Policy> lists[] = {
+        {lower, Policy::Lower}, {single, Policy::Single}, {widest, Policy::Widest}};
+    std::unordered_map<std::string_view, Policy> found;
+    for (const auto& [names, policy] : lists)
+      for (const auto word : std::views::split(names, ' '))
+        found.emplace(std::string_view(word.begin(), word.end()), policy);
+    return found;
+  }();
+  const auto it = policies.find(name);
+  return it == policies.end() ? std::nullopt : std::optional(it->second);
+}
 
 std::optional<Policy> policy_of(const Schema& schema) {
   constexpr std::string_view prefix = "aten.";
-  if (!schema.base.starts_with(prefix)) return std::nullopt;
-  const std::string_view name = std::string_view(schema.base).substr(prefix.size());
-  if (std::ranges::find(lower, name) != std::end(lower)) return Policy::Lower;
-  if (std::ranges::find(widest, name) != std::end(widest)) return Policy::Widest;
-  if (std::ranges::find(single, name) != std::end(single)) return Policy::Single;
-  return std::nullopt;
+  const std::string_view name = schema.base;
+  return name.starts_with(prefix) ? policy_of(name.substr(prefix.size())) : std::nullopt;
 }
 
 bool may_be_cast(const Node* n) {
@@ -163,6 +77,12 @@ const Op* leave() {
 }
 
 }  // namespace
+
+std::string_view autocast_policy(const Schema& schema) {
+  constexpr std::string_view names[] = {"lower_precision_fp", "fp32", "promote"};
+  const auto policy = policy_of(schema);
+  return policy ? names[static_cast<std::size_t>(*policy)] : std::string_view();
+}
 
 Result<Node*> AutocastRegions::follow(Node* node) {
   Node* next = node->next();
@@ -198,8 +118,7 @@ Status AutocastRegions::cast_arguments(Node& call) {
   const Schema* schema = aten ? find_schema(call.op()) : nullptr;
   auto policy = schema ? policy_of(*schema) : std::nullopt;
   // Products and convolutions take one dtype, which is asked for where a torch-level call of them is resolved.
-  if (!aten && std::ranges::find(lower, std::string_view(call.op()->name).substr(call.op()->name.rfind('.') + 1)) !=
-                   std::end(lower))
+  if (!aten && policy_of(std::string_view(call.op()->name).substr(call.op()->name.rfind('.') + 1)) == Policy::Lower)
     policy = Policy::Lower;
   if (!policy) return {};
   DType to = *policy == Policy::Single ? DType::Float32 : regions_.back().dtype;

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -7,8 +8,13 @@
 #include "core/base/result.h"
 #include "core/ir/graph.h"
 #include "core/ops/control.h"
+#include "core/ops/schema.h"
 
 namespace partita {
+
+/// How autocast on the CPU casts an operator's floating arguments, in PyTorch's words: "lower_precision_fp", "fp32",
+/// "promote"; empty: it leaves them.
+std::string_view autocast_policy(const Schema& schema);
 
 /// The autocast regions around a place in a graph, and what they do to calls there, by PyTorch's lists for the CPU.
 class AutocastRegions {
