@@ -1,5 +1,5 @@
 #pragma once
-// Several ways to compute what an artefact computes, held against one of them.
+// Several ways to compute what an artefact computes, compared with one of them.
 #include <memory>
 #include <span>
 #include <string>

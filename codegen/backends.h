@@ -63,7 +63,7 @@ struct Backend {
   bool takes_any_graph;  ///< runs mutating and torch-level graphs as they are; other backends need functional ATen
   /// The same compiler in stages, for callers that show its kernels or look for the stage to blame; null: it has none.
   StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
-  /// Its cache of whole graphs; null, or the result is: it has none.
+  /// Its cache of whole graphs; null, or a null result: it has none.
   std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
   DeviceType kernels = DeviceType::Cpu;  ///< whose kernels it runs
   /// Puts values where its code has them, for the runs of a session; null: they stay in the host's memory.

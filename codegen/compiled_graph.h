@@ -183,7 +183,7 @@ class CompiledGraph {
   const std::shared_ptr<codegen::PackedWeights> packed_ = codegen::packed_weights();
   std::vector<SizeSet> fitting_;  ///< sizes that inference takes
   std::list<Entry> entries_;
-  std::list<Instance> instances_;  ///< the last used last
+  std::list<Instance> instances_;  ///< in the order of their last use
   std::map<const Graph*, CompiledFn> sub_graphs_;
   std::unique_ptr<Parts> parts_;
   trace::CompileId traced_ = trace::current();

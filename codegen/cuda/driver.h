@@ -26,8 +26,8 @@ struct ProgramKernel;
 /// what is asked for later. Any thread may call.
 class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
  public:
-  /// The first device; who asks while it is open gets the same. Error cuda.device (exit 3): there is no library, no
-  /// device, or one that the library refuses.
+  /// The first device; while it is open, further calls return the same. Error cuda.device (exit 3): there is no
+  /// library, no device, or one that the library refuses.
   static Result<std::shared_ptr<CudaDevice>> open(const std::string& library = "libcuda.so.1");
   ~CudaDevice();
   CudaDevice(const CudaDevice&) = delete;

@@ -37,7 +37,7 @@ struct Column {
 };
 
 /// Runs the reference and each column on the graph with every node's tensor as an extra output, batch by batch, and
-/// holds the columns against the reference; rows that differ say which row they inherited it from. An extra output
+/// compares the columns with the reference; rows that differ say which row they inherited it from. An extra output
 /// keeps a compiler from fusing that node away, so this compares nodes, not fused kernels. The graph's own outputs come
 /// last, as "output.N", and are compared without extra outputs. A column whose process dies ends with a row that says
 /// so; when the reference's does, all do. Returns a report for each column. Precondition: the reference runs.

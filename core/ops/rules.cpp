@@ -108,7 +108,7 @@ std::vector<Diagnostic> verify(const Graph& graph, Stage stage) {
   std::vector<Diagnostic> found = verify(graph);
   if (!found.empty()) return found;
   Rules rules(graph, found);
-  if (stage >= Stage::Aten) rules.aten();
+  rules.aten();
   if (stage >= Stage::Functional) rules.functional();
   if (stage >= Stage::Joint) rules.joint();
   return found;

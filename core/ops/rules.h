@@ -5,7 +5,6 @@ namespace partita {
 
 /// How far a graph has come; each stage keeps the rules of those before it.
 enum class Stage : unsigned char {
-  Any,   ///< verify(): structure only
   Aten,  ///< every call is of an ATen operator with a schema or of another library, or is getitem or arithmetic on
          ///< symbolic integers; the metas of all operators that have a record are known
   Functional,  ///< nothing writes, but for a copy_ epilogue onto placeholders

@@ -20,7 +20,7 @@ namespace partita::views {
 class ElidedLabel;
 
 struct CompareRequest {
-  QString expected;  ///< what all columns are held against
+  QString expected;  ///< what all columns are compared with
   QString found;     ///< the columns, with blanks between them, as `compare --against` takes each
   bool per_node = true;
   Tolerance tolerance;

@@ -56,7 +56,7 @@ class HistoryView : public QWidget {
  Q_SIGNALS:
   void refresh_asked();
   void reports_asked(std::vector<std::int64_t> checks);
-  /// Why the second entry is not the first; `a` empty: nor any that was there before.
+  /// Asks how the keys of two entries differ; `a` empty: b's and that of the nearest entry before it.
   void explanation_asked(std::string a, std::string b);
   void node_chosen(QString node);
 

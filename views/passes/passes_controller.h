@@ -15,7 +15,7 @@ class PassesController : public WidgetController<PassesView> {
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;
 
-  /// `check`: also holds the numbers after each pass against those before it.
+  /// `check`: also compares the numbers after each pass with those before it.
   void run(bool check = false);
   void show_rewrites(int step);
   /// Changes which passes run, or their order, in the configuration, by which all that is compiled here goes, too.

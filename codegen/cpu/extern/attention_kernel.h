@@ -26,7 +26,7 @@ struct AttentionProblem {
   bool in_double = false;  ///< computes in double, else in float
 };
 
-/// What one instruction set has. Tasks are independent of one another, and their results of who runs them.
+/// The functions for one instruction set. Tasks are independent, and results do not depend on the threads.
 struct AttentionKernel {
   const char* name;  ///< of the instructions
   std::int64_t (*forward_tasks)(const AttentionProblem& problem);

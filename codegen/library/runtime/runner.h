@@ -53,7 +53,7 @@ class GraphRunner {
   std::vector<SymExpr> numbers_;  ///< by placeholder; 0: it is no symbolic number
   std::map<std::string, Tensor> constants_;
   ExecutorOptions options_;
-  std::list<Instance> instances_;  ///< the last used last
+  std::list<Instance> instances_;  ///< in the order of their last use
 };
 
 }  // namespace partita::codegen
