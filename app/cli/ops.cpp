@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "core/ops/aspects.h"
 #include "core/ops/autocast.h"
 #include "core/ops/record.h"
 
@@ -11,41 +13,6 @@ namespace {
 struct Options {
   std::string name;
   bool json = false;
-};
-
-/// The columns of the table: what a record can have, either given or derived.
-struct Aspect {
-  const char* name;
-  const char* (*state)(const OpRecord&);  ///< "own", "derived", or "" for none
-};
-
-const char* own(bool has, bool derived) {
-  return has ? "own" : derived ? "derived" : "";
-}
-
-constexpr Aspect aspects[] = {
-    {"fake", [](const OpRecord& r) { return own(r.fake, r.pointwise.body || r.decompose); }},
-    {"eval", [](const OpRecord& r) { return own(r.eval, r.pointwise.body || r.decompose); }},
-    {"decompose", [](const OpRecord& r) { return own(r.decompose, false); }},
-    {"compile", [](const OpRecord& r) { return own(r.compile_decompose, false); }},
-    {"derivative",
-     [](const OpRecord& r) {
-       return r.not_differentiable ? "none" : own(r.gradient || !r.derivative.empty(), r.decompose);
-     }},
-    {"lower", [](const OpRecord& r) { return own(r.lower, r.pointwise.body || r.decompose || r.compile_decompose); }},
-};
-
-struct Tag {
-  const char* name;
-  bool (*has)(const OpRecord&);
-};
-constexpr Tag tags[] = {
-    {"expensive", [](const OpRecord& r) { return r.expensive; }},
-    {"random", [](const OpRecord& r) { return r.random || r.schema->nondeterministic_seeded; }},
-    {"side_effect", [](const OpRecord& r) { return r.side_effect; }},
-    {"pointwise", [](const OpRecord& r) { return r.pointwise.body != nullptr; }},
-    {"view", [](const OpRecord& r) { return r.schema->is_view; }},
-    {"mutable", [](const OpRecord& r) { return r.schema->is_mutable; }},
 };
 
 /// How many members an aggregate has: the most initialisers it takes.
@@ -193,16 +160,14 @@ Result<int> run(const Options& o) {
     if (!fits(r->schema->name, o.name)) continue;
     Json row = {{"name", r->schema->name}};
     std::string line = fmt::format("{:<48}", r->schema->name);
-    for (const Aspect& a : aspects) {
-      row[a.name] = a.state(*r);
-      line += fmt::format(" {:<10}", *a.state(*r) ? a.state(*r) : "-");
+    for (const OpAspect& a : op_aspects()) {
+      const std::string_view state = a.state(*r);
+      row[std::string(a.name)] = state;
+      line += fmt::format(" {:<10}", state.empty() ? "-" : state);
     }
-    row["tags"] = Json::array();
-    for (const Tag& t : tags)
-      if (t.has(*r)) {
-        row["tags"].push_back(t.name);
-        line += fmt::format(" {}", t.name);
-      }
+    const std::vector<std::string_view> tags = op_tags(*r);
+    row["tags"] = tags;
+    line += fmt::format("{}{}", tags.empty() ? "" : " ", fmt::join(tags, " "));
     text += line + "\n";
     if (!o.name.empty())
       for (const Field& f : fields) {
@@ -222,7 +187,7 @@ Result<int> run(const Options& o) {
     fmt::print("{}\n", rows.dump(1));
   } else {
     std::string head = fmt::format("{:<48}", "operator");
-    for (const Aspect& a : aspects) head += fmt::format(" {:<10}", a.name);
+    for (const OpAspect& a : op_aspects()) head += fmt::format(" {:<10}", a.name);
     fmt::print("{}\n{}{} operators\n", head, text, rows.size());
   }
   return 0;

@@ -101,6 +101,17 @@ with tempfile.TemporaryDirectory() as folder:
     # The test finds what is wrong.
     assert faults({"path": 1}, SCHEMA["list"], "list") and faults([{"name": "x", "more": 1}], SCHEMA["ops"], "ops")
 
+    def of_operator(name):
+        [row] = json.loads(partita("ops", name, "--json"))
+        return row, row["fields"]
+
+    amax, fields = of_operator("amax")
+    assert (amax["lower"], amax["derivative"], fields["program"], fields["expensive"]) == ("own", "own", None, None)
+    assert fields["derivative"] == {"self": "extreme_backward(grad, result, self, dim, keepdim)"}
+    assert fields["schema"]["arguments"] == ["self", "dim", "keepdim"] and fields["schema"]["autocast"] is None
+    cast = {name: of_operator(f"aten.{name}.default")[1]["schema"]["autocast"] for name in ("mm", "cat", "kl_div")}
+    assert cast == {"mm": "lower_precision_fp", "cat": "promote", "kl_div": "fp32"}, cast
+
     verbs = re.findall(r"^  (\w+) ", partita("--help").split("Subcommands:")[1], re.M)
     assert len(verbs) > 10, verbs
     for verb in verbs:

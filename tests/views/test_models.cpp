@@ -8,6 +8,7 @@
 #include "views/code/code_document.h"
 #include "views/code/fx_highlight.h"
 #include "views/compare/compare_view.h"
+#include "views/coverage/coverage_view.h"
 #include "views/graph/budget_slider.h"
 #include "views/graph/sizes.h"
 #include "views/look/format.h"
@@ -401,6 +402,16 @@ class TestModels : public QObject {
     QCOMPARE(error_text(NAN), QString("nan"));
     QCOMPARE(count_text(1, "node"), QString("1 node"));
     QCOMPARE(count_text(2, "entry", "entries"), QString("2 entries"));
+  }
+
+  void coverage_tells_what_records_have() {
+    const std::vector<Row> rows = coverage_rows();
+    const auto row =
+        std::ranges::find(rows, QString("aten.addmm.default"), [](const Row& r) { return r.cells[0].text; });
+    QVERIFY(row != rows.end());
+    QStringList cells;
+    for (const Cell& cell : row->cells) cells << cell.text;
+    QCOMPARE(cells, (QStringList{"aten.addmm.default", "matmul", "own", "own", "", "", "own", "own", "expensive"}));
   }
 
   void palette_finds_by_letters() {

@@ -1,24 +1,23 @@
 #include "views/coverage/coverage_view.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/ops/aspects.h"
 #include "core/ops/family.h"
-#include "core/ops/record.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
 
-struct Aspect {
-  const char* name;
-  bool (*has)(const OpRecord&);
-};
-constexpr Aspect kAspects[] = {
-    {"Fake", [](const OpRecord& r) { return r.fake || r.pointwise.body; }},
-    {"Eval", [](const OpRecord& r) { return r.eval || r.pointwise.body || r.decompose; }},
-    {"Derivative",
-     [](const OpRecord& r) { return !r.derivative.empty() || r.gradient || r.not_differentiable || r.decompose; }},
-    {"Decompose", [](const OpRecord& r) { return r.decompose || r.compile_decompose; }},
-    {"Lower", [](const OpRecord& r) { return r.lower || r.pointwise.body || r.decompose || r.compile_decompose; }},
-};
+QStringList titles() {
+  QStringList out{CoverageView::tr("Operator"), CoverageView::tr("Family")};
+  for (const OpAspect& aspect : op_aspects()) {
+    out << text(aspect.name);
+    out.back()[0] = out.back()[0].toUpper();
+  }
+  return out << CoverageView::tr("Notes");
+}
 
 }  // namespace
 
@@ -28,24 +27,16 @@ std::vector<Row> coverage_rows() {
     Row row;
     row.cells.emplace_back(text(record->schema->name));
     row.cells.emplace_back(text(family_name(family_of(Op::torch(record->schema->name)))), Tone::Dim);
-    for (const Aspect& aspect : kAspects) {
-      bool has = aspect.has(*record);
-      row.cells.emplace_back(has ? QString::fromUtf8("●") : QString::fromUtf8("○"), has ? 1.0 : 0.0,
-                             has ? Tone::Good : Tone::Dim);
+    for (const OpAspect& aspect : op_aspects()) {
+      const std::string_view state = aspect.state(*record);
+      row.cells.emplace_back(text(state), state.empty() ? 0.0 : 1.0, state == "own" ? Tone::Good : Tone::Dim);
     }
-    QStringList notes;
-    if (record->expensive) notes << "never recomputed";
-    if (record->random) notes << "random";
-    if (record->side_effect) notes << "side effect";
-    row.cells.emplace_back(notes.join(", "), Tone::Dim);
+    row.cells.emplace_back(text(fmt::format("{}", fmt::join(op_tags(*record), ", "))), Tone::Dim);
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-CoverageView::CoverageView(QWidget* parent)
-    : TablePanel({tr("Operator"), tr("Family"), kAspects[0].name, kAspects[1].name, kAspects[2].name, kAspects[3].name,
-                  kAspects[4].name, tr("Notes")},
-                 parent) {}
+CoverageView::CoverageView(QWidget* parent) : TablePanel(titles(), parent) {}
 
 }  // namespace partita::views
