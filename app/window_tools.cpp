@@ -272,7 +272,7 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     return run_named(artefact, request, worker, progress);
   };
   tools.store_file = StoreFile::default_file();
-  tools.joint = [](const Graph& graph, const Program* program) {
+  tools.joint = [](const Graph& graph, const ExportedProgram* program) {
     return aot(graph, program, as_run(graph, {.snapshots = true}));
   };
   tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {

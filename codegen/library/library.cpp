@@ -164,7 +164,7 @@ class LibraryCompiler {
 /// Makes forward and backward, with values for their weights.
 Status LibraryCompiler::make_graphs() {
   TRY(std::unique_ptr<Graph> graph, artefact_.graph());
-  const partita::Program* signature = artefact_.program.get();
+  const ExportedProgram* signature = artefact_.program.get();
   if (options_.train && is_joint(*graph))
     return unsupported("compile.joint", "this is a joint graph already; give the graph that it was made of",
                        {.graph = graph->name});
@@ -471,7 +471,7 @@ Status LibraryCompiler::describe_results() {
     note_written(mutated[k]);
   }
   // An exported program returns what it writes as its first results.
-  const partita::Program* signature = artefact_.program.get();
+  const ExportedProgram* signature = artefact_.program.get();
   const std::size_t end = d.results - meta.num_intermediate_bases;
   for (std::size_t i = mutated.size(); i < end; ++i) {
     const std::size_t k = i - mutated.size();

@@ -9,12 +9,12 @@ bool can_be_differentiated(const Node& placeholder) {
   return t && (is_floating(t->dtype) || is_complex(t->dtype));
 }
 
-bool is_frozen(const Program* program, const Node& placeholder) {
+bool is_frozen(const ExportedProgram* program, const Node& placeholder) {
   const Tensor* stored = program ? program->tensor_of(placeholder.name()) : nullptr;
   return stored && !stored->requires_grad;
 }
 
-std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options) {
+std::vector<InputBinding> bind_inputs(const Graph& graph, const ExportedProgram* program, const AotOptions& options) {
   std::vector<InputBinding> inputs;
   bool any_parameter = false;
   for (Node* node : graph.placeholders()) {

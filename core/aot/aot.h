@@ -95,13 +95,13 @@ struct AotGraphs {
 /// Can the placeholder require grad? Floating and complex tensors can.
 bool can_be_differentiated(const Node& placeholder);
 /// Is it a parameter that the archive holds without requires_grad? These are differentiated only when asked for.
-bool is_frozen(const Program* program, const Node& placeholder);
+bool is_frozen(const ExportedProgram* program, const Node& placeholder);
 /// What each placeholder is to the user, by the archive's signature or by its name in text, and whether `options` have
 /// it differentiated.
-std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options);
+std::vector<InputBinding> bind_inputs(const Graph& graph, const ExportedProgram* program, const AotOptions& options);
 
 /// Runs the flow (pipeline.h) and returns what it made until the last stage. `graph`: dynamo text, exported or ATen
 /// code. `program`: the archive's signature; null without one. A joint graph enters at the joint passes.
-Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options);
+Result<AotGraphs> aot(const Graph& graph, const ExportedProgram* program, const AotOptions& options);
 
 }  // namespace partita

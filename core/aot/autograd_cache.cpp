@@ -106,7 +106,7 @@ std::optional<std::string> why_not_cached(const Graph& graph, const AotOptions& 
   return unsafe_node(graph);
 }
 
-KeyParts autograd_key(const Graph& graph, const Program* program, const AotOptions& options, bool lazy_backward,
+KeyParts autograd_key(const Graph& graph, const ExportedProgram* program, const AotOptions& options, bool lazy_backward,
                       const GraphCache& cache) {
   KeyParts parts = graph_parts(graph);
   std::string inputs;

@@ -59,7 +59,7 @@ struct AotEntry {
 /// Why the graph cannot be kept, in PyTorch's words; nullopt when it can.
 std::optional<std::string> why_not_cached(const Graph& graph, const AotOptions& options);
 /// The key's parts. `graph`: as wrap_inputs() left it, so that inputs in one memory have one storage_id.
-KeyParts autograd_key(const Graph& graph, const Program* program, const AotOptions& options, bool lazy_backward,
+KeyParts autograd_key(const Graph& graph, const ExportedProgram* program, const AotOptions& options, bool lazy_backward,
                       const GraphCache& cache);
 Result<std::string> payload_bytes(AotEntry entry);
 /// Error cache.entry for other bytes.

@@ -44,7 +44,7 @@ Diagnostic refused(const char* code, std::string message, const Node* node = nul
 
 /// The written value of a program's output whose kind is a mutation goes back into its input by copy_, as it was before
 /// the program was made functional.
-Status write_mutations(Graph& graph, const Program& program) {
+Status write_mutations(Graph& graph, const ExportedProgram& program) {
   const std::vector<Arg> outputs = graph.outputs();
   std::vector<Arg> kept;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -105,7 +105,7 @@ Status check_devices(const Lifted& lifted, const TensorFile& io) {
 }
 
 /// `lift`: parameters and buffers first, as aot_export_module; else the inputs stay as they are.
-Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFile* io, bool train, bool lift) {
+Result<Lifted> lifted(const Graph& graph, const ExportedProgram* program, const TensorFile* io, bool train, bool lift) {
   if (is_joint(graph))
     return refused("export.joint", fmt::format("graph {} has a backward already; export its forward", graph.name));
   Lifted out;
@@ -169,7 +169,7 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
   return out;
 }
 
-Result<AotGraphs> traced(const Lifted& lifted, const Program* program, const ExportOptions& options) {
+Result<AotGraphs> traced(const Lifted& lifted, const ExportedProgram* program, const ExportOptions& options) {
   AotOptions how;
   if (how.functionalize_rng)
     return unsupported("export.functionalize_rng",
@@ -378,7 +378,7 @@ Result<std::unique_ptr<Graph>> without_tangents(const AotGraphs& graphs, const L
 
 /// (args, kwargs) of the exported function: parameters and buffers, then what the module takes. Text does not say what
 /// containers that came in.
-Arg arguments_tree(std::size_t weights, std::size_t users, const Program* program) {
+Arg arguments_tree(std::size_t weights, std::size_t users, const ExportedProgram* program) {
   std::vector<Arg> args(weights), given(users);
   Arg kwargs = ArgDict();
   if (program && program->arguments && tree_leaves(*program->arguments).size() == users) {
@@ -394,7 +394,7 @@ Arg arguments_tree(std::size_t weights, std::size_t users, const Program* progra
 
 /// create_graph_signature and GraphSignature.from_tracing_metadata.
 Result<GraphSignature> signature_of(const Graph& graph, const Lifted& lifted, const AotGraphs& graphs,
-                                    const Program* program, std::optional<std::size_t> loss,
+                                    const ExportedProgram* program, std::optional<std::size_t> loss,
                                     std::optional<std::int64_t> loss_index) {
   GraphSignature s;
   const std::vector<Node*> inputs = graph.placeholders();
@@ -448,7 +448,7 @@ void name_inputs(Graph& graph) {
 
 }  // namespace
 
-Result<ExportedModule> export_module(const Graph& graph, const Program* program, const TensorFile* io,
+Result<ExportedModule> export_module(const Graph& graph, const ExportedProgram* program, const TensorFile* io,
                                      const ExportOptions& options) {
   if (options.pre_dispatch && options.trace_joint)
     return refused("export.pre_dispatch", "pre_dispatch is not supported when trace_joint is True.");
@@ -471,8 +471,8 @@ Result<ExportedModule> export_module(const Graph& graph, const Program* program,
   return out;
 }
 
-Result<std::unique_ptr<Graph>> export_joint_simple(const Graph& graph, const Program* program, const TensorFile* io,
-                                                   const ExportOptions& options) {
+Result<std::unique_ptr<Graph>> export_joint_simple(const Graph& graph, const ExportedProgram* program,
+                                                   const TensorFile* io, const ExportOptions& options) {
   constexpr const char* code = "export.joint_simple";
   TRY(const Lifted function, lifted(graph, program, io, options.trace_joint, false));
   TRY(AotGraphs graphs, traced(function, program, options));

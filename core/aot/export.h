@@ -55,12 +55,12 @@ struct ExportedModule {
 /// gradients of the loss. `io`: an inputs' file, which tells what requires grad, which inputs share memory and on which
 /// device they are; null without one. Then the parameters are differentiated, or, if there are none, every floating
 /// input. Errors export.*: what PyTorch refuses, in the first line of its words.
-Result<ExportedModule> export_module(const Graph& graph, const Program* program, const TensorFile* io,
+Result<ExportedModule> export_module(const Graph& graph, const ExportedProgram* program, const TensorFile* io,
                                      const ExportOptions& options);
 
 /// Makes the functional graph, or the joint graph, of a function that needs no wrapper around it: it writes no input,
 /// no output is a view of an input, and its outputs are one tuple. Errors as for export_module.
-Result<std::unique_ptr<Graph>> export_joint_simple(const Graph& graph, const Program* program, const TensorFile* io,
-                                                   const ExportOptions& options);
+Result<std::unique_ptr<Graph>> export_joint_simple(const Graph& graph, const ExportedProgram* program,
+                                                   const TensorFile* io, const ExportOptions& options);
 
 }  // namespace partita

@@ -31,7 +31,7 @@ bool lies_as(const Tensor& value, const Meta& meta) {
 }
 
 /// Null for a user's input, for what changes from run to run, and when it is not known.
-const Tensor* fixed_value(const Program* program, const std::vector<Value>& values,
+const Tensor* fixed_value(const ExportedProgram* program, const std::vector<Value>& values,
                           const std::vector<InputBinding>& inputs, std::size_t i) {
   if (inputs[i].role == InputRole::User || inputs[i].role == InputRole::Symbol) return nullptr;
   if (is_written(program, inputs[i].name)) return nullptr;
@@ -43,7 +43,7 @@ const Tensor* fixed_value(const Program* program, const std::vector<Value>& valu
 
 }  // namespace
 
-bool is_written(const Program* program, const std::string& name) {
+bool is_written(const ExportedProgram* program, const std::string& name) {
   return program && std::ranges::any_of(program->outputs, [&](const ProgramOutput& output) {
            return (output.kind == ProgramOutputKind::BufferMutation ||
                    output.kind == ProgramOutputKind::ParameterMutation) &&
@@ -51,7 +51,7 @@ bool is_written(const Program* program, const std::string& name) {
          });
 }
 
-std::map<std::string, Tensor> freezable(const Program* program, const std::vector<Value>& values,
+std::map<std::string, Tensor> freezable(const ExportedProgram* program, const std::vector<Value>& values,
                                         const std::vector<InputBinding>& inputs) {
   std::map<std::string, Tensor> out;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -59,8 +59,8 @@ std::map<std::string, Tensor> freezable(const Program* program, const std::vecto
   return out;
 }
 
-std::vector<std::size_t> freeze_parameters(Graph& graph, const Program* program, const std::vector<Value>& values,
-                                           const AotGraphs& made) {
+std::vector<std::size_t> freeze_parameters(Graph& graph, const ExportedProgram* program,
+                                           const std::vector<Value>& values, const AotGraphs& made) {
   std::vector<std::size_t> frozen;
   const std::set<std::size_t> kept = seen_by_caller(made.meta);
   const std::vector<Node*> placeholders = graph.placeholders();

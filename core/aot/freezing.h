@@ -13,14 +13,14 @@ namespace partita {
 /// that the calling convention does; who calls the graph may pass None for those that nothing reads.
 /// `values`: one per placeholder; empty: the program's tensors. `made`: what is known of the graph's inputs and
 /// outputs.
-std::vector<std::size_t> freeze_parameters(Graph& graph, const Program* program, const std::vector<Value>& values,
-                                           const AotGraphs& made);
+std::vector<std::size_t> freeze_parameters(Graph& graph, const ExportedProgram* program,
+                                           const std::vector<Value>& values, const AotGraphs& made);
 
 /// Does the program of an archive give it a new value, as one of its results?
-bool is_written(const Program* program, const std::string& name);
+bool is_written(const ExportedProgram* program, const std::string& name);
 
 /// The values that may be frozen: those of the graph's inputs that are no user's, by their names in `inputs`.
-std::map<std::string, Tensor> freezable(const Program* program, const std::vector<Value>& values,
+std::map<std::string, Tensor> freezable(const ExportedProgram* program, const std::vector<Value>& values,
                                         const std::vector<InputBinding>& inputs);
 
 }  // namespace partita

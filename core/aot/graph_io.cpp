@@ -26,7 +26,7 @@ bool is_number(const Tensor& t) {
 }
 
 /// The keys of the placeholders' values in IO files. For an archive, only user inputs are counted as input.N.
-std::vector<std::string> input_keys(const Graph& graph, const Program* program, const TensorFile& io) {
+std::vector<std::string> input_keys(const Graph& graph, const ExportedProgram* program, const TensorFile& io) {
   if (!program) return text_keys(graph, io);
   std::vector<std::string> keys;
   int count = 0;
@@ -48,7 +48,7 @@ std::vector<std::string> input_keys(const Graph& graph, const Program* program, 
 
 /// Alternative keys: "tangent.K" for a joint graph's tangents, which come after the primals. A signature says which
 /// output each belongs to.
-std::vector<std::optional<std::string>> tangent_keys(const Graph& graph, const Program* program) {
+std::vector<std::optional<std::string>> tangent_keys(const Graph& graph, const ExportedProgram* program) {
   std::vector<std::optional<std::string>> keys;
   int count = 0;
   for (const Node* placeholder : graph.placeholders()) {
@@ -73,7 +73,7 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
 }
 
 Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,
-                     const Program* program, const TensorFile& io, std::optional<std::uint64_t> seed) {
+                     const ExportedProgram* program, const TensorFile& io, std::optional<std::uint64_t> seed) {
   if (const Tensor* t = io.find(key)) {
     if (io.storages.contains(key) && !node.meta.sym()) return Value(*t);
     return as_meta_wants(node.meta, *t, key);
@@ -102,7 +102,7 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
 }
 
 /// Sets the hints of symbols from the given inputs, because text has no example values.
-Status learn_hints(Graph& graph, const Program* program, const TensorFile& io) {
+Status learn_hints(Graph& graph, const ExportedProgram* program, const TensorFile& io) {
   const std::vector<std::string> keys = input_keys(graph, program, io);
   const auto seconds = tangent_keys(graph, program);
   std::vector<Value> given;
@@ -154,7 +154,7 @@ bool same_bytes(const Value& a, const Value& b) {
 }
 
 /// Does an exported program's signature have its caller write inputs?
-bool writes_inputs(const Program* program) {
+bool writes_inputs(const ExportedProgram* program) {
   const auto mutates = [](const ProgramOutput& o) {
     return o.kind == ProgramOutputKind::BufferMutation || o.kind == ProgramOutputKind::ParameterMutation ||
            o.kind == ProgramOutputKind::UserInputMutation;
@@ -210,7 +210,7 @@ bool mutates_inputs(const Graph& graph) {
   return false;
 }
 
-Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
+Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights, bool shared) {
   TRY_DO(learn_hints(graph, program, io));
   if (random_weights) choose_sizes(graph);
@@ -237,8 +237,8 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
   return inputs;
 }
 
-Program program_of_joint(const Graph& graph, const Program& program, const AotGraphs& made) {
-  Program out;
+ExportedProgram program_of_joint(const Graph& graph, const ExportedProgram& program, const AotGraphs& made) {
+  ExportedProgram out;
   const std::vector<std::string> keys = input_keys(graph, &program, {});
   const std::vector<Node*> placeholders = graph.placeholders(), of_joint = made.joint->placeholders();
   const std::vector<std::size_t> mutated = made.meta.mutated_runtime_inputs();
@@ -267,8 +267,8 @@ Program program_of_joint(const Graph& graph, const Program& program, const AotGr
   return out;
 }
 
-Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
-                                   const std::vector<Value>& results) {
+Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphInputs& inputs,
+                                   const std::vector<Value>& before, const std::vector<Value>& results) {
   TensorFile file;
   std::vector<Value> outputs;
   for (const Value& v : results) flatten(v, outputs);

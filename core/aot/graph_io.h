@@ -28,18 +28,18 @@ struct GraphInputs {
 /// one; with `shared`, only where the archive's signature says so: the caller copies what its graph writes. Tensors
 /// that a file holds row-major get the strides of the placeholder's meta. Errors: io.missing names what is missing;
 /// io.surplus names an input.N too many.
-Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
+Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights, bool shared = false);
 
 /// The archive's signature for the joint graph that was made of its graph: the parameters, buffers and inputs have the
 /// keys in IO files that they have for the program, and a tangent that of its output. A tangent that a file lacks is
 /// one for scalar results and zero for others, as in a training run without tangents.
-Program program_of_joint(const Graph& graph, const Program& program, const AotGraphs& made);
+ExportedProgram program_of_joint(const Graph& graph, const ExportedProgram& program, const AotGraphs& made);
 
 /// Makes the OUT file: output.N, input_after.N and buffer_after.NAME where values differ from `before`, and the aliases
 /// among outputs and inputs. `program` tells which results are mutations. If `before` is empty, nothing was mutated.
-Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
-                                   const std::vector<Value>& outputs);
+Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphInputs& inputs,
+                                   const std::vector<Value>& before, const std::vector<Value>& outputs);
 
 /// A row-major tensor in the strides of the meta, as far as they are known. A file without strides holds row-major
 /// copies, and gradients may come in any layout.

@@ -72,7 +72,7 @@ Status refuse_subclasses(const Graph& graph) {
 
 /// What one stage hands to the next.
 struct Flow {
-  const Program* program = nullptr;
+  const ExportedProgram* program = nullptr;
   const AotOptions& options;
   bool given_joint = false;
   std::unique_ptr<Graph> given = {};  ///< until it is functional
@@ -289,7 +289,7 @@ Status run_step(const Step& step, Flow& flow) {
   return {};
 }
 
-Result<AotGraphs> run_flow(const Graph& graph, const Program* program, const AotOptions& options) {
+Result<AotGraphs> run_flow(const Graph& graph, const ExportedProgram* program, const AotOptions& options) {
   TRY_DO(check_pass_names(options.disabled));
   Flow flow{.program = program, .options = options};
   flow.given_joint = options.train && is_joint(graph);
@@ -308,7 +308,7 @@ Result<AotGraphs> run_flow(const Graph& graph, const Program* program, const Aot
 
 }  // namespace
 
-Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
+Result<AotGraphs> aot(const Graph& graph, const ExportedProgram* program, const AotOptions& options) {
   return trace::compiled([&] { return run_flow(graph, program, options); });
 }
 

@@ -16,7 +16,8 @@ namespace partita {
 namespace {
 
 /// The forward or backward anew, for sizes that stored code does not take.
-GraphSource again(const Graph& graph, const std::shared_ptr<const Program>& program, AotOptions how, bool backward) {
+GraphSource again(const Graph& graph, const std::shared_ptr<const ExportedProgram>& program, AotOptions how,
+                  bool backward) {
   if (!how.freezing) how.values.clear();
   return [graph = std::shared_ptr<const Graph>(graph.clone()), program, how,
           backward]() -> Result<std::unique_ptr<Graph>> {
@@ -26,7 +27,8 @@ GraphSource again(const Graph& graph, const std::shared_ptr<const Program>& prog
 }
 
 /// Constants whose values the key has.
-std::map<std::string, Tensor> given_constants(const Graph& graph, const Program* program, const AotOptions& how) {
+std::map<std::string, Tensor> given_constants(const Graph& graph, const ExportedProgram* program,
+                                              const AotOptions& how) {
   std::map<std::string, Tensor> given = graph.attributes;
   if (how.freezing && !how.train)
     for (auto& [name, value] : freezable(program, how.values, bind_inputs(graph, program, how)))
@@ -40,7 +42,7 @@ bool holds(const std::vector<Guard>& guards, const ShapeEnv& shapes) {
 
 /// Nullopt when an entry, or one of its graphs, is not there or cannot be used. Where AOTAutograd's graphs are those of
 /// other sizes by their guards, the entry is another, and `key` becomes its key.
-std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr<const ExportedProgram>& program,
                                        const AotOptions& how, const GraphCache& cache, KeyParts& key) {
   const auto payload = find_entry(*cache.store, autograd_cache, key, graph.name);
   if (!payload) return std::nullopt;
@@ -81,7 +83,7 @@ std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr
 }
 
 /// Keeps what was made of the graph; a reason why not is a bypass.
-Status save_parts(const Graph& graph, const Program* program, const AotOptions& how, const ProgramParts& parts,
+Status save_parts(const Graph& graph, const ExportedProgram* program, const AotOptions& how, const ProgramParts& parts,
                   const GraphCache& cache, const KeyParts& key) {
   const Partition& made = parts.graphs->partition;
   AotEntry entry{.summary = parts.summary,
@@ -113,7 +115,7 @@ Status save_parts(const Graph& graph, const Program* program, const AotOptions& 
   return {};
 }
 
-Result<ProgramParts> compile_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+Result<ProgramParts> compile_parts(const Graph& graph, const std::shared_ptr<const ExportedProgram>& program,
                                    const AotOptions& how, const RunOptions& options) {
   TRY(AotGraphs graphs, aot(graph, program.get(), how));
   ProgramParts parts;
@@ -136,7 +138,7 @@ Result<ProgramParts> compile_parts(const Graph& graph, const std::shared_ptr<con
 
 }  // namespace
 
-Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const ExportedProgram>& program,
                                 const AotOptions& how, const RunOptions& options) {
   const GraphCache* cache = options.joint ? nullptr : options.cache.get();
   if (!cache) return compile_parts(graph, program, how, options);

@@ -19,7 +19,7 @@ struct ProgramParts {
 };
 
 /// `graph`: as wrap_inputs() left it. `how`: options.aot, as the run needs it.
-Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const ExportedProgram>& program,
                                 const AotOptions& how, const RunOptions& options);
 
 }  // namespace partita

@@ -37,7 +37,8 @@ std::string gradient_key(const std::string& key) {
 
 /// The placeholders to differentiate: those that the IO file marks, and parameters. Parameters of text count only if
 /// the file marks nothing.
-std::vector<bool> wanted(const Graph& graph, const Program* program, const GraphInputs& inputs, const TensorFile& io) {
+std::vector<bool> wanted(const Graph& graph, const ExportedProgram* program, const GraphInputs& inputs,
+                         const TensorFile& io) {
   std::vector<bool> wants;
   std::vector<Node*> placeholders = graph.placeholders();
   bool marked =
@@ -282,7 +283,7 @@ void TrainedFunction::discard_frozen() {
     for (std::size_t c : inputs_in(i)) caller_.values[c] = Value();
   }
   if (!program_) return;
-  const auto kept = std::make_shared<Program>(*program_);
+  const auto kept = std::make_shared<ExportedProgram>(*program_);
   kept->tensors.clear();  // gradients ask for them, and nothing is differentiated
   program_ = kept;
 }

@@ -58,7 +58,7 @@ class TrainedFunction {
   Status pass_input_tangents(std::vector<Value>& gradients) const;
   Status collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const;
 
-  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const ExportedProgram> program_;
   std::shared_ptr<const AotGraphs> graphs_;
   AotSummary made_;
   Wrappers wrappers_;

@@ -60,7 +60,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   TRY(pt2::Json graph_json, pt2::need(module, "graph"));
   TRY(pt2::Json signature, pt2::need(module, "signature"));
 
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<ExportedProgram>();
   TRY_DO(pt2::read_signature(signature, *program));
   pt2::read_trees(module, *program);
   auto shapes = std::make_shared<ShapeEnv>();

@@ -45,7 +45,7 @@ struct ProgramOutput {
 };
 
 /// The signature and tensors of a torch.export archive.
-struct Program {
+struct ExportedProgram {
   std::vector<ProgramInput> inputs;       ///< in placeholder order
   std::vector<ProgramOutput> outputs;     ///< in output order
   std::map<std::string, Tensor> tensors;  ///< parameters, buffers and constants by target; tied ones share storage

@@ -87,14 +87,14 @@ std::optional<Arg> tree_in(Json signature, const char* key) {
 
 }  // namespace
 
-void read_trees(Json graph_module, Program& program) {
+void read_trees(Json graph_module, ExportedProgram& program) {
   Json signature;
   if (graph_module["module_call_graph"].at(0)["signature"].get(signature) != simdjson::SUCCESS) return;
   program.arguments = tree_in(signature, "in_spec");
   program.returned = tree_in(signature, "out_spec");
 }
 
-Status read_signature(Json signature, Program& program) {
+Status read_signature(Json signature, ExportedProgram& program) {
   TRY(auto inputs, array_in(signature, "input_specs"));
   for (Json spec : inputs) {
     TRY(Union u, union_of(spec, "an input spec"));
@@ -141,8 +141,8 @@ Status read_signature(Json signature, Program& program) {
   return {};
 }
 
-Status read_tensors(const ZipArchive& zip, const std::string& folder, const std::string& config, Program& program,
-                    std::vector<Diagnostic>& warnings) {
+Status read_tensors(const ZipArchive& zip, const std::string& folder, const std::string& config,
+                    ExportedProgram& program, std::vector<Diagnostic>& warnings) {
   if (!zip.has(folder + config)) return {};
   TRY(std::string text, zip.read(folder + config));
   simdjson::dom::parser parser;
@@ -178,13 +178,13 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
 
 }  // namespace pt2
 
-const ProgramInput* Program::input(std::string_view placeholder) const {
+const ProgramInput* ExportedProgram::input(std::string_view placeholder) const {
   for (const ProgramInput& i : inputs)
     if (i.name == placeholder) return &i;
   return nullptr;
 }
 
-const Tensor* Program::tensor_of(std::string_view placeholder) const {
+const Tensor* ExportedProgram::tensor_of(std::string_view placeholder) const {
   const ProgramInput* i = input(placeholder);
   auto it = i ? tensors.find(i->target) : tensors.end();
   return it == tensors.end() ? nullptr : &it->second;

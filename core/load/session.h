@@ -51,9 +51,9 @@ class Artefact {
   /// Artefacts that belong together have the same group: the compile id "0/0" of a log, or the folder of a file. May be
   /// empty.
   std::string group;
-  Where where;                                 ///< the file and the first line of the artefact in it
-  std::shared_ptr<const Program> program;      ///< of a .pt2 archive, else null
-  std::shared_ptr<const Companion> companion;  ///< of a graph_dumper folder, else null
+  Where where;                                     ///< the file and the first line of the artefact in it
+  std::shared_ptr<const ExportedProgram> program;  ///< of a .pt2 archive, else null
+  std::shared_ptr<const Companion> companion;      ///< of a graph_dumper folder, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
   /// Makes a new graph at each call, which the caller may change; with the configuration's device "cpu" it is moved

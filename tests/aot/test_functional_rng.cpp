@@ -217,9 +217,9 @@ class TestFunctionalRng : public QObject {
     QCOMPARE(elements((*outputs)[0]).size(), std::size_t{10});
     VERIFY_DONE(graphs);
     QVERIFY(graphs->functional_rng);
-    Program program;
+    ExportedProgram program;
     program.inputs.push_back({ProgramInputKind::UserInput, "x"});
-    const Program of_joint = program_of_joint(*graph, program, *graphs);
+    const ExportedProgram of_joint = program_of_joint(*graph, program, *graphs);
     QCOMPARE(of_joint.inputs.size(), std::size_t{6});
     TensorFile io = ones();
     const auto inputs = gather_inputs(*graphs->joint, &of_joint, io, {});

@@ -84,11 +84,11 @@ class TestGraphIo : public QObject {
     const std::string folder = PARTITA_SOURCE_DIR "/resources/samples/mlp/";
     const auto loaded = load(folder + "program.pt2");
     QVERIFY2(loaded, loaded ? "" : loaded.error().line().c_str());
-    const Program& program = *loaded->artefacts[0].program;
+    const ExportedProgram& program = *loaded->artefacts[0].program;
     const auto graph = loaded->artefacts[0].graph();
     const auto made = aot(**graph, &program, {});
     QVERIFY2(made, made ? "" : made.error().line().c_str());
-    const Program joint = program_of_joint(**graph, program, *made);
+    const ExportedProgram joint = program_of_joint(**graph, program, *made);
     const auto io = read_safetensors(folder + "io.safetensors");
     const auto inputs = gather_inputs(*made->joint, &joint, *io, std::nullopt);  // no seed: nothing is made up
     QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
@@ -114,11 +114,11 @@ class TestGraphIo : public QObject {
       const auto folder = corpus() / "models" / name;
       const auto loaded = load((folder / "program.pt2").string());
       QVERIFY2(loaded, loaded ? "" : loaded.error().line().c_str());
-      const Program& program = *loaded->artefacts[0].program;
+      const ExportedProgram& program = *loaded->artefacts[0].program;
       const auto graph = loaded->artefacts[0].graph();
       const auto made = aot(**graph, &program, {});
       QVERIFY2(made, made ? "" : made.error().line().c_str());
-      const Program joint = program_of_joint(**graph, program, *made);
+      const ExportedProgram joint = program_of_joint(**graph, program, *made);
       const auto io = read_safetensors((folder / "io.safetensors").string());
       const auto inputs = gather_inputs(*made->joint, &joint, *io, std::nullopt);
       QVERIFY2(inputs, inputs ? name : inputs.error().line().c_str());

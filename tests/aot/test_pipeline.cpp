@@ -72,7 +72,7 @@ class TestPipeline : public QObject {
   void frozen_parameters() {
     const auto graph = fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, x: <f32[2][1]>",
                           "a = $mul.Tensor(x, p_w)\nb = $mul.Tensor(a, p_v)\nc = $sum(b)\nreturn (c,)");
-    auto program = std::make_shared<Program>();
+    auto program = std::make_shared<ExportedProgram>();
     for (const char* name : {"w", "v"}) {
       program->inputs.push_back({ProgramInputKind::Parameter, std::string("p_") + name, name});
       Tensor t = f32({2}, {1, 2});
@@ -179,7 +179,7 @@ class TestPipeline : public QObject {
   void only_what_is_written_is_copied() {
     const auto graph = fx("p_w: <f32[5000][1]>, b_n: <f32[1000][1]>, x: <f32[1000][1]>",
                           "a = $add_.Tensor(b_n, x)\ns = $sum(p_w)\nm = $mul.Tensor(x, s)\nr = $relu_(m)\nreturn (r,)");
-    auto program = std::make_shared<Program>();
+    auto program = std::make_shared<ExportedProgram>();
     program->inputs = {{ProgramInputKind::Parameter, "p_w", "w"},
                        {ProgramInputKind::Buffer, "b_n", "n"},
                        {ProgramInputKind::UserInput, "x"}};
@@ -224,7 +224,7 @@ class TestPipeline : public QObject {
         return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
       };
       auto function = [&] {
-        auto program = std::make_shared<Program>();
+        auto program = std::make_shared<ExportedProgram>();
         program->inputs = {{ProgramInputKind::Parameter, "p_w", "w"}, {ProgramInputKind::UserInput, "x"}};
         program->outputs = {{ProgramOutputKind::UserOutput, "b"}};
         program->tensors.emplace("w", f32({1000}, std::vector<double>(1000, 3)));
@@ -271,7 +271,7 @@ class TestPipeline : public QObject {
     QCOMPARE(count(*smaller->partition.forward, "aten.tanh.default"), 1);
 
     // The same results, in the first run and in later ones.
-    auto program = std::make_shared<Program>();
+    auto program = std::make_shared<ExportedProgram>();
     for (const char* name : {"w", "v"}) {
       program->inputs.push_back({ProgramInputKind::Parameter, std::string("p_") + name, name});
       program->tensors.emplace(name, f32({2}, {0.25, 2}));

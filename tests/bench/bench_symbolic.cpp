@@ -42,7 +42,7 @@ struct Subject {
 };
 
 /// The graphs that a compiler gets of an artefact.
-Result<std::vector<Subject>> graphs_of(const Graph& graph, const Program* program, const std::string& name,
+Result<std::vector<Subject>> graphs_of(const Graph& graph, const ExportedProgram* program, const std::string& name,
                                        bool train) {
   std::vector<Subject> out;
   AotOptions options;

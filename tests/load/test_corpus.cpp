@@ -165,7 +165,7 @@ void TestCorpus::archives_hold_signature_tensors_and_samples() {
     Json json = Json::parse(read_text(folder / "case.json"));
     auto loaded = load((folder / "program.pt2").string());
     QVERIFY2(bool(loaded), loaded ? "" : loaded.error().line().c_str());
-    const Program& program = *loaded->artefacts[0].program;
+    const ExportedProgram& program = *loaded->artefacts[0].program;
     const Json& inputs = json["exported"]["inputs"];
     QCOMPARE(program.inputs.size(), inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -92,7 +92,7 @@ void TestSources::archive_has_graph_signature_and_weights() {
   QVERIFY(norm);
   QCOMPARE(norm->op()->name, std::string("aten.layer_norm.default"));
   QCOMPARE(norm->origin->modules, std::string("norm"));
-  const Program& p = *a.program;
+  const ExportedProgram& p = *a.program;
   QCOMPARE(p.inputs.size(), 10u);
   QVERIFY(p.inputs[0].kind == ProgramInputKind::Parameter && p.inputs[8].kind == ProgramInputKind::UserInput);
   const Tensor* weight = p.tensor_of("p_fc1_weight");

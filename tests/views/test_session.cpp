@@ -56,7 +56,7 @@ class TestSession : public QObject {
     QVERIFY(wait_shown(bench));
     const QString io = bench.inputs();
     QVERIFY(io.endsWith("io.safetensors"));
-    const std::shared_ptr<const Program> program = bench.current()->artefact.program;
+    const std::shared_ptr<const ExportedProgram> program = bench.current()->artefact.program;
     bench.get<AotController>().make_joint();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut; }, 30000));
     for (const QString& path : {io, QString()}) {

@@ -444,7 +444,7 @@ class TestWorkbench : public QObject {
 
   void the_joint_graph_is_made_and_its_halves_stand_beside_each_other() {
     WorkbenchTools with_joint = tools();
-    with_joint.joint = [](const Graph& graph, const Program* program) {
+    with_joint.joint = [](const Graph& graph, const ExportedProgram* program) {
       return aot(graph, program, {.snapshots = true});
     };
     Workbench bench(with_joint);

@@ -97,7 +97,8 @@ void AotController::make_joint() {
   if (!document || !bench_.tools().joint) return;
   struct Graphs {
     AotGraphs made;
-    std::shared_ptr<const Program> program;  ///< the archive's signature, for the joint graph; null without an archive
+    std::shared_ptr<const ExportedProgram>
+        program;  ///< the archive's signature, for the joint graph; null without an archive
   };
   using Made = std::shared_ptr<Graphs>;
   bench_.jobs().start<Made>(
@@ -106,7 +107,8 @@ void AotController::make_joint() {
        joint = bench_.tools().joint](const Progress&) -> Result<Made> {
         auto graphs = std::make_shared<Graphs>();
         TRY(graphs->made, joint(*graph, program.get()));
-        if (program) graphs->program = std::make_shared<Program>(program_of_joint(*graph, *program, graphs->made));
+        if (program)
+          graphs->program = std::make_shared<ExportedProgram>(program_of_joint(*graph, *program, graphs->made));
         return graphs;
       },
       [this, parent = document->key, path = document->path](Result<Made> made) {

@@ -64,7 +64,7 @@ struct WorkbenchTools {
                                             const Progress& progress)>
       compare;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
-  std::function<Result<AotGraphs>(const Graph& graph, const Program* program)> joint;
+  std::function<Result<AotGraphs>(const Graph& graph, const ExportedProgram* program)> joint;
   /// Times the nodes of a graph and plans its kernels; empty: not offered.
   std::function<Result<NodeMeasures>(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress)>
       measure;
