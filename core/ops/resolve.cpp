@@ -174,6 +174,37 @@ std::optional<Arg> call_reflected(Builder& b, std::string_view method, const Arg
   return call_operator(b, name, {args[1], args[0]}, {});
 }
 
+constexpr std::string_view saves_state = "higher_order.run_and_save_rng_state",
+                           takes_state = "higher_order.run_with_rng_state";
+
+/// run_and_save_rng_state(op, *args) gives (state, op(*args)), run_with_rng_state(state, op, *args) op(*args).
+Arg call_with_state(Builder& b, const Node& node) {
+  constexpr std::string_view prefix = "torch.ops.";
+  const bool saves = node.op()->name == saves_state;
+  const Args& args = node.args();
+  const std::size_t at = saves ? 0 : 1;
+  const ArgName* op = at < args.size() ? args[at].get<ArgName>() : nullptr;
+  if (!op || !op->text.starts_with(prefix)) fail(node.op()->name + " takes an operator");
+  Node* const now = b.call("partita.get_rng_state.default", {});
+  const auto check = [&](const Node* state) {
+    const TensorMeta* t = state ? state->meta.tensor() : nullptr;
+    if (t && t->sizes != b.tensor(now).sizes)
+      fail_unsupported(node.op()->name + " of a generator that is not the CPU's");
+  };
+  if (saves)
+    for (const Node* part : node.users())
+      if (part->is(Op::getitem()) && part->args()[1] == Arg(0)) check(part);
+  if (!saves) {
+    check(args[0].node());
+    b.call("partita.set_rng_state.default", {args[0]});
+  }
+  Node* const made = b.call(std::string_view(op->text).substr(prefix.size()),
+                            Args(args.begin() + static_cast<std::ptrdiff_t>(at) + 1, args.end()), node.kwargs());
+  if (saves) return Arg::tuple({now, made});
+  b.call("partita.set_rng_state.default", {now});
+  return made;
+}
+
 Arg resolve_call(Builder& b, const Node& node) {
   const Op* op = node.op();
   switch (op->kind) {
@@ -188,6 +219,7 @@ Arg resolve_call(Builder& b, const Node& node) {
       return call_by_schema(b, base, node.args(), node.kwargs());
     }
     case OpKind::Torch:
+      if (takes_rng_state(op)) return call_with_state(b, node);
       return call_by_schema(b, op->name, node.args(), node.kwargs());
     default:
       CHECK(false, "not a call: " + op->name);
@@ -196,8 +228,13 @@ Arg resolve_call(Builder& b, const Node& node) {
 
 }  // namespace
 
+bool takes_rng_state(const Op* op) {
+  return op->kind == OpKind::Torch && (op->name == saves_state || op->name == takes_state);
+}
+
 Result<Arg> resolve(Node& node) {
-  if (node.op()->kind == OpKind::Torch && (find_schema(node.op()) || find_overloads(node.op()->name).empty()))
+  if (node.op()->kind == OpKind::Torch && !takes_rng_state(node.op()) &&
+      (find_schema(node.op()) || find_overloads(node.op()->name).empty()))
     return Arg(&node);
   Builder build(node.graph(), &node, node.origin);
   Result<Arg> done = catch_raised<Arg>([&] { return resolve_call(build, node); });

@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <random>
+#include <span>
 
 namespace partita {
 
@@ -12,18 +14,28 @@ class Generator {
  public:
   /// The seed of a new torch.Generator() (c10::detail::default_rng_seed_val).
   static constexpr std::uint64_t default_seed = 67280421310721;
+  static constexpr std::size_t state_size = 5056;  ///< bytes of a torch.get_rng_state()
 
-  explicit Generator(std::uint64_t seed = default_seed) : engine_(static_cast<std::uint32_t>(seed)) {}
+  explicit Generator(std::uint64_t seed = default_seed);
 
-  std::uint32_t random() { return static_cast<std::uint32_t>(engine_()); }
+  std::uint32_t random();
   std::uint64_t random64();  ///< two draws; the first gives the high 32 bits
   float uniform_float();     ///< in [0, 1), 24 bits
   double uniform();          ///< in [0, 1), 53 bits
   /// Returns mean + deviation * z. A Box-Muller transform gives two numbers z; the second is kept for the next call.
   double normal(double mean, double deviation);
 
+  /// The bytes of torch.get_rng_state() in this state.
+  std::array<std::byte, state_size> state() const;
+  /// Continues from such bytes. False, and unchanged, if they are no state of this engine.
+  bool set_state(std::span<const std::byte> bytes);
+
  private:
-  std::mt19937 engine_;
+  void renew();  ///< the next 624 words
+
+  std::uint64_t seed_;
+  std::array<std::uint32_t, 624> words_;
+  std::uint32_t next_ = 0, left_ = 1;  ///< the word to give next; one more than are left before it
   std::optional<double> next_normal_;
 };
 

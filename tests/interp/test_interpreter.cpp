@@ -429,14 +429,49 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[0]), (Row{1, 3, 5, 3, 7, 11}));
   }
 
-  void an_operator_that_runs_another_is_refused_by_name() {
-    const auto run = interpret(*fx(vec,
-                                   "a = torch.ops.higher_order.run_and_save_rng_state("
-                                   "torch.ops.aten.rand_like.default, x)\nb = a[1]\nreturn (b,)"),
-                               {f32({3}, {1, 2, 3})});
+  void an_operator_runs_again_from_a_saved_state() {
+    const auto run = interpret(
+        *fx(vec,
+            "a = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.native_dropout.default, x, 0.5, True)\n"
+            "state: <u8[5056][1]> = a[0]\nparts = a[1]\nd: <f32[3][1]> = parts[0]\n"
+            "later: <f32[3][1]> = $rand_like(x)\n"
+            "b = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.native_dropout.default, x, 0.5, "
+            "True)\n"
+            "e: <f32[3][1]> = b[0]\n"
+            "c = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.rand_like.default, x)\n"
+            "last: <f32[3][1]> = $rand_like(x)\nreturn (d, e, later, c, last)"),
+        {f32({3}, {1, 2, 3})});
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    const auto plain = interpret(*fx(vec,
+                                     "a = $native_dropout(x, 0.5, True)\nd: <f32[3][1]> = a[0]\n"
+                                     "later: <f32[3][1]> = $rand_like(x)\nlast: <f32[3][1]> = $rand_like(x)\n"
+                                     "return (d, later, last)"),
+                                 {f32({3}, {1, 2, 3})});
+    const auto first = interpret(*fx(vec, "c: <f32[3][1]> = $rand_like(x)\nreturn (c,)"), {f32({3}, {1, 2, 3})});
+    QVERIFY(plain && first);
+    QCOMPARE(elements((*run)[0]), elements((*plain)[0]));
+    QCOMPARE(elements((*run)[1]), elements((*plain)[0]));
+    QCOMPARE(elements((*run)[2]), elements((*plain)[1]));
+    QCOMPARE(elements((*run)[3]), elements((*first)[0]));
+    QCOMPARE(elements((*run)[4]), elements((*plain)[2]));
+  }
+
+  void a_state_of_another_generator_is_refused_by_name() {
+    const auto run = interpret(*fx("x: <f32[3][1]>, s: <u8[16][1]>",
+                                   "a = torch.ops.higher_order.run_with_rng_state(s, "
+                                   "torch.ops.aten.rand_like.default, x)\nreturn (a,)"),
+                               {f32({3}, {1, 2, 3}), tensor(DType::UInt8, {16}, std::vector<double>(16, 0))});
     QVERIFY(!run);
-    QCOMPARE(run.error().code, std::string("interp.argument"));
-    QVERIFY(run.error().message.starts_with("higher_order.run_and_save_rng_state "));
+    QVERIFY(run.error().fault == Fault::Unsupported);
+  }
+
+  void a_state_that_is_none_is_refused() {
+    const auto run = interpret(*fx("x: <f32[3][1]>, s: <u8[5056][1]>",
+                                   "a = torch.ops.higher_order.run_with_rng_state(s, "
+                                   "torch.ops.aten.rand_like.default, x)\nreturn (a,)"),
+                               {f32({3}, {1, 2, 3}), tensor(DType::UInt8, {5056}, std::vector<double>(5056, 255))});
+    QVERIFY(!run);
+    QVERIFY(run.error().message.find("is no state of the CPU's generator") != std::string::npos);
   }
 };
 

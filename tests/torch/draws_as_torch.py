@@ -8,6 +8,7 @@ import os, subprocess, sys, tempfile, warnings
 try:
     import torch
     from safetensors.torch import load_file, save_file
+    from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
     from torch.fx.experimental.proxy_tensor import make_fx
 except ImportError:
     print("skipped: PyTorch or safetensors is not installed")
@@ -113,13 +114,23 @@ def samples(x):
     return out + [torch.multinomial(x, 6), torch.multinomial(x[3].double(), 6)]
 
 
+def states(x):
+    """An activation checkpoint runs what it draws again. The state holds the second number of a pair, too."""
+    pair = torch.randn(1)
+    state, kept = run_and_save_rng_state(aten.native_dropout.default, x, 0.3, True)
+    state2, normal = run_and_save_rng_state(aten.randn_like.default, x[0, :3])
+    again = run_with_rng_state(state, aten.native_dropout.default, x, 0.3, True)
+    return [pair, state, *kept, state2, normal, torch.rand(700), *again, torch.randn(2),
+            run_with_rng_state(state2, aten.randn_like.default, x[0, :3]), torch.randn(1)]
+
+
 def slopes(x):
     return [torch.nn.functional.rrelu(x.to(t) - 0.5, training=True)
             for t in (torch.float32, torch.float64, torch.bfloat16)]
 
 
 CASES = [uniform, normal, odd_normals, integers, permutations, like, fills, fills_of_views, functional,
-         normals_by_tensors, dropouts, samples, slopes]
+         normals_by_tensors, dropouts, samples, states, slopes]
 
 
 class Net(torch.nn.Module):

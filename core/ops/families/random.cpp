@@ -125,6 +125,27 @@ Value eval_normal(EvalCall& call) {
   return out;
 }
 
+/// The generator's state, as torch.get_rng_state() gives it, and back.
+Meta fake_state(FakeCall&) {
+  return TensorMeta::contiguous(DType::UInt8, {static_cast<std::int64_t>(Generator::state_size)}, Device{});
+}
+Value eval_state(EvalCall& call) {
+  const Tensor out = allocate(call, fake_state);
+  std::ranges::copy(call.generator().state(), reinterpret_cast<std::byte*>(out.as<std::uint8_t>()));
+  return out;
+}
+Meta fake_set_state(FakeCall&) {
+  return {};
+}
+Value eval_set_state(EvalCall& call) {
+  const Tensor state = unwrap(call.tensor("state").clone());
+  if (state.dtype != DType::UInt8) fail("RNG state must be a torch.ByteTensor");
+  const auto* bytes = reinterpret_cast<const std::byte*>(state.as<std::uint8_t>());
+  if (!call.generator().set_state({bytes, static_cast<std::size_t>(state.numel())}))
+    fail("RNG state is no state of the CPU's generator");
+  return {};
+}
+
 template <Meta (*fake)(FakeCall&), Fill fill>
 void add_factory(OpTable& t, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
@@ -143,6 +164,9 @@ void add_pair(OpTable& t, std::string_view name, std::string_view in_place,
 }  // namespace
 
 void register_random(OpTable& t) {
+  t.add("partita.get_rng_state.default", fake_state, eval_state, {}, {.not_differentiable = true, .random = true});
+  t.add("partita.set_rng_state.default", fake_set_state, eval_set_state, {},
+        {.not_differentiable = true, .random = true, .side_effect = true});
   add_factory<fake_new, unit_uniform>(t, {"aten.rand.default", "aten.rand.generator"});
   add_factory<fake_new, unit_normal>(t, {"aten.randn.default", "aten.randn.generator"});
   add_factory<fake_like, unit_uniform>(t, {"aten.rand_like.default", "aten.rand_like.generator"});
