@@ -130,7 +130,7 @@ Meta fake_state(FakeCall&) {
   return TensorMeta::contiguous(DType::UInt8, {static_cast<std::int64_t>(Generator::state_size)}, Device{});
 }
 Value eval_state(EvalCall& call) {
-  const Tensor out = allocate(call, fake_state);
+  const Tensor out = empty_of(call, fake_state);
   std::ranges::copy(call.generator().state(), reinterpret_cast<std::byte*>(out.as<std::uint8_t>()));
   return out;
 }
