@@ -16,7 +16,11 @@ constexpr OpAspect aspects[] = {
      [](const OpRecord& r) -> std::string_view {
        return r.not_differentiable ? "none" : own(r.gradient || !r.derivative.empty(), r.decompose);
      }},
-    {"lower", [](const OpRecord& r) { return own(r.lower, r.pointwise.body || r.decompose || r.compile_decompose); }},
+    {"lower",
+     [](const OpRecord& r) -> std::string_view {
+       if (!r.lower && r.library != LibraryRoutine::None) return "library";
+       return own(r.lower, r.pointwise.body || r.decompose || r.compile_decompose);
+     }},
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace partita {
 /// Something that a record can have: a column of `partita ops` and of the window's coverage.
 struct OpAspect {
   std::string_view name;                       ///< "fake"
-  std::string_view (*state)(const OpRecord&);  ///< "own", "derived", "none" for what has no gradient, or empty
+  std::string_view (*state)(const OpRecord&);  ///< "own", "derived", "library", "none" (no gradient), or empty
 };
 std::span<const OpAspect> op_aspects();
 /// What else to know at a glance: "expensive", "random", "view", ...

@@ -411,7 +411,7 @@ class TestModels : public QObject {
     QVERIFY(row != rows.end());
     QStringList cells;
     for (const Cell& cell : row->cells) cells << cell.text;
-    QCOMPARE(cells, (QStringList{"aten.addmm.default", "matmul", "own", "own", "", "", "own", "own", "expensive"}));
+    QCOMPARE(cells, (QStringList{"aten.addmm.default", "matmul", "own", "own", "", "", "own", "library", "expensive"}));
   }
 
   void palette_finds_by_letters() {

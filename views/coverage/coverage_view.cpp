@@ -29,7 +29,8 @@ std::vector<Row> coverage_rows() {
     row.cells.emplace_back(text(family_name(family_of(Op::torch(record->schema->name)))), Tone::Dim);
     for (const OpAspect& aspect : op_aspects()) {
       const std::string_view state = aspect.state(*record);
-      row.cells.emplace_back(text(state), state.empty() ? 0.0 : 1.0, state == "own" ? Tone::Good : Tone::Dim);
+      row.cells.emplace_back(text(state), state.empty() ? 0.0 : 1.0,
+                             state == "own" || state == "library" ? Tone::Good : Tone::Dim);
     }
     row.cells.emplace_back(text(fmt::format("{}", fmt::join(op_tags(*record), ", "))), Tone::Dim);
     rows.push_back(std::move(row));
