@@ -69,7 +69,8 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
   if (!is_number(t))
     return input_error("io.number", fmt::format("{} must be one integer, but it is a tensor of {} elements of {}", key,
                                                 t.numel(), torch_name(t.dtype)));
-  return Value(static_cast<std::int64_t>(t.item_as_double()));
+  TRY(const Tensor number, t.to(DType::Int64));
+  return Value(*number.as<std::int64_t>());
 }
 
 Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/sym/integer.h"
 
 namespace partita {
 
@@ -27,14 +28,10 @@ double as_double(const Number& n) {
 }
 
 std::int64_t as_int(const Number& n) {
-  return std::visit(
-      []<class T>(const T& v) -> std::int64_t {
-        if constexpr (std::is_same_v<T, std::complex<double>>)
-          return static_cast<std::int64_t>(v.real());
-        else
-          return static_cast<std::int64_t>(v);
-      },
-      n);
+  if (const auto* i = std::get_if<std::int64_t>(&n)) return *i;
+  const auto whole = as_integer(as_double(n));
+  if (!whole) fail("value cannot be converted to type int64_t without overflow");
+  return *whole;
 }
 
 DType number_dtype(const Number& n) {

@@ -24,12 +24,15 @@ std::int64_t choice(NamedArgs& names, std::string_view key, std::initializer_lis
   return it - choices.begin();
 }
 
-double real(const Arg& arg) {
-  if (const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr; e && e->is_int())
-    return static_cast<double>(e->as_int());
+Number number(const Arg& arg) {
+  if (const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr; e && e->is_int()) return e->as_int();
   std::optional<Number> n = as_number(arg);
   if (!n) fail("a number is expected");
-  return as_double(*n);
+  return *n;
+}
+
+double real(const Arg& arg) {
+  return as_double(number(arg));
 }
 
 bool truth(NamedArgs& names, std::string_view key) {
@@ -51,8 +54,7 @@ Arg scaled_sizes(Builder& b, Node* input, const Arg& scales) {
   for (std::size_t i = 0; i < list->items.size(); ++i) {
     SymExpr size = b.tensor(input).sizes.at(i + 2);
     if (!size.is_int()) fail_unsupported("interpolate of a symbolic size with recompute_scale_factor");
-    sizes.emplace_back(
-        static_cast<std::int64_t>(std::floor(static_cast<double>(size.as_int()) * real(list->items[i]))));
+    sizes.emplace_back(as_int(std::floor(static_cast<double>(size.as_int()) * real(list->items[i]))));
   }
   return Arg::list(std::move(sizes));
 }
@@ -132,9 +134,7 @@ Arg max_unpool(Builder& b, NamedArgs& names) {
   stride = stride.is_none() || (given && given->items.empty()) ? kernel : repeated(stride, rank);
   const TensorMeta& meta = b.tensor(input);
   if (meta.dim() < rank + 1) fail(fmt::format("max_unpool{}d: the input has too few dimensions", rank));
-  auto item = [](const Arg& list, std::size_t i) {
-    return static_cast<std::int64_t>(real(list.get<ArgList>()->items.at(i)));
-  };
+  auto item = [](const Arg& list, std::size_t i) { return as_int(number(list.get<ArgList>()->items.at(i))); };
   std::vector<Arg> sizes;
   if (const ArgList* asked = value_of(names, "output_size").get<ArgList>()) {
     if (asked->items.size() < rank) fail("output_size should be a sequence of the spatial sizes");
@@ -167,8 +167,7 @@ Arg fractional_max_pool(Builder& b, NamedArgs& names) {
     for (std::size_t i = 0; i < rank; ++i) {
       SymExpr in = meta.sizes[meta.dim() - rank + i];
       if (!in.is_int()) fail_unsupported("fractional_max_pool with output_ratio of a symbolic size");
-      sizes.emplace_back(
-          static_cast<std::int64_t>(static_cast<double>(in.as_int()) * real(ratio.get<ArgList>()->items.at(i))));
+      sizes.emplace_back(as_int(static_cast<double>(in.as_int()) * real(ratio.get<ArgList>()->items.at(i))));
     }
     size = Arg::list(std::move(sizes));
   }
@@ -191,7 +190,7 @@ Arg local_response_norm(Builder& b, NamedArgs& names) {
   const SymList sizes = b.tensor(node_of(names, "input")).sizes;
   if (sizes.size() < 3)
     fail("Expected 3D or higher dimensionality input (got " + std::to_string(sizes.size()) + " dimensions)");
-  auto size = static_cast<std::int64_t>(real(value_of(names, "size")));
+  const std::int64_t size = as_int(number(value_of(names, "size")));
   const bool flat = sizes.size() == 3;
   names.emplace_back(
       "pads", flat ? Arg::list({0, 0, size / 2, (size - 1) / 2}) : Arg::list({0, 0, 0, 0, size / 2, (size - 1) / 2}));

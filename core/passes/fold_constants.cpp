@@ -149,10 +149,10 @@ class Folder {
     for (std::int64_t i = 1; i < dense->numel(); ++i)
       if (std::memcmp(dense->data(), dense->data() + static_cast<std::size_t>(i) * item, item) != 0) return nullptr;
     const double x = dense->item_as_double();
+    if (!is_floating(value.dtype) && std::abs(x) > 0x1p53) return nullptr;
     Arg fill = is_floating(value.dtype)     ? Arg(x)
                : value.dtype == DType::Bool ? Arg(x != 0)
                                             : Arg(static_cast<std::int64_t>(x));
-    if (!is_floating(value.dtype) && std::abs(x) > 0x1p53) return nullptr;
     std::vector<Arg> sizes;
     for (std::int64_t s : value.sizes) sizes.emplace_back(s);
     return graph_.create(

@@ -1,6 +1,7 @@
 // Calls whose arguments do not fit together, minified from findings of tests/fuzz. Each must be refused with a message
 // before memory is touched: by inference where sizes are known, and so by every compiler.
 #include <QTest>
+#include <limits>
 
 #include "core/base/config.h"
 #include "core/ir/graph.h"
@@ -76,6 +77,8 @@ std::vector<Row> rows() {
       {"aten.histogramdd.int_bins", {{4}}, {1}, "at least 2"},
       {"aten._histogramdd_bin_edges.default", {{3, 1}}, {ints({-1})}, "bins must be > 0"},
       {"aten._histogramdd_bin_edges.default", {{3, 1}}, {ints({INT64_MAX})}, "beyond 64 bits"},
+      {"aten.arange.start_step", {}, {2.1, -std::numeric_limits<double>::infinity(), -1.0}, "unsupported range"},
+      {"aten.arange.start_step", {}, {0.0, 1e300, 1.0}, "invalid size"},
       {"aten.mode.default", {{0}}, {0, false}, "non-zero size"},
       {"aten._softmax.default", {{3}}, {0, true}, "Half type only"},
       {"aten.linalg_matrix_rank.atol_rtol_float", {{}}, {}, "at least 2"},

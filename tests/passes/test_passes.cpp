@@ -197,6 +197,10 @@ const Case cases[] = {
     {"equal elements become full", "fold_constants", xy,
      "f: " M " = " FULL("3.0") "\nt: " M " = $mul.Tensor(f, 2)\nu: " M " = $add.Tensor(x, t)\nreturn (u,)",
      "full_default = " FULL("6.0") "\nu = $add.Tensor(x, full_default)\nreturn (u,)\n"},
+    {"equal integers that no double holds", "fold_constants", "x: <i64[2][1]>",
+     "f: <i64[2][1]> = $full([2], 9223372036854775807, dtype = torch.int64)\n"
+     "t: <i64[2][1]> = $bitwise_or.Scalar(f, 1)\nu: <i64[2][1]> = $add.Tensor(x, t)\nreturn (u,)",
+     "_folded_constant0 = self._folded_constant0\nu = $add.Tensor(x, _folded_constant0)\nreturn (u,)\n"},
     {"a bare factory", "fold_constants", xy, "f: " M " = " FULL("3.0") "\nu: " M " = $add.Tensor(x, f)\nreturn (u,)",
      nullptr},
     {"a constant of no bytes whose size is known only at run time", "fold_constants", "x: <f32[][]>",

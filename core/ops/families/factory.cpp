@@ -10,6 +10,7 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
+#include "core/sym/integer.h"
 #include "core/tensor/convert.h"
 
 namespace partita {
@@ -246,9 +247,12 @@ Meta fake_arange(FakeCall& call) {
       return truncates ? std::trunc(v) : v;
     };
     double start = number("start", 0), end = number("end", 0), step = number("step", 1);
+    if (!std::isfinite(start) || !std::isfinite(end)) fail(fmt::format("unsupported range: {} -> {}", start, end));
     if (step == 0) fail("step must be nonzero");
     if (step > 0 ? start > end : start < end) fail("upper bound and lower bound inconsistent with step sign");
-    length = static_cast<std::int64_t>(std::ceil((end - start) / step));
+    const auto count = as_integer(std::ceil((end - start) / step));
+    if (!count) fail("invalid size, possible overflow?");
+    length = *count;
   }
   out.sizes = {length};
   out.strides = {1};

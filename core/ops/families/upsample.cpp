@@ -28,7 +28,7 @@ SymList scaled_sizes(const TensorMeta& input, const std::vector<double>& scales)
     if (scale == std::floor(scale))
       sizes.push_back(in * static_cast<std::int64_t>(scale));
     else if (in.is_int())
-      sizes.push_back(static_cast<std::int64_t>(static_cast<double>(in.as_int()) * scale));
+      sizes.push_back(as_int(static_cast<double>(in.as_int()) * scale));
     else
       fail_unsupported("upsampling a symbolic size by a scale that is not a whole number");
   }

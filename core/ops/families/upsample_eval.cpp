@@ -45,26 +45,33 @@ struct Extent {
   }
 };
 
+/// The input at or before a position, at most the last. A scale factor, which may be any number, can lead far outside.
+template <class T>
+std::int64_t input_at(const Extent& e, T at) {
+  if (!(at < static_cast<T>(e.in))) return e.in - 1;
+  return static_cast<std::int64_t>(std::floor(std::max(at, T(-1))));
+}
+
 /// PyTorch finds nearest neighbours in single precision, whatever the tensor's dtype.
 std::int64_t nearest(const Extent& e, std::int64_t i, bool exact) {
   float scale = e.given > 0 ? static_cast<float>(1.0 / e.given) : static_cast<float>(e.in) / static_cast<float>(e.out);
   float at;
   if (exact)
-    at = std::floor(static_cast<float>((static_cast<double>(i) + 0.5) * static_cast<double>(scale)));
+    at = static_cast<float>((static_cast<double>(i) + 0.5) * static_cast<double>(scale));
   else if (e.by_sizes && e.out == e.in)
     return i;
   else if (e.by_sizes && e.out == 2 * e.in)
     return i / 2;
   else
-    at = std::floor(static_cast<float>(i) * scale);
-  return std::min(static_cast<std::int64_t>(at), e.in - 1);
+    at = static_cast<float>(i) * scale;
+  return input_at(e, at);
 }
 
 template <class T>
 std::vector<Tap<T>> linear(const Extent& e, std::int64_t i) {
   if (e.in == e.out) return {{i, T(1)}};
   T at = std::max(e.source<T>(i), T(0));
-  auto low = std::min(static_cast<std::int64_t>(std::floor(at)), e.in - 1);
+  const std::int64_t low = input_at(e, at);
   T lambda = rounded(e.weights, std::clamp(at - static_cast<T>(low), T(0), T(1)));
   return {{low, rounded(e.weights, T(1) - lambda)}, {std::min(low + 1, e.in - 1), lambda}};
 }
@@ -81,7 +88,7 @@ T cubic_kernel(T x, T a) {
 template <class T>
 std::vector<Tap<T>> cubic(const Extent& e, std::int64_t i) {
   T at = e.source<T>(i);
-  auto second = std::min(static_cast<std::int64_t>(std::floor(at)), e.in - 1);
+  const std::int64_t second = input_at(e, at);
   T t = std::clamp(at - static_cast<T>(second), T(0), T(1));
   std::vector<Tap<T>> taps;
   for (std::int64_t k = 0; k < 4; ++k) {
@@ -109,8 +116,10 @@ std::vector<Tap<T>> antialiased(const Extent& e, std::int64_t i) {
   constexpr int width = mode == Resampling::LinearAntialias ? 2 : mode == Resampling::CubicAntialias ? 4 : 6;
   T scale = e.scale<T>(), stretch = std::max(scale, T(1)), support = T(width) / T(2) * stretch;
   T center = scale * (static_cast<T>(i) + T(0.5)), total = 0;
-  auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + T(0.5)), 0);
-  auto end = std::min(static_cast<std::int64_t>(center + support + T(0.5)), e.in);
+  const auto rounded_within = [&](T at) {
+    return at > T(0) ? static_cast<std::int64_t>(std::min(at + T(0.5), static_cast<T>(e.in))) : 0;
+  };
+  const std::int64_t begin = rounded_within(center - support), end = rounded_within(center + support);
   std::vector<Tap<T>> taps;
   for (std::int64_t k = begin; k < end; ++k) {
     T weight = antialias_filter<mode>((static_cast<T>(k) - center + T(0.5)) / stretch);

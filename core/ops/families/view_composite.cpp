@@ -129,7 +129,7 @@ Arg tensor_split(DecomposeCall& call) {
 Value eval_narrow_tensor(EvalCall& c) {
   const Tensor& start = c.tensor("start");
   if (!start.sizes.empty() || !is_integral(start.dtype)) fail("start must be an 0-dim integral Tensor.");
-  const Value at = static_cast<std::int64_t>(start.item_as_double());
+  const Value at = *unwrap(start.to(DType::Int64)).as<std::int64_t>();
   return unwrap(evaluate(Op::torch("aten.narrow.default"), {c.arg("self"), c.arg("dim"), at, c.arg("length")}, {}));
 }
 Value eval_tensor_split(EvalCall& c) {
@@ -143,7 +143,8 @@ Value eval_tensor_split(EvalCall& c) {
                     "tensor, but got a tensor with {} dims",
                     where.dim()));
   ValueList numbers;
-  for (std::int64_t i : steps(where.numel())) numbers.emplace_back(static_cast<std::int64_t>(where.item_as_double(i)));
+  const Tensor dense = unwrap(where.contiguous());
+  for (std::int64_t i : steps(dense.numel())) numbers.emplace_back(dense.as<std::int64_t>()[i]);
   const bool sections = where.sizes.empty();
   const Op* op = Op::torch(sections ? "aten.tensor_split.sections" : "aten.tensor_split.indices");
   return unwrap(evaluate(op, {c.arg("self"), sections ? numbers[0] : Value(numbers), c.arg("dim")}, {}));
