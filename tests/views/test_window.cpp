@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollBar>
+#include <QTabBar>
 #include <QTableView>
 #include <QTest>
 #include <QTextBrowser>
@@ -16,6 +17,7 @@
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
+#include "views/aot/aot_controller.h"
 #include "views/compare/compare_controller.h"
 #include "views/config/config_view.h"
 #include "views/graph/sizes.h"
@@ -58,14 +60,90 @@ class TestWindow : public QObject {
   void initTestCase() { folder_.keep_settings_here(); }
 
   void the_first_view_is_never_empty() {
-    auto corpus = partita::testing::corpus();
-    if (corpus.empty()) QSKIP("no corpus");
-    for (const char* file : {"models/swin/program.pt2", "models/lstm/graphs/joint.py", "big/gpt48/forward.py"}) {
+    namespace fs = std::filesystem;
+    const fs::path corpus = partita::testing::corpus();
+    if (corpus.empty()) QSKIP(partita::testing::no_corpus);
+    // Else one of each kind, and large ones. All take minutes; QtTest wants QTEST_FUNCTION_TIMEOUT for that.
+    const bool all = qEnvironmentVariableIsSet("PARTITA_EVERY_FILE");
+    std::vector<fs::path> paths;
+    if (all)
+      for (const auto& entry : fs::recursive_directory_iterator(corpus)) paths.push_back(entry.path());
+    else
+      for (const char* file : {"models/swin/program.pt2", "models/lstm/graphs/joint.py", "big/gpt48/forward.py",
+                               "big/swin30/joint.py", "models/gpt2/trace", "models/mlp/debug", "models/mlp/dumped",
+                               "extra/symbolic/program.pt2", "logs/simple.log", "aot_log_sample.txt"})
+        paths.push_back(corpus / file);
+    int pictures = 0, texts = 0, refused = 0;
+    QStringList empty;
+    for (const fs::path& path : paths) {
       Workbench bench(tools());
+      bench.window().resize(1024, 700);
       bench.window().show();
-      bench.open(QString::fromStdString((corpus / file).string()));
-      QVERIFY(wait_shown(bench, 60000));
-      QVERIFY2(cards_on_screen(picture(bench)) > 0, file);
+      bool ended = false, loaded = false;
+      connect(&bench, &Workbench::failed, this, [&] { ended = true; });
+      connect(&bench, &Workbench::loaded, this, [&] { loaded = true; });
+      connect(&bench, &Workbench::shown, this, [&] { ended = true; });
+      bench.open(QString::fromStdString(path.string()));
+      QVERIFY2(QTest::qWaitFor([&] { return ended; }, 60000), path.c_str());
+      QApplication::sendPostedEvents();
+      const Document* document = bench.current();
+      if (!loaded || !document || !document->code) {
+        ++refused;  // an error says why
+        if (!all) empty << QString::fromStdString(path.string()) + " is not shown";
+      } else if (!document->graph) {
+        ++texts;
+        if (document->code->text().trimmed().isEmpty()) empty << document->key;
+      } else {
+        ++pictures;
+        if (cards_on_screen(picture(bench)) == 0) empty << document->key;
+      }
+    }
+    qInfo("%d pictures, %d texts, %d not opened; empty: %d", pictures, texts, refused, static_cast<int>(empty.size()));
+    QVERIFY2(empty.isEmpty(), qPrintable(empty.join('\n')));
+  }
+
+  void forward_and_backward_open_whole_and_unfold_in_place() {
+    for (const QSize size : {QSize(1440, 900), QSize(1024, 700)}) {
+      Workbench bench(tools());
+      bench.window().resize(size);
+      bench.window().show();
+      bench.open(folder_.write("blocks.py", *blocks(16)));
+      QVERIFY(wait_shown(bench));
+      QVERIFY(bench.show_view("aot"));
+      AotView* halves = bench.get<AotController>().view();
+      QTRY_VERIFY(halves->pair());
+      for (GraphView* half : halves->findChildren<GraphView*>()) {
+        QCOMPARE(half->cards_in_view().size(), half->scene()->picture.cards.size());
+        QVERIFY2(half->zoom() > 0.5, qPrintable(QString::number(half->zoom())));
+        const auto& cards = half->scene()->picture.cards;
+        const auto folded = std::ranges::find_if(cards, [](const Card& card) { return !card.node; });
+        QVERIFY(folded != cards.end());
+        const Box& box = half->scene()->layout.boxes[static_cast<std::size_t>(folded - cards.begin())];
+        const std::size_t before = cards.size();
+        QTest::mouseDClick(half, Qt::LeftButton, {}, half->to_view({box.center_x(), box.center_y()}).toPoint());
+        QTRY_VERIFY(half->scene()->picture.cards.size() > before);
+      }
+    }
+  }
+
+  void all_is_in_reach_in_half_of_1440x900() {
+    Workbench bench(tools());
+    MainWindow& window = bench.window();
+    window.resize(720, 450);
+    window.show();
+    bench.open(folder_.write("small.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    QTest::qWait(1);
+    QCOMPARE(window.size(), QSize(720, 450));
+    QVERIFY(window.findChild<QLineEdit*>("search")->isVisible());
+    const QRect all(QPoint(), window.size());
+    for (const QWidget* part : window.findChildren<QWidget*>()) {
+      if (!part->isVisible() || part->window() != &window) continue;
+      const bool control = qobject_cast<const QAbstractButton*>(part) || qobject_cast<const QLineEdit*>(part);
+      const QRect place(part->mapTo(&window, QPoint()), part->size());
+      if (control) QVERIFY2(all.contains(place), qPrintable(part->accessibleName() + part->toolTip()));
+      if (const auto* tabs = qobject_cast<const QTabBar*>(part))
+        QVERIFY2(tabs->rect().contains(tabs->tabRect(tabs->count() - 1)), "the last tab");
     }
   }
 
@@ -81,6 +159,23 @@ class TestWindow : public QObject {
       QVERIFY2(view->zoom() > 0.5, qPrintable(QString::number(view->zoom())));
       QVERIFY(view->scene()->picture.cards.size() > 4);
     }
+  }
+
+  void a_picture_that_nobody_moved_follows_its_room() {
+    Workbench bench(tools());
+    bench.window().resize(1440, 900);
+    bench.window().show();
+    bench.open(folder_.write("blocks.py", *blocks(16)));
+    QVERIFY(wait_shown(bench));
+    GraphView* view = picture(bench);
+    bench.window().open_bottom(true);
+    QTest::qWait(1);
+    QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
+    view->zoom_by(2, view->rect().center());
+    const double zoom = view->zoom();
+    bench.window().open_bottom(false);
+    QTest::qWait(1);
+    QCOMPARE(view->zoom(), zoom);
   }
 
   void the_overview_of_a_large_graph_is_whole_and_readable() {

@@ -26,6 +26,7 @@ AotController::AotController(Workbench& bench)
     : WidgetController(bench), slider_(bench.get<GraphController>().bar()->budget()) {
   connect(view_, &AotView::node_chosen, &bench, &Workbench::select_node);
   connect(view_, &AotView::pin_asked, &bench, &Workbench::pin);
+  connect(view_, &AotView::fold_asked, this, &AotController::fold);
   connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
   connect(slider_, &BudgetSlider::curve_wanted, this, [this] {
     if (Document* document = bench_.current_graph()) ask_budget_curve(*document);
@@ -47,7 +48,7 @@ AotController::AotController(Workbench& bench)
 
 void AotController::show() {
   raise();
-  make_pair();
+  make_pair(view_->pair());
 }
 
 void AotController::wait_for(const Document&) {
@@ -57,7 +58,7 @@ void AotController::wait_for(const Document&) {
 
 void AotController::set_document(const Document& document) {
   if (std::exchange(shown_, document.key) != document.key) view_->set_pair(nullptr);
-  if (on_screen()) make_pair();
+  if (on_screen()) make_pair(view_->pair());
   slider_->set_curve(document.budget, sizes_known(document));
   slider_->set_budget(document.memory_budget);
   // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.
@@ -65,14 +66,22 @@ void AotController::set_document(const Document& document) {
   if (document.graph && (document.graph->size() <= kLarge || on_screen())) ask_budget_curve(*bench_.current());
 }
 
-void AotController::make_pair() {
+void AotController::fold(bool of_backward, const QString& frame_key) {
+  auto folds = std::make_shared<AotPair>(*view_->pair());
+  auto& folded = of_backward ? folds->backward.folded : folds->forward.folded;
+  const std::string key = frame_key.toStdString();
+  if (folded.erase(key) == 0) folded.insert(key);
+  make_pair(std::move(folds));
+}
+
+void AotController::make_pair(std::shared_ptr<const AotPair> folds) {
   const Document* document = bench_.current();
   if (!document || !document->cut) return view_->set_pair(nullptr);
   using Made = std::shared_ptr<const AotPair>;
   bench_.jobs().start<Made>(
       tr("Forward and backward of %1").arg(document->title), "aot", this,
-      [graph = document->graph, options = partition_options(*document),
-       width = bench_.text_width()](const Progress&) -> Result<Made> {
+      [graph = document->graph, options = partition_options(*document), width = bench_.text_width(),
+       room = view_->room(), folds = std::move(folds)](const Progress&) -> Result<Made> {
         TRY(Partition partition, partita::partition(*graph, options));
         auto kept = std::make_shared<Partition>(std::move(partition));
         auto pair = std::make_shared<AotPair>();
@@ -80,8 +89,14 @@ void AotController::make_pair() {
         picture.text_width = width;
         pair->cut = std::make_shared<CutSummary>(CutSummary::of(*kept));
         pair->unknown = unknown_bytes(*kept->forward, kept->saved);
-        pair->forward = make_scene(std::shared_ptr<const Graph>(kept, kept->forward.get()), picture);
-        pair->backward = make_scene(std::shared_ptr<const Graph>(kept, kept->backward.get()), picture);
+        const auto half = [&](const Graph* graph, const Overview* asked) -> Overview {
+          const std::shared_ptr<const Graph> shared(kept, graph);
+          if (!asked) return fitting(shared, picture, room, true);
+          picture.folded = asked->folded;
+          return {asked->folded, make_scene(shared, picture)};
+        };
+        pair->forward = half(kept->forward.get(), folds ? &folds->forward : nullptr);
+        pair->backward = half(kept->backward.get(), folds ? &folds->backward : nullptr);
         return Made(pair);
       },
       [this, key = document->key](Result<Made> pair) {

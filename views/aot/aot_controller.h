@@ -20,7 +20,9 @@ class AotController : public WidgetController<AotView> {
   void make_joint();
 
  private:
-  void make_pair();
+  /// With the folds of this one; null: as much folded as it takes to see both halves whole.
+  void make_pair(std::shared_ptr<const AotPair> folds);
+  void fold(bool of_backward, const QString& frame_key);
   void set_budget(double budget);
   void ask_budget_curve(Document& document);
 

@@ -58,6 +58,8 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   split->setStretchFactor(2, 2);
   layout->addWidget(split);
   for (GraphView* view : {forward_, backward_}) {
+    connect(view, &GraphView::fold_asked, this,
+            [this, view](const QString& frame) { Q_EMIT fold_asked(view == backward_, frame); });
     connect(view, &GraphView::node_chosen, this, &AotView::node_chosen);
     connect(view, &GraphView::pin_asked, this, &AotView::pin_asked);
   }
@@ -67,8 +69,8 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
 void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   bool same_place = pair_ != nullptr && pair != nullptr;
   pair_ = std::move(pair);
-  forward_->set_scene(pair_ ? pair_->forward : nullptr, same_place);
-  backward_->set_scene(pair_ ? pair_->backward : nullptr, same_place);
+  forward_->set_scene(pair_ ? pair_->forward.scene : nullptr, same_place);
+  backward_->set_scene(pair_ ? pair_->backward.scene : nullptr, same_place);
   saved_->set_rows(pair_ ? saved_rows(*pair_->cut, pair_->unknown) : std::vector<Row>{});
   saved_->sort_by(1, Qt::DescendingOrder);
   if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
@@ -80,6 +82,11 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
                      .arg(cut.recomputed.size())
                      .arg(cut.recomputed_operations);
   total_->setText(line);
+}
+
+QSizeF AotView::room() const {
+  constexpr double kFrame = 52;  // heading and legend of a picture
+  return {static_cast<double>(std::min(forward_->width(), backward_->width())), forward_->height() - kFrame};
 }
 
 void AotView::select(const QString& node) {

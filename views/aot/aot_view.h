@@ -2,6 +2,7 @@
 #include <QWidget>
 
 #include "views/graph/graph_view.h"
+#include "views/session/document.h"
 #include "views/table/table_panel.h"
 
 class QLabel;
@@ -11,7 +12,7 @@ namespace partita::views {
 
 /// The forward and the backward of a joint graph as they will be compiled, with what is saved between them.
 struct AotPair {
-  std::shared_ptr<const Scene> forward, backward;
+  Overview forward, backward;
   std::shared_ptr<const CutSummary> cut;
   UnknownBytes unknown;
 };
@@ -24,12 +25,15 @@ class AotView : public QWidget {
  public:
   explicit AotView(QWidget* parent = nullptr);
   void set_pair(std::shared_ptr<const AotPair> pair);
+  std::shared_ptr<const AotPair> pair() const { return pair_; }
+  QSizeF room() const;  ///< of each half, in pixels at 100 %
   void select(const QString& node);
   TablePanel* saved() { return saved_; }
 
  Q_SIGNALS:
   void node_chosen(QString node);
   void pin_asked(QString node, partita::views::Pin pin);
+  void fold_asked(bool of_backward, QString frame_key);
 
  private:
   std::shared_ptr<const AotPair> pair_;

@@ -44,7 +44,9 @@ BudgetSlider::BudgetSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
   setPageStep(1);
   setFocusPolicy(Qt::ClickFocus);  // the picture keeps the focus; Ctrl+[ and Ctrl+] move the slider too
   setValue(kSteps);
-  setFixedSize(sizeHint());
+  setFixedHeight(sizeHint().height());
+  setMinimumWidth(70);
+  setMaximumWidth(sizeHint().width());
   setAccessibleName(tr("Memory budget"));
   setToolTip(
       tr("Memory budget of what the forward keeps for the backward.\n"

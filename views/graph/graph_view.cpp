@@ -106,6 +106,7 @@ void GraphView::ask_fold_of(const QString& frame_key) {
 void GraphView::keep_fold_in_place() {
   const auto asked = std::exchange(fold_asked_, {});
   if (!asked || !scene_) return;
+  fitted_ = false;
   const Picture& picture = scene_->picture;
   const int first = first_card_of(asked->frame);
   if (first < 0) return;
@@ -243,6 +244,7 @@ void GraphView::fit(bool whole) {
   origin_.setY(b.h * zoom_ <= height ? b.y + b.h / 2 - (height / 2 + kHeadingHeight) / zoom_
                                      : b.y - kHeadingHeight / zoom_);
   show_some_card();
+  fitted_ = !whole;
   stale();
 }
 
@@ -276,12 +278,14 @@ void GraphView::show_some_card() {
 void GraphView::zoom_to_selection() {
   if (!scene_ || state_.selected < 0) return;
   const Box& b = scene_->layout.boxes[state_.selected];
+  fitted_ = false;
   zoom_ = 1;
   origin_ = QPointF(b.center_x(), b.center_y()) - QPointF(width() / 2.0, height() / 2.0) / zoom_;
   stale();
 }
 
 void GraphView::zoom_by(double factor, QPointF at) {
+  fitted_ = false;
   QPointF fixed = to_scene(at);
   zoom_ = std::clamp(zoom_ * factor, kLeastZoom, kMostZoom);
   origin_ = fixed - at / zoom_;
@@ -293,6 +297,7 @@ void GraphView::reveal(int card) {
   QRectF box(to_view({b.x, b.y}), QSizeF(b.w, b.h) * zoom_);
   QRectF inside = QRectF(rect()).adjusted(12, kHeadingHeight + 12, -kOverviewWidth - 12, -12 - legend_strip().height());
   if (zoom_ >= 0.25 && inside.contains(box)) return;
+  fitted_ = false;
   if (zoom_ < kReadableZoom) zoom_ = kReadableZoom;
   origin_ = QPointF(b.center_x(), b.center_y()) - QPointF((width() - kOverviewWidth) / 2.0, height() / 2.0) / zoom_;
   stale();
@@ -307,6 +312,7 @@ void GraphView::pan_by(QPointF pixels) {
   double ratio = devicePixelRatioF();
   QPoint device((pixels * ratio).toPoint());
   if (device.isNull()) return;
+  fitted_ = false;
   origin_ -= QPointF(device) / ratio / zoom_;
   if (!cache_.isNull()) {
     QRegion exposed;
@@ -455,7 +461,7 @@ void GraphView::paint_overview(QPainter& painter) {
 }
 
 void GraphView::resizeEvent(QResizeEvent* event) {
-  if (fit_when_shown_ && isVisible()) {
+  if ((fit_when_shown_ || fitted_) && isVisible()) {
     fit_when_shown_ = false;
     fit();
   }

@@ -120,6 +120,7 @@ class GraphView : public QWidget {
   enum class Drag { None, Maybe, Pan, Overview } drag_ = Drag::None;
   bool space_down_ = false;
   bool fit_when_shown_ = true;
+  bool fitted_ = false;  ///< as it was opened: nobody moved or zoomed it since, so that it follows the view's size
   QPixmap cache_;
   QRegion cache_stale_;  ///< logical pixels
 };

@@ -266,7 +266,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         const Node* reader = nullptr;
         bool one = true;
         for (const Node* user : node->users()) {
-          if (side_of(*user) != side_of(*node)) continue;
+          if (side_of(*user) != side_of(*node) || (overview && user->is_output())) continue;
           one = one && !user->is_output() && (!reader || place(*reader) == place(*user));
           reader = user;
         }

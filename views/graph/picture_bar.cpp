@@ -34,7 +34,8 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   budget_label_ = new ElidedLabel;
   budget_label_->setObjectName("dim");
   budget_label_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
-  budget_label_->setMinimumWidth(1);  // must not keep the docks from their width
+  // Wider it would keep the docks from their width.
+  budget_label_->setMinimumWidth(budget_label_->fontMetrics().horizontalAdvance(budget_text({}, 1)));
   budget_ = new BudgetSlider;
   add_all(row, {budget_label_, budget_});
   connect(budget_, &BudgetSlider::moved, this, &PictureBar::tell_budget);

@@ -53,7 +53,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
   code_ = new QSplitter(Qt::Horizontal);
   code_->setChildrenCollapsible(false);
   column->addWidget(code_, 1);
-  auto* split = split_of({upper, scroll, code}, {230, 90, 420}, Qt::Vertical);
+  auto* split = split_of({upper, scroll, code}, {320, 80, 320}, Qt::Vertical);
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
 

@@ -8,7 +8,7 @@ namespace partita::views {
 /// A label of one line that is cut with an ellipsis where it does not fit; the tooltip shows all of it.
 class ElidedLabel : public QLabel {
  public:
-  explicit ElidedLabel(QWidget* parent = nullptr) : QLabel(parent) {
+  explicit ElidedLabel(Qt::TextElideMode cut = Qt::ElideRight) : cut_(cut) {
     setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   }
 
@@ -21,10 +21,13 @@ class ElidedLabel : public QLabel {
   void paintEvent(QPaintEvent*) override {
     QPainter painter(this);
     const QRect area = contentsRect();
-    const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, area.width());
+    const QString shown = fontMetrics().elidedText(text(), cut_, area.width());
     style()->drawItemText(&painter, area, Qt::AlignLeft | Qt::AlignVCenter, palette(), isEnabled(), shown,
                           foregroundRole());
   }
+
+ private:
+  Qt::TextElideMode cut_;
 };
 
 }  // namespace partita::views

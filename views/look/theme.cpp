@@ -162,6 +162,7 @@ QString Theme::style_sheet() const {
     QStatusBar { border-top: 1px solid @line; background: @panel; }
     QStatusBar::item { border: none; }
     QToolButton { border: 1px solid transparent; border-radius: 4px; padding: 4px 8px; }
+    QToolBar QToolButton { padding: 4px; }
     QToolButton::menu-indicator { image: none; }
     QToolButton:hover, QPushButton:hover { background: @hover; }
     QToolButton:pressed, QToolButton:checked { background: @current; }

@@ -42,15 +42,6 @@ PartitionOptions partition_options(const Document& document) {
   return options;
 }
 
-namespace {
-
-struct Overview {
-  std::unordered_set<std::string> folded;
-  std::shared_ptr<const Scene> scene;
-};
-
-// The picture with as little folded as it takes to be readable as a whole in this room. If it cannot be, the one that
-// is largest there.
 Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too) {
   constexpr double kReadable = 0.8, kReadableNodes = 0.62;  // all of a small graph is worth smaller letters
   constexpr std::size_t kLarge = 500;
@@ -73,8 +64,6 @@ Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions optio
   overview_folds(open, readable_with);
   return best;
 }
-
-}  // namespace
 
 Result<Rendering> read(const Document& document, const Progress& progress) {
   Rendering out;

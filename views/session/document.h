@@ -82,6 +82,14 @@ Result<Rendering> read(const Document& document, const Progress& progress);
 /// one. `room`: what the picture should fit into, in pixels at 100 %.
 Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress);
 
+struct Overview {
+  std::unordered_set<std::string> folded;
+  std::shared_ptr<const Scene> scene;
+};
+/// The picture with as little folded as it takes to be readable as a whole in this room. If it cannot be, the one that
+/// is largest there. `unfolded_too`: nothing is folded if all of it can be read.
+Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too);
+
 /// The options of the partitioner that follow from a document's pins and budget.
 PartitionOptions partition_options(const Document& document);
 

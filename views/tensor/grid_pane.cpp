@@ -29,6 +29,9 @@ void GridPane::set_content(const QString& title, std::shared_ptr<const Grid> gri
   colours_ = colours;
   tolerance_ = tolerance;
   image_ = grid_ ? tensor_image(*grid_, layer_, colours_, Theme::current()) : QImage();
+  // What small tensors do not need is room for the histograms.
+  const int wanted = kTitleHeight + kScaleHeight + (grid_ ? std::clamp(grid_->rows, 2, 100) : 100) * kLargestCell;
+  setMaximumHeight(wanted);
   update();
 }
 
@@ -54,10 +57,10 @@ QRectF GridPane::picture_box() const {
   double w = width() - 2.0 * kMargin, h = height() - kTitleHeight - kScaleHeight;
   double across = w / grid_->columns, down = h / grid_->rows;
   double side = std::min({across, down, double(kLargestCell)});
-  constexpr double kTooSmall = 4, kMostStretched = 6;
+  constexpr double kTooSmall = 4;
   if (side < kTooSmall) {
-    across = std::min({across, side * kMostStretched, double(kLargestCell)});
-    down = std::min({down, side * kMostStretched, double(kLargestCell)});
+    across = std::min(across, double(kLargestCell));
+    down = std::min(down, double(kLargestCell));
   } else {
     across = down = side;
   }

@@ -4,6 +4,7 @@
 #include <QClipboard>
 #include <QFileInfo>
 #include <QGridLayout>
+#include <QScrollArea>
 
 #include "views/look/arrange.h"
 
@@ -30,7 +31,16 @@ void clear(QLayout* layout) {
 }  // namespace
 
 EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
-  auto* outer = new QGridLayout(this);
+  auto* scroll = new QScrollArea;  // many recent files must not make the window larger
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setAccessibleName(tr("First steps"));
+  plain_column(this)->addWidget(scroll);
+  auto* content = new QWidget;
+  scroll->setWidget(content);
+  content->setAutoFillBackground(false);
+  auto* outer = new QGridLayout(content);
   outer->setColumnStretch(0, 1);
   outer->setColumnStretch(2, 1);
   outer->setRowStretch(0, 2);

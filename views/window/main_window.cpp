@@ -109,18 +109,18 @@ void MainWindow::make_toolbar() {
   recent_menu_ = new QMenu(this);
   recent_button_->setMenu(recent_menu_);
   bar->addWidget(recent_button_);
-  breadcrumb_ = new ElidedLabel;
-  breadcrumb_->setContentsMargins(12, 0, 12, 0);
+  breadcrumb_ = new ElidedLabel(Qt::ElideLeft);  // the file is in the window's title, too
+  breadcrumb_->setContentsMargins(8, 0, 8, 0);
   breadcrumb_->setTextFormat(Qt::PlainText);
   breadcrumb_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-  breadcrumb_->setMinimumWidth(60);  // buttons and the search field go first
+  breadcrumb_->setMinimumWidth(100);
   bar->addWidget(breadcrumb_);
   search_ = new QLineEdit;
   search_->setPlaceholderText(tr("Search  /      Commands  Ctrl+K"));
   search_->setAccessibleName(tr("Search"));
   search_->setObjectName("search");
   search_->setClearButtonEnabled(true);
-  search_->setMinimumWidth(140);
+  search_->setMinimumWidth(80);
   search_->setMaximumWidth(320);
   search_->installEventFilter(this);
   connect(search_, &QLineEdit::textChanged, this, &MainWindow::search_changed);
@@ -305,7 +305,19 @@ void MainWindow::follow_work() {
   restoring_ = true;
   restoreState(kept->second);
   bottom_dock_->show();
+  arrange_corner();
   restoring_ = false;
+}
+
+// In a narrow window the tabs and what they show take the whole width.
+void MainWindow::arrange_corner() {
+  constexpr int kNarrow = 1200;
+  setCorner(Qt::BottomRightCorner, width() < kNarrow ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea);
+}
+
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  arrange_corner();
+  QMainWindow::resizeEvent(event);
 }
 
 // The code gets room for some 80 columns, the picture at least as much. In a wide window the node stands beside the

@@ -84,6 +84,7 @@ class MainWindow : public QMainWindow {
   void changeEvent(QEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
@@ -99,6 +100,7 @@ class MainWindow : public QMainWindow {
   void make_page_head(QVBoxLayout* column);
   void refresh_page_head();
   void arrange_docks();
+  void arrange_corner();
   void open_palette();
   void follow_work();
 
