@@ -1,5 +1,6 @@
 #include <QTest>
 #include <algorithm>
+#include <map>
 
 #include "tests/views/graphs.h"
 #include "views/graph/frames.h"
@@ -284,6 +285,24 @@ class TestLayout : public QObject {
     QCOMPARE(labelled("30 blocks"), 1);
     QCOMPARE(labelled("block 1"), 1);
     QCOMPARE(labelled("block 30"), 1);
+  }
+
+  void what_repeats_after_the_layers_is_a_stack_of_its_own() {
+    auto graph = joint_graph(36);
+    int next = 0;
+    for (Node* node : *graph) {
+      if (!node->origin) continue;
+      auto origin = std::make_shared<Origin>(*node->origin);
+      origin->modules.clear();
+      origin->line = next % 4 + (next < 24 * 4 ? 1 : 11);  // 24 layers, and 12 times four other lines
+      ++next;
+      node->origin = origin;
+    }
+    std::map<std::string, int> nodes;
+    for (const Frame& frame : make_picture(graph).frames) nodes[frame.label] += frame.nodes;
+    QCOMPARE(nodes["24 blocks"], 24 * 4);
+    QCOMPARE(nodes["12 repeats"], 12 * 4);
+    QCOMPARE(nodes["repeat 12"], 4);
   }
 
   void recomputed_values_stand_in_the_backward() {

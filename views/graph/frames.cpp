@@ -137,14 +137,20 @@ void name_blocks(std::vector<Path>& paths, bool backward) {
     if (!before || *before != line) runs.push_back({i, &line});
     before = &line;
   }
-  const std::vector<std::size_t> begins = find_blocks(runs);
-  if (begins.empty()) return;
-  const std::size_t blocks = begins.size() - 1;
-  for (std::size_t k = 0; k < blocks; ++k) {
-    const std::size_t end = begins[k + 1] < runs.size() ? runs[begins[k + 1]].begin : paths.size();
-    const std::string name = "block " + std::to_string(backward ? blocks - k : k + 1);
-    for (std::size_t i = runs[begins[k]].begin; i < end; ++i)
-      if (!paths[i].empty()) paths[i] = {std::to_string(blocks) + " blocks", name, std::move(paths[i].back())};
+  // What a forward prepares for the backward of its layers stands after them, and repeats as they do.
+  for (bool layers = true; !runs.empty(); layers = false) {
+    const std::vector<std::size_t> begins = find_blocks(runs);
+    if (begins.empty()) return;
+    const std::size_t blocks = begins.size() - 1;
+    const std::string stack = std::to_string(blocks) + (layers ? " blocks" : " repeats");
+    for (std::size_t k = 0; k < blocks; ++k) {
+      const std::size_t end = begins[k + 1] < runs.size() ? runs[begins[k + 1]].begin : paths.size();
+      const std::string name =
+          (layers ? "block " : "repeat ") + std::to_string(layers && backward ? blocks - k : k + 1);
+      for (std::size_t i = runs[begins[k]].begin; i < end; ++i)
+        if (!paths[i].empty()) paths[i] = {stack, name, std::move(paths[i].back())};
+    }
+    runs.erase(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(begins.back()));
   }
 }
 
