@@ -203,6 +203,7 @@ Status load_tensors(std::shared_ptr<const FileBytes> bytes, const std::string& p
   std::string text;
   for (const auto& [name, t] : file.tensors)
     text += fmt::format("{}: {}[{}]\n", name, short_name(t.dtype), fmt::join(t.sizes, ", "));
+  if (text.empty()) text = "no tensors\n";
   add(Artefact::of_string(std::move(text)), prefix, prefix.empty() ? fs::path(path).stem().string() : "", path,
       loading);
   return {};

@@ -144,7 +144,7 @@ std::string describe(const Pickle& pickle) {
   std::string out;
   std::size_t lines = 0;
   if (pickle.root) describe(*pickle.root, "", 0, lines, out);
-  return out;
+  return out.empty() ? "empty\n" : out;
 }
 
 Result<Pickle> read_torch_save(std::string_view bytes, std::shared_ptr<const void> owner) {

@@ -8,6 +8,7 @@
 #include "core/load/output_code.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
+#include "core/load/torch_save.h"
 #include "tests/load/paths.h"
 
 using namespace partita;
@@ -30,6 +31,7 @@ class TestSources : public QObject {
 
  private Q_SLOTS:
   void folder_lists_everything();
+  void an_empty_file_of_tensors_says_so();
   void a_stop_within_a_file_stops_the_folder();
   void pick_prefers_one_joint_graph();
   void archive_has_graph_signature_and_weights();
@@ -45,6 +47,15 @@ class TestSources : public QObject {
   void output_code_is_linked_to_nodes();
   void output_code_without_mappings_has_comments();
 };
+
+void TestSources::an_empty_file_of_tensors_says_so() {
+  QTemporaryDir folder;
+  const std::string path = folder.filePath("state_dict.pt").toStdString();
+  QVERIFY(bool(save_state_dict(path, {})));
+  auto loaded = load(path);
+  QVERIFY(loaded && loaded->artefacts.size() == 1);
+  QCOMPARE(*loaded->artefacts[0].text(), std::string("empty\n"));
+}
 
 void TestSources::folder_lists_everything() {
   Loaded loaded = opened("");

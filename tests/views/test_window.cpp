@@ -5,6 +5,7 @@
 #include <QDockWidget>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenuBar>
 #include <QScrollBar>
 #include <QTabBar>
 #include <QTableView>
@@ -233,6 +234,28 @@ class TestWindow : public QObject {
     minifier->set_saved("/somewhere/repro");
     QTest::qWait(1);
     all_have_room(minify);
+  }
+
+  void menus_fit_into_a_small_window() {
+    Workbench bench(tools());
+    bench.window().show();
+    for (const QMenu* menu : bench.window().findChildren<QMenu*>())
+      QVERIFY2(menu->sizeHint().height() < 640, qPrintable(menu->title()));
+    for (const QAction* entry : bench.window().menuBar()->actions())
+      if (entry->text() == "File") QCOMPARE(entry->menu()->actions().last()->text(), QString("Quit"));
+  }
+
+  void panels_give_way_when_the_window_shrinks() {
+    Workbench bench(tools());
+    bench.window().resize(1440, 900);
+    bench.window().show();
+    bench.open(folder_.write("small.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    const auto code = [&] { return bench.window().findChild<QDockWidget*>("code")->width(); };
+    const int before = code();
+    bench.window().resize(1024, 700);
+    QTest::qWait(1);
+    QVERIFY2(code() >= 320 && code() <= before * 4 / 5, qPrintable(QString("%1 of %2").arg(code()).arg(before)));
   }
 
   void names_in_the_tree_come_before_kinds() {

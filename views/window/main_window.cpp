@@ -32,12 +32,6 @@
 #include "views/look/format.h"
 
 namespace partita::views {
-namespace {
-
-constexpr const char* kAlone = "alone";  // the kind of work on a page of use_alone()
-
-}  // namespace
-
 MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   setWindowTitle("Partita");
   setAcceptDrops(true);
@@ -191,10 +185,6 @@ void MainWindow::name_page(QWidget* page, const QString& what) {
   refresh_page_head();
 }
 
-void MainWindow::use_alone(QWidget* page) {
-  names_[page] = kAlone;
-}
-
 void MainWindow::close_page() {
   if (!page_titles_.contains(pages_->currentWidget()) || !home_) return;
   pages_->setCurrentWidget(home_);
@@ -273,78 +263,6 @@ void MainWindow::all_views_added() {
   default_layout_ = saveState();
 }
 
-void MainWindow::open_bottom(bool open) {
-  bottom_open_ = open;
-  bottom_->setMaximumHeight(open ? QWIDGETSIZE_MAX : bottom_->tabBar()->sizeHint().height());
-  bottom_->setMinimumWidth(open ? 0 : 1);  // while it is closed, its views do not keep the docks from their width
-  bottom_dock_->show();
-  constexpr double kShare = 0.3;
-  if (open && bottom_->height() < kShare / 2 * height())
-    resizeDocks({bottom_dock_}, {static_cast<int>(height() * kShare)}, Qt::Vertical);
-  Q_EMIT panel_changed();
-  follow_work();
-}
-
-// Comparing wants other room for panels than reading: each kind of work finds the docks as it left them.
-void MainWindow::follow_work() {
-  if (!arranged_ || restoring_) return;
-  const auto page = names_.find(pages_->currentWidget()), tab = names_.find(bottom_->currentWidget());
-  const QString work = page != names_.end()                  ? page->second
-                       : bottom_open_ && tab != names_.end() ? tab->second
-                                                             : "reading";
-  if (work == work_) return;
-  layouts_[work_] = saveState();
-  const QString from = std::exchange(work_, work);
-  const auto kept = layouts_.find(work);
-  if (kept == layouts_.end()) {
-    if (from != kAlone && work != kAlone) return;
-    for (auto* dock : findChildren<QDockWidget*>())
-      if (dockWidgetArea(dock) == Qt::RightDockWidgetArea) dock->setVisible(work != kAlone);
-    return;
-  }
-  restoring_ = true;
-  restoreState(kept->second);
-  bottom_dock_->show();
-  arrange_corner();
-  restoring_ = false;
-}
-
-// In a narrow window the tabs and what they show take the whole width.
-void MainWindow::arrange_corner() {
-  constexpr int kNarrow = 1200;
-  setCorner(Qt::BottomRightCorner, width() < kNarrow ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea);
-}
-
-void MainWindow::resizeEvent(QResizeEvent* event) {
-  arrange_corner();
-  QMainWindow::resizeEvent(event);
-}
-
-// The code gets room for some 80 columns, the picture at least as much. In a wide window the node stands beside the
-// code.
-void MainWindow::arrange_docks() {
-  auto docks_at = [this](Qt::DockWidgetArea area) {
-    QList<QDockWidget*> docks;
-    for (auto* dock : findChildren<QDockWidget*>())
-      if (dockWidgetArea(dock) == area) docks << dock;
-    return docks;
-  };
-  const QList<QDockWidget*> left = docks_at(Qt::LeftDockWidgetArea), right = docks_at(Qt::RightDockWidgetArea);
-  constexpr int kRoomForBoth = 1800;
-  const bool beside = width() >= kRoomForBoth && right.size() > 1;
-  splitDockWidget(right.first(), right.last(), beside ? Qt::Horizontal : Qt::Vertical);
-  const int code = std::clamp(width() * 2 / 5, 320, 640), tree = std::clamp(width() * 3 / 20, 140, 280);
-  resizeDocks({left.first(), right.first()}, {tree, code}, Qt::Horizontal);
-  if (beside) return resizeDocks(right, {width() * 3 / 10, width() * 18 / 100}, Qt::Horizontal);
-  resizeDocks(right, {height() * 11 / 20, height() * 9 / 20}, Qt::Vertical);
-}
-
-void MainWindow::showEvent(QShowEvent* event) {
-  if (!arranged_) arrange_docks();
-  arranged_ = true;
-  QMainWindow::showEvent(event);
-}
-
 QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
                                  std::function<void()> run) {
   QMenu* target = nullptr;  // tooltips say why an entry cannot be chosen
@@ -354,7 +272,25 @@ QAction* MainWindow::add_command(const QString& menu, const QString& text, const
     target = menuBar()->addMenu(menu);
     target->setToolTipsVisible(true);
   }
-  QAction* action = target->addAction(text, this, std::move(run));
+  // What there are many of stands in a menu of its own: a menu is not to be higher than a small window.
+  for (const QString& many : {tr("Theme"), tr("Colour by"), tr("Show")}) {
+    if (!text.startsWith(many)) continue;
+    QMenu* inner = target->findChild<QMenu*>(many, Qt::FindDirectChildrenOnly);
+    if (!inner) {
+      inner = target->addMenu(many);
+      inner->setObjectName(many);
+      inner->setToolTipsVisible(true);
+    }
+    target = inner;
+    break;
+  }
+  auto* action = new QAction(text, target);
+  connect(action, &QAction::triggered, this, std::move(run));
+  const QString quit = tr("Quit");  // the last one
+  if (!target->isEmpty() && target->actions().last()->text() == quit)
+    target->insertAction(target->actions().last(), action);
+  else
+    target->addAction(action);
   action->setShortcut(shortcut);
   action->setShortcutContext(Qt::WindowShortcut);
   commands_.emplace_back(menu, action);
@@ -467,23 +403,6 @@ void MainWindow::apply_theme() {
 void MainWindow::changeEvent(QEvent* event) {
   if (event->type() == QEvent::ThemeChange) apply_theme();
   QMainWindow::changeEvent(event);
-}
-
-void MainWindow::restore_layout() {
-  QSettings settings;
-  restoreGeometry(settings.value("geometry").toByteArray());
-  arranged_ = restoreState(settings.value("layout").toByteArray());
-  open_bottom(settings.value("bottom", false).toBool());
-  const QVariantMap kept = settings.value("layouts").toMap();
-  for (const auto& [work, state] : kept.asKeyValueRange()) layouts_[work] = state.toByteArray();
-}
-
-void MainWindow::reset_layout() {
-  layouts_.clear();
-  restoreState(default_layout_);
-  for (auto* dock : findChildren<QDockWidget*>()) dock->show();
-  open_bottom(false);
-  arrange_docks();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
