@@ -64,8 +64,9 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     }
     next = node->next();
     if (find_control(node->op())) autocast.enter_sub_graphs(*node);
-    if (!is_torch_call(*node)) {
-      TRY_DO(autocast.cast_arguments(*node));
+    TRY_DO(autocast.cast_arguments(*node));
+    const bool torch_call = is_torch_call(*node);
+    if (!torch_call && !autocast.casts_parts(*node)) {
       // Overloads are chosen by the kinds of numbers, which text may leave out.
       if (!node->meta.known() && node->op()->kind == OpKind::Function && !node->is(Op::getitem()) &&
           is_python_arithmetic(node->op()->name)) {
@@ -75,15 +76,13 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
       continue;
     }
     changed = true;
-    TRY_DO(autocast.cast_arguments(*node));
     const std::size_t first_new = graph.id_limit();
     Node* previous = node->previous();
-    auto value = resolve(*node);
+    auto value = torch_call ? resolve(*node) : decompose(*node);
     if (!value) return at_node(std::move(value).error(), *node);
-    for (Node* made = previous ? previous->next() : graph.first(); made != node; made = made->next())
-      TRY_DO(autocast.cast_arguments(*made));
     TRY_DO(replace_uses(*node, *value));
-    next = node->next();
+    next = previous ? previous->next() : graph.first();
+    if (next == node) next = node->next();
     const std::string name = node->name();
     const Meta meta = node->meta;
     const auto origin = node->origin;

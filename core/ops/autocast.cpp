@@ -1,5 +1,6 @@
 #include "core/ops/autocast.h"
 
+#include <algorithm>
 #include <ranges>
 #include <unordered_map>
 
@@ -8,6 +9,7 @@
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/composite.h"
 #include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
@@ -65,6 +67,11 @@ bool may_be_cast(const Node* n) {
   return t && is_floating(t->dtype) && t->dtype != DType::Float64 && t->device == Device();
 }
 
+/// Of several tensors nothing is said.
+bool same_dtype(const Meta& a, const Meta& b) {
+  return a.tensor() && b.tensor() && a.tensor()->dtype == b.tensor()->dtype;
+}
+
 Diagnostic malformed(const Node& node, std::string what) {
   return unsupported("ops.autocast", node.name() + " " + std::move(what), place_of(node));
 }
@@ -112,8 +119,27 @@ Result<Node*> AutocastRegions::follow(Node* node) {
   return next;
 }
 
+bool AutocastRegions::casts_parts(const Node& call) const {
+  return enabled() && !done_.contains(&call) && is_composite(call.op());
+}
+
+/// The calls that a composite consists of got their metas before any of them was cast.
+Status AutocastRegions::follow_dtypes(Node& call) {
+  const bool reads = std::ranges::any_of(call.inputs(), [&](const Node* n) { return changed_.contains(n); });
+  if (!reads || (call.op()->kind != OpKind::Torch && !call.is(Op::getitem()))) return {};
+  TRY(Meta found, infer(call));
+  if (same_dtype(call.meta, found)) return {};
+  const bool needs = requires_grad(&call);
+  call.meta = std::move(found);
+  set_requires_grad(call, needs);
+  changed_.insert(&call);
+  return {};
+}
+
 Status AutocastRegions::cast_arguments(Node& call) {
-  if (regions_.empty() || !regions_.back().enabled || done_.contains(&call)) return {};
+  if (!enabled()) return {};
+  TRY_DO(follow_dtypes(call));
+  if (done_.contains(&call)) return {};
   const bool aten = call.op()->kind == OpKind::Torch;
   const Schema* schema = aten ? find_schema(call.op()) : nullptr;
   auto policy = schema ? policy_of(*schema) : std::nullopt;
@@ -145,14 +171,16 @@ Status AutocastRegions::cast_arguments(Node& call) {
     for (const auto& [from, cast] : casts) call.replace_input(from, cast);
     if (!aten) return {};
     const bool needs = requires_grad(&call);
-    TRY(call.meta, infer(call));
+    TRY(Meta found, infer(call));
+    if (!same_dtype(call.meta, found)) changed_.insert(&call);
+    call.meta = std::move(found);
     set_requires_grad(call, needs);
     return {};
   });
 }
 
 void AutocastRegions::enter_sub_graphs(const Node& call) {
-  if (regions_.empty() || !regions_.back().enabled) return;
+  if (!enabled()) return;
   for (const Node* input : call.inputs()) {
     Graph* const child = input->is(Op::get_attr()) ? call.graph().child(input->target) : nullptr;
     if (!child || !entered_.insert(child).second) continue;

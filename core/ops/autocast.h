@@ -22,9 +22,12 @@ class AutocastRegions {
   /// Begins or ends a region: a call for which is_autocast() holds. An end is erased with its beginning; a beginning
   /// stays until then. Returns the node after it. Errors ops.autocast.
   Result<Node*> follow(Node* node);
-  /// Casts the call's floating arguments as its list says, in calls before it, and infers its meta anew. Nothing
-  /// outside of regions, and in calls made for one that was cast: PyTorch switches autocast off inside of it.
+  /// Casts the call's floating arguments as its list says, in calls before it, and infers its meta anew, which may
+  /// change the metas of calls that read it, too. Nothing outside of regions, and in calls made for one that was cast:
+  /// PyTorch switches autocast off inside of it.
   Status cast_arguments(Node& call);
+  /// Is this a composite in a region that casts the parts, not the whole?
+  bool casts_parts(const Node& call) const;
   /// Sub graphs that the call runs lie in the region that it lies in: makes them begin and end it themselves.
   void enter_sub_graphs(const Node& call);
   /// Says that the calls from `made` up to `call`, which is erased next, take its place.
@@ -37,10 +40,14 @@ class AutocastRegions {
     DType dtype = DType::BFloat16;
     bool caches = true;
   };
+  bool enabled() const { return !regions_.empty() && regions_.back().enabled; }
+  Status follow_dtypes(Node& call);
+
   std::vector<Region> regions_;
   std::unordered_set<const Graph*> entered_;
   std::map<std::pair<const Node*, DType>, Node*> cached_;  ///< casts of leaves, which all calls in the regions share
   std::unordered_set<const Node*> done_;                   ///< calls of the lists, and those made for them
+  std::unordered_set<const Node*> changed_;                ///< calls whose casts changed the dtype of their results
 };
 
 /// torch.export keeps regions (no_grad, autocast) as calls of sub graphs. Puts the body of one between a beginning and

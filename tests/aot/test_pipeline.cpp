@@ -502,9 +502,10 @@ class TestPipeline : public QObject {
         "    def forward(self, x: 'f32[3, 3][3, 1]cpu'):\n"
         "        enter = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)\n"
         "        a: 'bf16[3, 3][3, 1]cpu' = torch.matmul(x, x)\n"
+        "        e: 'bf16[3, 3][3, 1]cpu' = torch.functional.einsum('ij,kj->ik', x, x)\n"
         "        leave = torch.amp.autocast_mode._exit_autocast(enter)\n"
         "        b: 'f32[3, 3][3, 1]cpu' = torch.matmul(x, x)\n"
-        "        return (a, b)\n");
+        "        return (a, b, e)\n");
     VERIFY_DONE(graph);
     for (const bool passes : {false, true}) {
       const auto graphs = made(*graph, {.train = false, .passes = passes});
@@ -512,6 +513,7 @@ class TestPipeline : public QObject {
       const std::vector<Arg> outputs = graphs->partition.forward->outputs();
       QCOMPARE(outputs[0].node()->meta.tensor()->dtype, DType::BFloat16);
       QCOMPARE(outputs[1].node()->meta.tensor()->dtype, DType::Float32);
+      QCOMPARE(outputs[2].node()->meta.tensor()->dtype, DType::BFloat16);
     }
   }
 

@@ -429,6 +429,20 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[0]), (Row{1, 3, 5, 3, 7, 11}));
   }
 
+  // The products within einsum are cast, not its arguments.
+  void autocast_casts_the_parts_of_a_composite() {
+    const auto graph = fx("x: <f32[2, 2][2, 1]>",
+                          "enter = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)\n"
+                          "a: <bf16[2, 2][2, 1]> = torch.functional.einsum('ij,kj->ik', x, x)\n"
+                          "leave = torch.amp.autocast_mode._exit_autocast(enter)\n"
+                          "b: <f32[2, 2][2, 1]> = torch.functional.einsum('ij,kj->ik', x, x)\nreturn (a, b)");
+    const auto run = interpret(*graph, {f32({2, 2}, {1.001, 0, 0, 2})});
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    QCOMPARE((*run)[0].get<Tensor>()->dtype, DType::BFloat16);
+    QCOMPARE(elements((*run)[0]), (Row{1, 0, 0, 4}));
+    QVERIFY(elements((*run)[1])[0] > 1.001);
+  }
+
   void an_operator_runs_again_from_a_saved_state() {
     const auto run = interpret(
         *fx(vec,
