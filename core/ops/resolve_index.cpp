@@ -1,4 +1,5 @@
 // Python's x[...] on tensors, decomposed as in torch/csrc/autograd/python_variable_indexing.cpp.
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -105,7 +106,7 @@ class Slicing {
   std::vector<Arg> indices_;
 };
 
-/// The items of an index. A list of ints becomes an index tensor.
+/// The items of an index. A list of ints becomes an index tensor, one of bools a mask.
 std::vector<Arg> items_of(Builder& b, const Arg& index) {
   std::vector<Arg> items;
   const auto* tuple = index.get<ArgList>();
@@ -116,11 +117,17 @@ std::vector<Arg> items_of(Builder& b, const Arg& index) {
   for (Arg& item : items) {
     const auto* list = item.get<ArgList>();
     if (!list) continue;
-    Tensor t = unwrap(Tensor::empty(DType::Int64, {static_cast<std::int64_t>(list->items.size())}));
+    const auto is_flag = [](const Arg& i) { return i.get<bool>() != nullptr; };
+    const bool mask = !list->items.empty() && std::ranges::all_of(list->items, is_flag);
+    Tensor t = unwrap(Tensor::empty(mask ? DType::Bool : DType::Int64, {std::ssize(list->items)}));
     for (std::size_t i = 0; i < list->items.size(); ++i) {
       const auto* value = list->items[i].get<std::int64_t>();
-      if (!value) fail_unsupported("a list index with items that are not ints");
-      t.as<std::int64_t>()[i] = *value;
+      const auto* flag = list->items[i].get<bool>();
+      if (!value && !flag) fail_unsupported("a list index with items that are neither ints nor bools");
+      if (mask)
+        t.as<bool>()[i] = *flag;
+      else
+        t.as<std::int64_t>()[i] = value ? *value : *flag;
     }
     item = constant_tensor(b, std::move(t));
   }

@@ -114,6 +114,8 @@ class TestComposites : public QObject {
     row("unique gives one tensor", "a = torch.functional.unique(x)\nreturn (a,)", {0, 2, 3, 5});
     row("unique of rows", "f = torch.functional.unique(x, dim = 1, return_counts = True)\na = f[1]\nreturn (a,)",
         {1, 1, 1});
+    row("a list of bools is a mask", "a = x[(slice(None, None, None), [True, False, True])]\nreturn (a,)",
+        {0, 2, 0, 3});
     row("the method", "f = x.unique(return_counts = True)\na = f[1]\nreturn (a,)", {2, 2, 1, 1});
     row("unique_consecutive gives one tensor", "a = torch.functional.unique_consecutive(x)\nreturn (a,)",
         {0, 2, 0, 5, 3});
