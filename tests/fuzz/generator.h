@@ -157,6 +157,7 @@ class Generator {
     auto* data = reinterpret_cast<double*>(wide.storage->data());
     for (std::int64_t i = 0; i < parts; ++i) data[i] = element(t, index);
     Tensor value = *Tensor::empty_strided(t, s, steps);
+    std::fill_n(value.storage->data(), value.storage->bytes(), std::byte());  // as_strided may show what lies between
     value.copy_from(wide);
     Node* before = graph_->first();
     while (before && before->is_placeholder()) before = before->next();
