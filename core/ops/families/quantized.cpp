@@ -58,6 +58,27 @@ Arg along(const FormulaCall& f) {
   return f.build.call("aten.view.default", {f.args[0], f.build.sizes(sizes)});
 }
 
+/// single(x): a number rounded to single precision.
+Arg single(const FormulaCall& f) {
+  return static_cast<double>(static_cast<float>(f.real(0)));
+}
+
+/// in_wide(x): in the precision that fake quantization computes in.
+Arg in_wide(const FormulaCall& f) {
+  return f.tensor(0).dtype == DType::Float64 ? f.args[0] : in_single(f);
+}
+
+/// fake_quantized(x, q, scale, zero_point, least, most): what x's quantized values q stand for within the bounds, and
+/// which lie there. NaN becomes the least.
+Arg fake_quantized(const FormulaCall& f) {
+  if (f.integer(4) > f.integer(5)) fail("`quant_min` should be less than or equal to `quant_max`.");
+  if (!f.is_tensor(3) && (f.integer(3) < f.integer(4) || f.integer(3) > f.integer(5)))
+    fail("`zero_point` must be between `quant_min` and `quant_max`.");
+  return f(
+      "above = ge(x1, x4); y = (where(above, clamp_max(x1, x5), x4) - x3) * x2; "
+      "(in_dtype(y, dtype(x0)), logical_and(above, le(x1, x5)))");
+}
+
 /// in_groups(x, size): rows of so many elements.
 Arg in_groups(const FormulaCall& f) {
   const TensorMeta& x = f.tensor(0);
@@ -77,6 +98,9 @@ void register_quantized(OpTable& t) {
                            {"clamped", clamped},
                            {"one_of", one_of},
                            {"along", along},
+                           {"single", single},
+                           {"in_wide", in_wide},
+                           {"fake_quantized", fake_quantized},
                            {"in_groups", in_groups}});
   // The products are sums in single precision, which are rounded once, after the scale.
   t.add("aten._weight_int8pack_mm.default",
@@ -112,6 +136,38 @@ void register_quantized(OpTable& t) {
           {.program = "v = in_dtype(of_dtype(input, dtype), torch.float32 if out_dtype is None else out_dtype); "
                       "(v - one_of(zero_point)) * one_of(scale)"});
   }
+  // Fake quantization: to integers and back. Where nothing had to be clamped, the gradient passes.
+  const auto add = [&](std::string_view name, std::string_view program) {
+    t.add(name, {.program = program, .derivative = {{"self", "grad * result1"}}});
+  };
+  add("aten.fake_quantize_per_tensor_affine_cachemask.default",
+      "step = single(scale); v = round(in_wide(self) * single(1.0 / step)) + zero_point; "
+      "fake_quantized(self, in_dtype(v, torch.float32), step, zero_point, quant_min, quant_max)");
+  add("aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+      "step = one_of(scale); zero = one_of(zero_point); v = round(in_wide(self) * (1.0 / step)) + zero; "
+      "r = fake_quantized(self, in_dtype(v, torch.float32), step, zero, quant_min, quant_max); on = "
+      "ne(one_of(fake_quant_enabled), 0); "
+      "(where(on, r[0], self), logical_or(logical_not(on), r[1]))");
+  // This one goes through integers, of which infinity and NaN are the least. A zero point that is not whole is added
+  // before the rounding.
+  add("aten.fake_quantize_per_channel_affine_cachemask.default",
+      "step = along(scale, self, axis); zero = along(zero_point, self, axis); v = in_wide(self) * (1.0 / step); "
+      "u = round(v + zero) if is_floating(zero_point) else round(v) + zero; "
+      "q = in_dtype(in_dtype(u, torch.int64), dtype(v)); fake_quantized(self, q, step, zero, quant_min, quant_max)");
+  for (const char* name : {"aten.fake_quantize_per_tensor_affine_cachemask_backward.default",
+                           "aten.fake_quantize_per_channel_affine_cachemask_backward.default"})
+    t.add(name, {.program = "grad * mask"});
+  t.add("aten.fake_quantize_per_tensor_affine.default",
+        {.program = "fake_quantize_per_tensor_affine_cachemask(self, scale, zero_point, quant_min, quant_max)[0]"});
+  t.add(
+      "aten.fake_quantize_per_tensor_affine.tensor_qparams",
+      {.program =
+           "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(self, scale, zero_point, ones_like(zero_point), "
+           "quant_min, quant_max)[0]"});
+  t.add("aten.fake_quantize_per_channel_affine.default",
+        {.program =
+             "fake_quantize_per_channel_affine_cachemask(self, scale, zero_point, axis, quant_min, quant_max)[0]"});
+
   t.add("quantized_decomposed.choose_qparams_per_token_asymmetric.default",
         {.program = "least = amin(input, [-1], True); low = minimum(least, zeros_like(least)); "
                     "most = amax(input, [-1], True); high = maximum(most, zeros_like(most)); "
