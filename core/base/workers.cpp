@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/check.h"
 #include "core/base/write_all.h"
 
 namespace partita {
@@ -195,7 +196,11 @@ class Pool {
     if (how.empty())
       how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : fmt::format("exit code {}", WEXITSTATUS(status));
     if (!said.empty()) how += ": " + said;
-    if (const auto from = workers_.died(child.task.item, how)) waiting_.push_front({child.task.item, *from});
+    const auto from = workers_.died(child.task.item, how);
+    if (!from) return;
+    CHECK(*from > child.task.from,
+          fmt::format("item {} would begin at step {} again: {}", child.task.item, *from, how));
+    waiting_.push_front({child.task.item, *from});
   }
 
   static int end(Child& child, int signal) {

@@ -21,8 +21,8 @@ struct Workers {
   /// Runs in the parent, in the order of sending. Messages of different items come interleaved.
   std::function<void(std::size_t item, std::string_view message)> receive;
   /// Runs in the parent when a child died while it worked on `item`. `how` is "Segmentation fault: LAST LINE OF
-  /// STDERR" (a sanitizer's summary, if there is one). Returns the step at which another child goes on; nullopt gives
-  /// up the rest of the item.
+  /// STDERR" (a sanitizer's summary, if there is one). Returns a later step, at which another child goes on;
+  /// nullopt gives up the rest of the item.
   std::function<std::optional<std::size_t>(std::size_t item, const std::string& how)> died;
 };
 

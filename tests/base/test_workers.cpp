@@ -2,6 +2,7 @@
 #include <QtTest>
 #include <csignal>
 #include <set>
+#include <stdexcept>
 
 #include <unistd.h>
 
@@ -85,6 +86,16 @@ class TestWorkers : public QObject {
     QCOMPARE(out.sent.size(), std::size_t{5});
     QCOMPARE(out.deaths, std::vector<std::string>{"still running after 1 s"});
   }
+  void a_step_that_ends_every_child_is_not_tried_for_ever() {
+    const CheckHandler before = set_check_handler([](const std::string& line) { throw std::runtime_error(line); });
+    const auto restore = qScopeGuard([&] { set_check_handler(before); });
+    Workers w;
+    w.items = 1;
+    w.work = [](std::size_t, std::size_t, const Workers::Send&) { std::raise(SIGKILL); };
+    w.died = [](std::size_t, const std::string&) { return std::optional<std::size_t>(0); };
+    QVERIFY_EXCEPTION_THROWN((void)run_workers(w), std::runtime_error);
+  }
+
   void a_sanitizers_summary_is_told() {
     const Outcome out = run(1, [](auto, std::size_t step) {
       if (step != 1) return;
