@@ -140,8 +140,16 @@ void default_softmax_dim(Builder& b, Names& names) {
   dim = rank == 0 || rank == 1 || rank == 3 ? 0 : 1;
 }
 
+/// Writes to the weight, unseen by autograd (_no_grad_embedding_renorm_ of torch/nn/functional.py).
+void bound_rows(Builder& b, Names& names) {
+  const Arg& most = value_of(names, "max_norm");
+  if (most.is_none()) return;
+  Node* const weight = b.call("aten.detach.default", {value_of(names, "weight")});
+  b.call("aten.embedding_renorm_.default", {weight, value_of(names, "input"), most, value_of(names, "norm_type")});
+}
+
 void prepare_embedding(Builder& b, Names& names) {
-  refuse_unless_none(names, "embedding", {"max_norm"});
+  bound_rows(b, names);
   Arg& padding = value_of(names, "padding_idx");
   const auto* i = padding.get<std::int64_t>();
   if (padding.is_none())
@@ -151,7 +159,7 @@ void prepare_embedding(Builder& b, Names& names) {
 }
 
 void prepare_embedding_bag(Builder& b, Names& names) {
-  refuse_unless_none(names, "embedding_bag", {"max_norm"});
+  bound_rows(b, names);
   const auto* mode = value_of(names, "mode").get<std::string>();
   constexpr std::string_view modes[] = {"sum", "mean", "max"};
   auto it = mode ? std::find(std::begin(modes), std::end(modes), *mode) : std::end(modes);

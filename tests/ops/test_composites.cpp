@@ -87,6 +87,10 @@ class TestComposites : public QObject {
         "a = $pad_sequence([s, t], True, -1.0)\nreturn (a,)",
         {1, 2, 4, 1, 0, -1});
     row("hann_window", "a = $hann_window(4)\nreturn (a,)", {0, 0.5, 1, 0.5});
+    row("embedding bounds the rows of its weight",
+        "i: <i64[1][1]> = $zeros([1], dtype = torch.int64)\ne = torch.nn.functional.embedding(i, x, None, 1.0)\nreturn "
+        "(x,)",
+        {0.218218, 0.436436, 0.872872, 7, 3, 5});
     row("multi_dot", "t = $t(x)\na = $linalg_multi_dot([x, t, x])\nreturn (a,)", {252, 141, 249, 614, 315, 547});
   }
 

@@ -112,6 +112,14 @@ void register_embedding(OpTable& t) {
           "aten.embedding_dense_backward.default(grad, indices, size(weight, 0), padding_idx, "
           "scale_grad_by_freq)"}},
         {.lower = lower_embedding});
+  // Rows that are looked up and longer than max_norm are scaled to that length.
+  t.add("aten.embedding_renorm.default",
+        {.program = "norm = in_dtype(linalg_vector_norm(self, norm_type, [1], True), torch.float64); "
+                    "rows = zeros_like(norm); once = ones_like(indices, dtype=torch.float64); "
+                    "used = gt(index_put(rows, [indices, zeros_like(indices)], once), 0); "
+                    "factor = in_dtype(max_norm / (norm + 1e-07), dtype(self)); "
+                    "where(logical_and(used, gt(norm, max_norm)), self * factor, self)",
+         .not_differentiable = true});
   t.add("aten.embedding_dense_backward.default", fake_embedding_dense_backward, eval_embedding_dense_backward,
         {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}}, {.lower = lower_embedding_backward});
 }
