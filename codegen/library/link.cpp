@@ -108,11 +108,13 @@ Status link_library(const LinkRequest& request) {
   words.push_back(runtime);
   for (const char* library : {"-lgomp", "-ldl", "-lm", "-lpthread"}) words.emplace_back(library);
   if (request.evaluations) words.emplace_back("-llapacke");
-#ifdef __SANITIZE_ADDRESS__
-  words.emplace_back("-fsanitize=address,undefined");  // as the runtime was built
-#endif
   const char* chosen = std::getenv("CXX");
   std::vector<std::string> drivers = {"c++", "g++", "clang++"};
+#ifdef PARTITA_SANITIZED_BY
+  // The library needs the sanitizers and the OpenMP of the compiler that built its runtime.
+  words.insert(words.end(), {"-fsanitize=address,undefined", "-shared-libasan", "-fopenmp"});
+  drivers = {PARTITA_SANITIZED_BY};
+#endif
   if (chosen && *chosen) drivers = {chosen};
   for (const std::string& driver : drivers) {
     words[0] = driver;

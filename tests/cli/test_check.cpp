@@ -13,7 +13,7 @@ using namespace partita::testing;
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PARTITA_SANITIZED
 constexpr int every = 7;  // odd, because dtypes often alternate
 #else
 constexpr int every = 1;

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* core = "program.core.pt2";
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PARTITA_SANITIZED
 constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
