@@ -76,11 +76,11 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
   const CutSummary& cut = *pair_->cut;
   const UnknownBytes& unknown = pair_->unknown;
-  QString line = tr("%1 saved, %2; %3; %4 recomputed for %5 operations")
+  QString line = tr("%1 saved, %2; %3; %4 recomputed")
                      .arg(unknown.values)
                      .arg(size_text(unknown.saved), kept_inputs_text(unknown))
-                     .arg(cut.recomputed.size())
-                     .arg(cut.recomputed_operations);
+                     .arg(cut.recomputed.size());
+  if (unknown.of.empty()) line += tr(" for %1 operations").arg(cut.recomputed_operations);
   total_->setText(line);
 }
 

@@ -34,7 +34,7 @@ QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool s
                                 static_cast<double>(std::max<std::int64_t>(1, most.activation_bytes))));
   else if (std::int64_t less = most.activation_bytes - at->activation_bytes; less != 0)
     text += QString(", %1 %2").arg(bytes_text(std::abs(less)), less > 0 ? "less" : "more");
-  if (std::int64_t more = at->recomputed_operations - most.recomputed_operations; more > 0)
+  if (std::int64_t more = at->recomputed_operations - most.recomputed_operations; more > 0 && sizes_known)
     text += QString(", %1 operations more").arg(amount(more));
   return text;
 }

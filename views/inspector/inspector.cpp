@@ -156,9 +156,10 @@ NodeAccount account_of(const Document& document) {
   account.rows.push_back({"saved", QString("%1 for backward, %2; %3")
                                        .arg(unknown.values)
                                        .arg(size_text(unknown.saved), kept_inputs_text(unknown))});
-  account.rows.push_back(
-      {"recomputed", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(cut.recomputed.size()), "node"),
-                                           count_text(cut.recomputed_operations, "operation"))});
+  QString recomputed = count_text(static_cast<std::int64_t>(cut.recomputed.size()), "node");
+  // Where sizes are not known the partitioner counts made-up ones.
+  if (unknown.of.empty()) recomputed += ", " + count_text(cut.recomputed_operations, "operation");
+  account.rows.push_back({"recomputed", recomputed});
   std::vector<const SavedValue*> saved;
   for (const SavedValue& value : cut.saved)
     if (!value.is_input && graph.find(value.name)) saved.push_back(&value);
