@@ -138,15 +138,14 @@ Status AutocastRegions::follow_dtypes(Node& call) {
 
 Status AutocastRegions::cast_arguments(Node& call) {
   if (!enabled()) return {};
-  TRY_DO(follow_dtypes(call));
-  if (done_.contains(&call)) return {};
+  if (done_.contains(&call)) return follow_dtypes(call);
   const bool aten = call.op()->kind == OpKind::Torch;
   const Schema* schema = aten ? find_schema(call.op()) : nullptr;
   auto policy = schema ? policy_of(*schema) : std::nullopt;
   // Products and convolutions take one dtype, which is asked for where a torch-level call of them is resolved.
   if (!aten && policy_of(std::string_view(call.op()->name).substr(call.op()->name.rfind('.') + 1)) == Policy::Lower)
     policy = Policy::Lower;
-  if (!policy) return {};
+  if (!policy) return follow_dtypes(call);
   DType to = *policy == Policy::Single ? DType::Float32 : regions_.back().dtype;
   if (*policy == Policy::Widest)
     for (const Node* n : call.inputs())
@@ -167,7 +166,7 @@ Status AutocastRegions::cast_arguments(Node& call) {
     // C++ evaluates the casts of a call's arguments from the last to the first.
     for (auto it = call.kwargs().rbegin(); it != call.kwargs().rend(); ++it) for_each_node(it->second, cast);
     for (auto it = call.args().rbegin(); it != call.args().rend(); ++it) for_each_node(*it, cast);
-    if (casts.empty()) return {};
+    if (casts.empty()) return follow_dtypes(call);
     for (const auto& [from, cast] : casts) call.replace_input(from, cast);
     if (!aten) return {};
     const bool needs = requires_grad(&call);
@@ -193,8 +192,11 @@ void AutocastRegions::enter_sub_graphs(const Node& call) {
 }
 
 void AutocastRegions::replaced(const Node& call, const Node* made) {
-  if (done_.erase(&call) == 0) return;
-  for (; made != &call; made = made->next()) done_.insert(made);
+  const bool done = done_.erase(&call) > 0, changed = changed_.erase(&call) > 0;
+  for (; made != &call; made = made->next()) {
+    if (done) done_.insert(made);
+    if (changed) changed_.insert(made);
+  }
 }
 
 namespace {

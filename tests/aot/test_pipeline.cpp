@@ -503,9 +503,11 @@ class TestPipeline : public QObject {
         "        enter = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)\n"
         "        a: 'bf16[3, 3][3, 1]cpu' = torch.matmul(x, x)\n"
         "        e: 'bf16[3, 3][3, 1]cpu' = torch.functional.einsum('ij,kj->ik', x, x)\n"
+        "        m: 'bf16[3, 3][3, 1]cpu' = torch.ops.aten.linalg_multi_dot.default([x, x, x])\n"
+        "        r: 'bf16[3, 3][3, 1]cpu' = torch.rnn_tanh_cell(x, x, x, x)\n"
         "        leave = torch.amp.autocast_mode._exit_autocast(enter)\n"
         "        b: 'f32[3, 3][3, 1]cpu' = torch.matmul(x, x)\n"
-        "        return (a, b, e)\n");
+        "        return (a, b, e, m, r)\n");
     VERIFY_DONE(graph);
     for (const bool passes : {false, true}) {
       const auto graphs = made(*graph, {.train = false, .passes = passes});
@@ -513,7 +515,7 @@ class TestPipeline : public QObject {
       const std::vector<Arg> outputs = graphs->partition.forward->outputs();
       QCOMPARE(outputs[0].node()->meta.tensor()->dtype, DType::BFloat16);
       QCOMPARE(outputs[1].node()->meta.tensor()->dtype, DType::Float32);
-      QCOMPARE(outputs[2].node()->meta.tensor()->dtype, DType::BFloat16);
+      for (const std::size_t i : {2, 3, 4}) QCOMPARE(outputs[i].node()->meta.tensor()->dtype, DType::BFloat16);
     }
   }
 
