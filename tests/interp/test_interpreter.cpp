@@ -429,6 +429,15 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[0]), (Row{1, 3, 5, 3, 7, 11}));
   }
 
+  void a_complex_view_begins_at_a_pair() {
+    const auto run = interpret(*fx("x: <f32[4][1]>",
+                                   "s: <f32[2][1]> = $slice.Tensor(x, 0, 1, 3)\n"
+                                   "c = $view_as_complex(s)\nreturn (c,)"),
+                               {f32({4}, {1, 2, 3, 4})});
+    QVERIFY(!run);
+    QVERIFY2(run.error().line().find("storage_offset divisible by 2") != std::string::npos, run.error().line().c_str());
+  }
+
   // The products within einsum are cast, not its arguments.
   void autocast_casts_the_parts_of_a_composite() {
     const auto graph = fx("x: <f32[2, 2][2, 1]>",

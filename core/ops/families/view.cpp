@@ -381,6 +381,7 @@ Meta fake_view_as_complex(FakeCall& call) {
       if (out.strides[d].is_int() && out.strides[d].as_int() % 2 != 0)
         fail("Tensor must have a stride divisible by 2 for all but last dimension");
   }
+  if (out.offset.is_int() && out.offset.as_int() % 2 != 0) fail("Tensor must have a storage_offset divisible by 2");
   out.dtype = complex_of(out.dtype);
   out.sizes.pop_back();
   out.strides.pop_back();
