@@ -429,13 +429,16 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[0]), (Row{1, 3, 5, 3, 7, 11}));
   }
 
-  void a_complex_view_begins_at_a_pair() {
-    const auto run = interpret(*fx("x: <f32[4][1]>",
-                                   "s: <f32[2][1]> = $slice.Tensor(x, 0, 1, 3)\n"
-                                   "c = $view_as_complex(s)\nreturn (c,)"),
-                               {f32({4}, {1, 2, 3, 4})});
-    QVERIFY(!run);
-    QVERIFY2(run.error().line().find("storage_offset divisible by 2") != std::string::npos, run.error().line().c_str());
+  void complex_views_of_other_numbers_are_refused() {
+    const auto refused = [](const char* parameters, const std::string& line, Value input, const char* why) {
+      const auto run = interpret(*fx(parameters, line + "\nc = $view_as_complex(s)\nreturn (c,)"), {std::move(input)});
+      QVERIFY(!run);
+      QVERIFY2(run.error().line().find(why) != std::string::npos, run.error().line().c_str());
+    };
+    refused("x: <f32[4][1]>", "s: <f32[2][1]> = $slice.Tensor(x, 0, 1, 3)", f32({4}, {1, 2, 3, 4}),
+            "storage_offset divisible by 2");
+    refused("x: <c64[2][1]>", "s: <c64[2][1]> = $exp(x)", tensor(DType::Complex64, {2}, {1, 2}),
+            "half, float and double");
   }
 
   // The products within einsum are cast, not its arguments.

@@ -374,6 +374,8 @@ Meta fake_view_as_real(FakeCall& call) {
 
 Meta fake_view_as_complex(FakeCall& call) {
   TensorMeta out = view_meta(call.tensor("self"));
+  if (out.dtype != DType::Float16 && out.dtype != DType::Float32 && out.dtype != DType::Float64)
+    fail("view_as_complex is only supported for half, float and double tensors");
   if (out.sizes.empty() || !out.sizes.back().is(2)) fail("Tensor must have a last dimension of size 2");
   if (!out.numel().is(0)) {
     if (!out.strides.back().is(1)) fail("Tensor must have a last dimension with stride 1");
