@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -142,6 +143,12 @@ std::string Graph::unique_name(std::string_view hint) {
 }
 
 Node* Graph::create(const Op* op, Args args, Kwargs kwargs, std::string_view name_hint, Node* before) {
+  if (op->kind == OpKind::Function) {
+    // A node of this name would hide the function, or its module, in the graph's code.
+    const std::string global = op->name.substr(0, op->name.find('.'));
+    Node* hiding = std::exchange(by_name_[global], nullptr);
+    if (hiding) by_name_[hiding->name_ = unique_name(global)] = hiding;
+  }
   Node* node = new Node;
   node->op_ = op;
   node->graph_ = this;
