@@ -482,22 +482,19 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[4]), elements((*plain)[2]));
   }
 
-  void a_state_of_another_generator_is_refused_by_name() {
-    const auto run = interpret(*fx("x: <f32[3][1]>, s: <u8[16][1]>",
-                                   "a = torch.ops.higher_order.run_with_rng_state(s, "
-                                   "torch.ops.aten.rand_like.default, x)\nreturn (a,)"),
-                               {f32({3}, {1, 2, 3}), tensor(DType::UInt8, {16}, std::vector<double>(16, 0))});
-    QVERIFY(!run);
-    QVERIFY(run.error().fault == Fault::Unsupported);
-  }
-
-  void a_state_that_is_none_is_refused() {
-    const auto run = interpret(*fx("x: <f32[3][1]>, s: <u8[5056][1]>",
-                                   "a = torch.ops.higher_order.run_with_rng_state(s, "
-                                   "torch.ops.aten.rand_like.default, x)\nreturn (a,)"),
-                               {f32({3}, {1, 2, 3}), tensor(DType::UInt8, {5056}, std::vector<double>(5056, 255))});
-    QVERIFY(!run);
-    QVERIFY(run.error().message.find("is no state of the CPU's generator") != std::string::npos);
+  void a_state_that_is_not_the_cpu_s_is_refused() {
+    const auto refusal_of = [](const std::vector<double>& state) {
+      const auto size = std::ssize(state);
+      const auto run = interpret(*fx(fmt::format("x: <f32[3][1]>, s: <u8[{}][1]>", size),
+                                     "a = torch.ops.higher_order.run_with_rng_state(s, "
+                                     "torch.ops.aten.rand_like.default, x)\nreturn (a,)"),
+                                 {f32({3}, {1, 2, 3}), tensor(DType::UInt8, {size}, state)});
+      return run ? Diagnostic() : run.error();
+    };
+    const Diagnostic other = refusal_of(std::vector<double>(16, 0));  // of a GPU's generator
+    QVERIFY(other.fault == Fault::Unsupported);
+    const Diagnostic broken = refusal_of(std::vector<double>(5056, 255));
+    QVERIFY(broken.message.find("is no state of the CPU's generator") != std::string::npos);
   }
 };
 
