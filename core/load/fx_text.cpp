@@ -1,6 +1,7 @@
 #include "core/load/fx_text.h"
 
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -218,13 +219,9 @@ class ModuleReader {
   Status logical_line(bool& returned) {
     for (;;) {
       TRY_DO(statement(returned));
-      if (lexer_.eat(";")) {
-        if (lexer_.peek().kind == TokenKind::Newline) break;
-        continue;
-      }
-      break;
+      if (!lexer_.eat(";") || returned || lexer_.peek().kind == TokenKind::Newline) break;
     }
-    flush_in_place();
+    in_place_ = nullptr;
     TokenKind kind = lexer_.peek().kind;
     if (kind != TokenKind::Newline && kind != TokenKind::End) return reader_->expected("';' or the end of the line");
     if (!last_declared_.empty()) {
@@ -257,18 +254,13 @@ class ModuleReader {
       TRY(Arg value, reader_->argument());
       if (target.op || !target.value.node())
         return reader_->error_at(t.at, "the left side of an in-place operator must be a node");
-      pending_.op = op;
-      pending_base_ = target.value.node();
-      pending_.args = {target.value, std::move(value)};
-      return {};
+      return in_place({{}, op, {target.value, std::move(value)}});
     }
     if (lexer_.eat("=")) {
       if (target.op != Op::getitem()) return reader_->expected("a name or a subscript left of '='");
       TRY(Arg value, reader_->argument());
-      pending_.op = Op::get(OpKind::Function, "_operator.setitem");
-      pending_base_ = target.args[0].node();
-      pending_.args = {target.args[0], target.args[1], std::move(value)};
-      return {};
+      const Op* op = Op::get(OpKind::Function, "_operator.setitem");
+      return in_place({{}, op, {target.args[0], target.args[1], std::move(value)}});
     }
     // A call without a name, made for its effect.
     if (!target.op) return reader_->expected("'='");
@@ -276,11 +268,11 @@ class ModuleReader {
     return {};
   }
 
-  /// Makes the node of an in-place statement that no "name = base" follows.
-  void flush_in_place() {
-    if (!pending_.op) return;
-    reader_->materialise(std::move(pending_), {});
-    pending_ = Expression();
+  /// A statement "name = base" that follows on the line may give the node its name.
+  Status in_place(Expression statement) {
+    in_place_base_ = statement.args[0].node();
+    in_place_ = reader_->materialise(std::move(statement), {});
+    return {};
   }
 
   bool at_end_of_statement() const {
@@ -320,9 +312,9 @@ class ModuleReader {
     }
     Node* node = value.value.node();
     if (!node) return reader_->error_at(at, fmt::format("a call expected right of '{} ='", name.substr(0, 60)));
-    if (pending_.op && node == pending_base_) {
-      define(name, reader_->materialise(std::move(pending_), name), std::move(meta));
-      pending_ = Expression();
+    if (in_place_ && node == in_place_base_) {
+      graph_->rename(in_place_, name);
+      define(name, std::exchange(in_place_, nullptr), std::move(meta));
       return {};
     }
     if (node->is_placeholder() && node->users().empty() && node->name() == node->target) {
@@ -419,8 +411,8 @@ class ModuleReader {
   std::unordered_map<std::string_view, Parameter> declared_;
   std::string_view last_declared_;
   std::unordered_set<std::string> known_symbols_;
-  Expression pending_;  ///< an in-place statement whose name is not yet known
-  Node* pending_base_ = nullptr;
+  Node* in_place_ = nullptr;  ///< made by the last in-place statement of the line, and without a name of its own
+  Node* in_place_base_ = nullptr;
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class TestFxText : public QObject {
   void a_printed_program_has_ranges();
   void printed_text_reads_as_the_same_graph_data();
   void printed_text_reads_as_the_same_graph();
+  void in_place_statements_of_one_line_run_in_order();
 };
 
 void TestFxText::statements_data() {
@@ -108,6 +109,15 @@ void TestFxText::printed_text_reads_as_the_same_graph() {
   QCOMPARE(QString::fromStdString(print(**again)), QString::fromStdString(printed));
 }
 
+void TestFxText::in_place_statements_of_one_line_run_in_order() {
+  auto graph = parse_fx_text(module("x", "x += 1; x *= 2; y = x + 3; x[0] = 4; return y"));
+  QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+  std::vector<std::string> ops;
+  for (const Node* node : **graph) ops.push_back(node->op()->name);
+  QCOMPARE(ops, (std::vector<std::string>{"placeholder", "_operator.iadd", "_operator.imul", "_operator.add",
+                                          "_operator.setitem", "output"}));
+}
+
 void TestFxText::statements() {
   QFETCH(QString, statement);
   QFETCH(int, kind);
@@ -134,6 +144,7 @@ void TestFxText::errors_name_line_and_expectation_data() {
   row("unclosed call", "y = torch.relu(x\nreturn y", 4, "',' or ')' expected, found 'return'");
   row("literal as node", "y = 3\nreturn y", 3, "a call expected right of 'y ='");
   row("no return", "y = -x", 3, "'return' expected, found the end of the method");
+  row("statement after return", "return x; x.foo(2)", 3, "the end of the line expected, found 'x'");
   row("two values on a line", "y = -x x\nreturn y", 3, "';' or the end of the line expected, found 'x'");
   row("bad annotation", "y: \"f32[2][1, 2]cpu\" = -x\nreturn y", 3, "1 sizes but 2 strides");
   row("bad device", "y = x.to(device(type='toaster!'))\nreturn y", 3, "'toaster!' is not a device");
