@@ -1,6 +1,7 @@
 #include "core/base/python_text.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -61,7 +62,13 @@ std::string escaped(std::string_view text, char quote) {
 }  // namespace
 
 bool is_identifier(std::string_view text) {
-  return !text.empty() && !is_digit(static_cast<unsigned char>(text[0])) &&
+  static const std::unordered_set<std::string_view> keywords = {
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",
+  };
+  return !text.empty() && !is_digit(static_cast<unsigned char>(text[0])) && !keywords.contains(text) &&
          std::ranges::all_of(text, [](unsigned char c) { return is_letter(c) || is_digit(c); });
 }
 

@@ -5,7 +5,7 @@
 
 namespace partita {
 
-/// Is it a Python identifier? Bytes above 127 count as letters.
+/// Is it a Python identifier, and no keyword? Bytes above 127 count as letters.
 bool is_identifier(std::string_view text);
 /// Is it identifiers joined by dots: "torch.ops.aten.add.Tensor"?
 bool is_dotted_name(std::string_view text);

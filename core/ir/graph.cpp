@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/python_text.h"
 #include "core/ir/fx_dot.h"
 
 namespace partita {
@@ -17,32 +18,36 @@ namespace {
 /// becomes "sum_1".
 bool is_reserved(const std::string& name) {
   static const std::unordered_set<std::string_view> reserved = {
-      "Ellipsis",   "False",        "None",      "NoneType",  "NotImplemented",
-      "True",       "abs",          "aiter",     "all",       "and",
-      "anext",      "any",          "as",        "ascii",     "assert",
-      "async",      "await",        "bin",       "bool",      "break",
-      "breakpoint", "bytearray",    "bytes",     "callable",  "chr",
-      "class",      "classmethod",  "compile",   "complex",   "continue",
-      "copyright",  "credits",      "def",       "del",       "delattr",
-      "device",     "dict",         "dir",       "divmod",    "elif",
-      "else",       "enumerate",    "eval",      "except",    "exec",
-      "exit",       "filter",       "finally",   "float",     "for",
-      "format",     "from",         "frozenset", "fx_pytree", "getattr",
-      "global",     "globals",      "hasattr",   "hash",      "help",
-      "hex",        "id",           "if",        "import",    "in",
-      "inf",        "input",        "int",       "is",        "isinstance",
-      "issubclass", "iter",         "lambda",    "len",       "license",
-      "list",       "locals",       "map",       "max",       "memoryview",
-      "min",        "nan",          "next",      "nonlocal",  "not",
-      "object",     "oct",          "open",      "or",        "ord",
-      "pass",       "pow",          "print",     "property",  "pytree",
-      "quit",       "raise",        "range",     "repr",      "return",
-      "reversed",   "round",        "set",       "setattr",   "slice",
-      "sorted",     "staticmethod", "str",       "sum",       "super",
-      "torch",      "try",          "tuple",     "type",      "vars",
-      "while",      "with",         "yield",     "zip",
+      "Ellipsis",     "NoneType",    "NotImplemented",
+      "abs",          "aiter",       "all",
+      "anext",        "any",         "ascii",
+      "bin",          "bool",        "breakpoint",
+      "bytearray",    "bytes",       "callable",
+      "chr",          "classmethod", "compile",
+      "complex",      "copyright",   "credits",
+      "delattr",      "device",      "dict",
+      "dir",          "divmod",      "enumerate",
+      "eval",         "exec",        "exit",
+      "filter",       "float",       "format",
+      "frozenset",    "fx_pytree",   "getattr",
+      "globals",      "hasattr",     "hash",
+      "help",         "hex",         "id",
+      "inf",          "input",       "int",
+      "isinstance",   "issubclass",  "iter",
+      "len",          "license",     "list",
+      "locals",       "map",         "max",
+      "memoryview",   "min",         "nan",
+      "next",         "object",      "oct",
+      "open",         "ord",         "pow",
+      "print",        "property",    "pytree",
+      "quit",         "range",       "repr",
+      "reversed",     "round",       "set",
+      "setattr",      "slice",       "sorted",
+      "staticmethod", "str",         "sum",
+      "super",        "torch",       "tuple",
+      "type",         "vars",        "zip",
   };
-  return reserved.contains(name);
+  return reserved.contains(name) || !is_identifier(name);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/python_text.h"
 #include "core/base/text.h"
 #include "core/load/fx_expression.h"
 #include "core/load/fx_lines.h"
@@ -125,7 +126,7 @@ class ModuleReader {
     while (!lexer_.eat(")")) {
       std::string_view stars;
       if (lexer_.peek().is("*") || lexer_.peek().is("**")) stars = lexer_.next().text;
-      if (lexer_.peek().kind != TokenKind::Name) return reader_->expected("a parameter name");
+      if (!at_name()) return reader_->expected("a parameter name");
       lexer_.take_comment();
       Parameter p;
       p.name = lexer_.next().text;
@@ -242,7 +243,7 @@ class ModuleReader {
       lexer_.next();
       return {};
     }
-    if (t.kind != TokenKind::Name) return reader_->expected("a statement");
+    if (!at_name()) return reader_->expected("a statement");
     if (t.is_name("self") && !reader_->names.contains("self"))
       if (const std::string found = fx::assigned_attributes(text_, t.at); !found.empty())
         return reader_->error_at(t.at, found);
@@ -274,6 +275,8 @@ class ModuleReader {
     in_place_ = reader_->materialise(std::move(statement), {});
     return {};
   }
+
+  bool at_name() const { return lexer_.peek().kind == TokenKind::Name && is_identifier(lexer_.peek().text); }
 
   bool at_end_of_statement() const {
     const Token& t = lexer_.peek();
@@ -334,7 +337,7 @@ class ModuleReader {
     std::vector<std::string_view> names = {first};
     std::size_t at = lexer_.position();
     while (lexer_.eat(",")) {
-      if (lexer_.peek().kind != TokenKind::Name) break;
+      if (!at_name()) break;
       names.push_back(lexer_.next().text);
     }
     if (!lexer_.eat("=")) return reader_->expected("'='");

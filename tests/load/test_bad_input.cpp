@@ -100,6 +100,9 @@ void TestBadInput::refused_in_one_line_data() {
       "a type annotation expected");
   row("parameter twice", "a.py", "class G(torch.nn.Module):\n    def forward(self, x, x):\n        return (x,)\n", 2,
       "the parameter 'x' occurs twice");
+  row("parameter called None", "a.py",
+      "class G(torch.nn.Module):\n    def forward(self, None):\n        return (None,)\n", 2,
+      "a parameter name expected, found 'None'");
   const auto graph = [](const std::string& type, const std::string& call) {
     return "class G(torch.nn.Module):\n    def forward(self, x: \"" + type + "\"):\n        a = torch.ops.aten." +
            call + "\n        return (a,)\n";
