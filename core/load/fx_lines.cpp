@@ -118,6 +118,10 @@ std::string assigned_attributes(std::string_view text, std::size_t at) {
       found.size() > 1 ? "attributes" : "attribute", fmt::join(found, ", "), found.size() > 1 ? "were" : "was");
 }
 
+SymRange range_of(std::string_view symbol) {
+  return {symbol.starts_with("s") ? 2 : 0, INT64_MAX};
+}
+
 void read_ranges(std::string_view text, ShapeEnv& shapes) {
   constexpr std::string_view heading = "\nRange constraints: {", range = ": VR[";
   const std::size_t begin = text.find(heading);

@@ -179,14 +179,13 @@ class ModuleReader {
     return Meta();
   }
 
-  /// Gives symbols their ranges: symbolic sizes of dynamo are at least 2, unbacked symbols at least 0.
   void note_symbols(const Meta& meta) {
     const TensorMeta* tensor = meta.tensor();
     if (!tensor) return;
     for (SymExpr size : tensor->sizes) {
       if (size.kind() != SymKind::Symbol || !known_symbols_.insert(size.name()).second) continue;
       if (graph_->shapes->ranges().contains(size.name())) continue;
-      graph_->shapes->set_range(size.name(), {size.name().starts_with("s") ? 2 : 0, INT64_MAX});
+      graph_->shapes->set_range(size.name(), fx::range_of(size.name()));
     }
   }
 

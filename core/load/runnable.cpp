@@ -1,81 +1,136 @@
 #include "core/load/runnable.h"
 
+#include "core/base/text.h"
 #include "core/load/fx_expression.h"
 
 namespace partita {
 namespace {
 
-std::optional<SymList> integers(const Arg& arg) {
-  auto* list = arg.get<ArgList>();
-  if (!list) return std::nullopt;
-  SymList out;
-  for (const Arg& item : list->items) {
-    auto* n = item.get<std::int64_t>();
-    if (!n) return std::nullopt;
-    out.push_back(*n);
+/// The parts of "a, (b, c), d=e" between commas that stand in no bracket.
+std::vector<std::string_view> items(std::string_view list) {
+  std::vector<std::string_view> out;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    const char c = i < list.size() ? list[i] : ',';
+    if (c == '(' || c == '[') ++depth;
+    if (c == ')' || c == ']') --depth;
+    if (c != ',' || depth > 0) continue;
+    if (const std::string_view item = trimmed(list.substr(begin, i - begin)); !item.empty()) out.push_back(item);
+    begin = i + 1;
   }
   return out;
 }
 
-const Arg* keyword(const Kwargs& kwargs, std::string_view key) {
-  for (const auto& [name, value] : kwargs)
-    if (name == key) return &value;
-  return nullptr;
+/// What stands in the brackets that `text` begins with; empty if they are not closed.
+std::string_view inside(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return text.substr(1, i - 1);
+  }
+  return {};
 }
 
-/// Reads reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, is_leaf=True)
-std::optional<Meta> tensor(const fx::Expression& call) {
-  if (call.args.size() < 2 || !call.args[0].node()) return std::nullopt;
-  auto sizes = integers(call.args[1]);
-  if (!sizes) return std::nullopt;
-  TensorMeta t = TensorMeta::contiguous(DType::Float32, *sizes);
+/// One line: "buf0 = reader.storage(None, 8192)" or "reader.tensor(buf0, (s77, 32), is_leaf=True)  # primals_1".
+struct Call {
+  std::string_view result, function;
+  std::vector<std::string_view> args;
+  std::map<std::string_view, std::string_view> kwargs;
+
+  explicit Call(std::string_view line) {
+    const std::size_t open = std::min(line.find('('), line.size());
+    std::string_view before = line.substr(0, open);
+    if (const std::size_t assigned = before.find('='); assigned != std::string_view::npos) {
+      result = trimmed(before.substr(0, assigned));
+      before.remove_prefix(assigned + 1);
+    }
+    function = trimmed(before);
+    for (std::string_view item : items(inside(line.substr(open)))) {
+      const std::size_t assigned = item.find('=');
+      if (assigned < item.find_first_of("('"))
+        kwargs[trimmed(item.substr(0, assigned))] = trimmed(item.substr(assigned + 1));
+      else
+        args.push_back(item);
+    }
+  }
+
+  /// The value of a keyword; nullopt if the call has none of that type.
+  template <class T>
+  std::optional<T> get(std::string_view key) const {
+    const auto it = kwargs.find(key);
+    if (it == kwargs.end()) return std::nullopt;
+    Graph scratch;
+    python::Lexer lexer = python::Lexer::of_expression(it->second);
+    const auto value = fx::ExpressionReader(lexer, scratch).argument();
+    const T* found = value ? value->template get<T>() : nullptr;
+    return found ? std::optional(*found) : std::nullopt;
+  }
+};
+
+std::optional<SymExpr> expression(std::string_view text) {
+  auto read = SymExpr::parse(text);
+  return read ? std::optional(*read) : std::nullopt;
+}
+
+/// "(s77, 32)"
+std::optional<SymList> sizes(std::string_view text) {
+  if (!text.starts_with('(')) return std::nullopt;
+  SymList out;
+  for (std::string_view item : items(inside(text))) {
+    const auto size = expression(item);
+    if (!size) return std::nullopt;
+    out.push_back(*size);
+  }
+  return out;
+}
+
+/// reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, is_leaf=True)
+std::optional<Meta> tensor(const Call& call, const std::map<std::string_view, Device>& buffers) {
+  if (call.args.size() < 2 || !buffers.contains(call.args[0])) return std::nullopt;
+  const auto shape = sizes(call.args[1]);
+  if (!shape) return std::nullopt;
+  TensorMeta t = TensorMeta::contiguous(call.get<DType>("dtype").value_or(DType::Float32), *shape);
   if (call.args.size() > 2) {
-    auto strides = integers(call.args[2]);
-    if (!strides || strides->size() != sizes->size()) return std::nullopt;
+    const auto strides = sizes(call.args[2]);
+    if (!strides || strides->size() != shape->size()) return std::nullopt;
     t.strides = *strides;
   }
-  if (const Arg* dtype = keyword(call.kwargs, "dtype"); dtype && dtype->get<DType>()) t.dtype = *dtype->get<DType>();
-  if (const Arg* offset = keyword(call.kwargs, "storage_offset"); offset && offset->get<std::int64_t>())
-    t.offset = *offset->get<std::int64_t>();
-  if (const Arg* grad = keyword(call.kwargs, "requires_grad"); grad && grad->get<bool>())
-    t.requires_grad = *grad->get<bool>();
-  const Node* storage = call.args[0].node();
-  if (const Arg* device = keyword(storage->kwargs(), "device"); device && device->get<Device>())
-    t.device = *device->get<Device>();
+  if (const auto offset = call.kwargs.find("storage_offset"); offset != call.kwargs.end()) {
+    const auto read = expression(offset->second);
+    if (!read) return std::nullopt;
+    t.offset = *read;
+  }
+  t.requires_grad = call.get<bool>("requires_grad").value_or(false);
+  t.device = buffers.at(call.args[0]);
   return Meta(std::move(t));
 }
 
 }  // namespace
 
-std::vector<Meta> read_load_args(std::string_view text) {
+LoadArgs read_load_args(std::string_view text) {
   constexpr std::string_view head = "\ndef load_args(reader):\n";
-  std::size_t at = text.find(head);
-  std::vector<Meta> out;
-  if (at == std::string_view::npos) return out;
-  Graph scratch;
-  python::Lexer lexer(text);
-  fx::ExpressionReader reader(lexer, scratch);
-  for (at += head.size(); at < text.size() && text[at] == ' ';) {
-    std::size_t end = std::min(text.find('\n', at), text.size());
-    lexer.seek(at);
-    at = end + 1;
-    std::string_view name;
-    if (lexer.peek().kind == python::TokenKind::Name && lexer.after_peek() == '=') {
-      name = lexer.next().text;
-      lexer.next();
-    }
-    auto call = reader.expression();
-    if (!call || !call->op) return {};
-    if (!name.empty()) {
-      reader.names[name] = reader.materialise(*std::move(call), name);
-    } else if (call->op->name == "reader.tensor") {
-      auto meta = tensor(*call);
+  const std::size_t at = text.find(head);
+  if (at == std::string_view::npos) return {};
+  LoadArgs out;
+  std::map<std::string_view, Device> buffers;
+  for (std::string_view line : lines_of(text.substr(at + head.size()))) {
+    if (!line.starts_with(' ')) break;
+    const Call call(trimmed(line));
+    if (call.function == "reader.storage") {
+      buffers[call.result] = call.get<Device>("device").value_or(Device{});
+    } else if (call.function == "reader.tensor") {
+      auto meta = tensor(call, buffers);
       if (!meta) return {};
-      out.push_back(*std::move(meta));
-    } else if (call->op->name == "reader.symint") {
-      auto* value = call->args.empty() ? nullptr : call->args[0].get<std::int64_t>();
-      if (!value) return {};
-      out.emplace_back(SymExpr(*value));
+      out.inputs.push_back(*std::move(meta));
+    } else if (call.function == "reader.symint") {
+      const auto value = call.args.empty() ? std::nullopt : expression(call.args[0]);
+      if (!value || !value->is_int()) return {};
+      const auto named = call.get<std::string>("expr");
+      const auto symbolic = named ? expression(*named) : value;
+      if (!symbolic) return {};
+      if (symbolic->kind() == SymKind::Symbol) out.hints[symbolic->name()] = value->as_int();
+      out.inputs.emplace_back(*symbolic);
     } else {
       return {};
     }

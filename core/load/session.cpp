@@ -7,6 +7,7 @@
 #include "core/base/config.h"
 #include "core/ir/devices.h"
 #include "core/ir/print.h"
+#include "core/load/fx_lines.h"
 #include "core/load/fx_text.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
@@ -103,8 +104,13 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
   const TermBudget budget(source.size());
   TRY(auto graph, parse_fx_text(source, where.file, std::max(where.line, 1)));
   if (companion) apply(*companion, *graph);
-  if (std::vector<Meta> inputs = read_load_args(source); inputs.size() == graph->placeholders().size())
-    give_metas(inputs, *graph);
+  if (const LoadArgs args = read_load_args(source); args.inputs.size() == graph->placeholders().size()) {
+    give_metas(args.inputs, *graph);
+    for (const auto& [symbol, hint] : args.hints) {
+      graph->shapes->set_hint(symbol, hint);
+      graph->shapes->set_range(symbol, fx::range_of(symbol));
+    }
+  }
   return on_device(std::move(graph));
 }
 

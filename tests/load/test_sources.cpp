@@ -7,6 +7,7 @@
 #include "core/load/fx_text.h"
 #include "core/load/output_code.h"
 #include "core/load/pickle.h"
+#include "core/load/runnable.h"
 #include "core/load/session.h"
 #include "core/load/torch_save.h"
 #include "tests/load/paths.h"
@@ -43,6 +44,7 @@ class TestSources : public QObject {
   void text_log_strips_its_prefix();
   void dumped_folder_gives_metas_and_inputs();
   void runnable_gives_metas();
+  void runnable_of_symbols_gives_hints();
   void dumped_inputs_round_trip();
   void output_code_is_linked_to_nodes();
   void output_code_without_mappings_has_comments();
@@ -229,6 +231,24 @@ void TestSources::runnable_gives_metas() {
   QCOMPARE(graph->name, std::string("Repro"));
   QCOMPARE(annotation(graph->placeholders()[0]->meta), std::string("f32[64, 32][32, 1]cpu"));
   QCOMPARE(annotation(graph->placeholders()[9]->meta), std::string("i64[8][1]cpu"));
+}
+
+void TestSources::runnable_of_symbols_gives_hints() {
+  const LoadArgs args = read_load_args(R"(
+def load_args(reader):
+    buf0 = reader.storage(None, 8*s77*(s1 - 1) + 8, device=device(type='cuda', index=0), dtype_hint=torch.int64)
+    reader.tensor(buf0, (s77, s1 - 1), (s1, 1), dtype=torch.int64, storage_offset=s1, requires_grad=True)  # primals_1
+    reader.symint(6, expr='s77')  # primals_2
+    reader.symint(5, expr='s1 - 1')  # primals_3
+    reader.symint(3)  # primals_4
+load_args._version = 0
+)");
+  std::vector<std::string> inputs;
+  for (const Meta& meta : args.inputs) inputs.push_back(annotation(meta));
+  QCOMPARE(inputs, (std::vector<std::string>{"i64[s77, s1 - 1][s1, 1]cuda:0", "Sym(s77)", "Sym(s1 - 1)", "Sym(3)"}));
+  QCOMPARE(args.inputs[0].tensor()->offset, *SymExpr::parse("s1"));
+  QVERIFY(args.inputs[0].tensor()->requires_grad);
+  QCOMPARE(args.hints, (std::map<std::string, std::int64_t>{{"s77", 6}}));
 }
 
 void TestSources::dumped_inputs_round_trip() {
