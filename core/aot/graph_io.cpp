@@ -96,7 +96,11 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
   }
   if (const SymExpr* e = node.meta.sym())
     if (const auto hint = node.graph().shapes->hint(*e)) return Value(*hint);
-  if (seed) return random_value(node.meta, *node.graph().shapes, *seed);
+  if (seed) {
+    auto value = random_value(node.meta, *node.graph().shapes, *seed);
+    if (!value) return at_node(std::move(value).error(), node);
+    return value;
+  }
   return input_error("io.missing",
                      fmt::format("the inputs lack {} ({} {}); add it to the --inputs file or use --random-weights SEED",
                                  key, node.name(), annotation(node.meta)));
@@ -135,11 +139,14 @@ Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::
       TRY(Value made_up, random_value(node->meta, *graph.shapes, hash_combine(*seed, hash64(node->target))));
       graph.attributes[node->target] = *made_up.get<Tensor>();
     } else {
-      return input_error("io.missing",
-                         fmt::format("the file holds no values for self.{}; add param.{} to the --inputs file or use "
-                                     "--random-weights SEED",
-                                     node->target, node->target),
-                         place_of(*node));
+      const std::string& name = node->target;
+      return input_error(
+          "io.missing",
+          seed ? fmt::format("the text does not say what self.{0} is; add param.{0} to the --inputs file", name)
+               : fmt::format("the file holds no values for self.{0}; add param.{0} to the --inputs file or use "
+                             "--random-weights SEED",
+                             name),
+          place_of(*node));
     }
   }
   for (auto& [name, child] : graph.children) TRY_DO(gather_attributes(*child, io, seed));

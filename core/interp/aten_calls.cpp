@@ -1,5 +1,7 @@
 #include "core/interp/aten_calls.h"
 
+#include <unordered_set>
+
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/autocast.h"
@@ -40,6 +42,24 @@ bool is_region(const Node& node) {
   return node.is(set_grad_enabled()) || is_autocast(node.op()) || (control && control->kind == Control::Autocast);
 }
 
+/// What Python's arithmetic is depends on what it reads, of which the text need not say anything.
+Status infer_inputs(const Node& node) {
+  std::vector<Node*> waiting = node.inputs();
+  std::unordered_set<const Node*> seen;
+  while (!waiting.empty()) {
+    Node* const n = waiting.back();
+    if (n->meta.known() || !n->op()->is_call()) {
+      waiting.pop_back();
+    } else if (seen.insert(n).second) {
+      for (Node* input : n->inputs()) waiting.push_back(input);
+    } else {
+      waiting.pop_back();
+      TRY(n->meta, infer(*n));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
@@ -65,11 +85,13 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     next = node->next();
     if (find_control(node->op())) autocast.enter_sub_graphs(*node);
     TRY_DO(autocast.cast_arguments(*node));
+    const bool arithmetic =
+        node->op()->kind == OpKind::Function && !node->is(Op::getitem()) && is_python_arithmetic(node->op()->name);
+    if (arithmetic) TRY_DO(infer_inputs(*node));
     const bool torch_call = is_torch_call(*node);
     if (!torch_call && !autocast.casts_parts(*node)) {
       // Overloads are chosen by the kinds of numbers, which text may leave out.
-      if (!node->meta.known() && node->op()->kind == OpKind::Function && !node->is(Op::getitem()) &&
-          is_python_arithmetic(node->op()->name)) {
+      if (arithmetic && !node->meta.known()) {
         TRY(node->meta, infer(*node));
         changed = true;
       }

@@ -2,6 +2,7 @@
 #include <QtTest>
 #include <thread>
 
+#include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "tests/support/fx.h"
@@ -480,6 +481,16 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[2]), elements((*plain)[1]));
     QCOMPARE(elements((*run)[3]), elements((*first)[0]));
     QCOMPARE(elements((*run)[4]), elements((*plain)[2]));
+  }
+
+  void arithmetic_is_told_apart_where_the_text_says_nothing() {
+    const auto graph = fx(vec,
+                          "y = $mul.Tensor(x, 2)\nn = torch.ops.aten.sym_numel.default(y)\nm = n / 2\nz = y - m\n"
+                          "return (z,)");
+    const auto changed = resolve_calls(*graph, false);
+    QVERIFY2(bool(changed), changed ? "" : changed.error().line().c_str());
+    QVERIFY(graph->find("m")->meta.sym());
+    QCOMPARE(graph->find("z")->op()->name, std::string("aten.sub.Tensor"));
   }
 
   void a_state_that_is_not_the_cpu_s_is_refused() {
