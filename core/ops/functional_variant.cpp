@@ -120,7 +120,8 @@ Result<Meta> infer_variant(const FunctionalVariant& variant, const Schema& schem
   TRY(Meta functional, infer(variant.op, args, kwargs, shapes, node));
   // t_, squeeze_: the argument itself becomes the view.
   if (variant.schema->is_view) return functional;
-  if (schema.returns.empty()) return Meta();  // _foreach_add_ writes the lists and returns nothing
+  // _foreach_add_ returns nothing in eager mode, but graphs after Inductor's passes read the lists that it wrote.
+  if (schema.returns.empty() && variant.written.size() != 1) return Meta();
   if (!schema.args[static_cast<std::size_t>(variant.written[0])].keyword_only) {
     // An in-place call returns its argument, with the argument's dtype and strides.
     if (Node* self = bound[static_cast<std::size_t>(variant.written[0])].node()) return self->meta;
@@ -154,8 +155,8 @@ Result<Value> evaluate_variant(const FunctionalVariant& variant, const Schema& s
     TRY_DO(write(target, results ? (*results)[i] : result, variant, schema));
     written.push_back(target);
   }
-  if (schema.returns.empty()) return Value();
   if (written.size() == 1) return written[0];
+  if (schema.returns.empty()) return Value();
   return Value(std::move(written));
 }
 

@@ -150,6 +150,20 @@ class TestFunctionalize : public QObject {
     QCOMPARE(run.error().code, std::string("ops.foreach"));
   }
 
+  // PyTorch's schema returns nothing, but graphs after Inductor's passes read the call's list.
+  void a_list_that_was_written_is_read_as_a_result() {
+    const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>",
+                          "u = $_foreach_add_.Scalar([a, b], 1)\nc: <f32[2][1]> = u[1]\nreturn (c,)");
+    const std::vector<Value> inputs = {f32({2}, {1, 2}), f32({2}, {3, 4})};
+    const auto made = functionalize(*graph);
+    QVERIFY2(bool(made), made ? "" : made.error().line().c_str());
+    const auto run = interpret(*made->graph, inputs);
+    const auto eager = interpret(*graph, inputs);
+    QVERIFY(run && eager);
+    QCOMPARE(elements(run->back()), (std::vector<double>{4, 5}));
+    QCOMPARE(elements(eager->back()), (std::vector<double>{4, 5}));
+  }
+
   // The cast to the dtype of the wrong annotation would be dropped, and the result be another.
   void a_wrong_annotated_dtype_is_refused() {
     const auto graph =
