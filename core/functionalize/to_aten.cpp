@@ -72,7 +72,7 @@ class Lowering {
       if (!control->graphs.empty()) return region(node, *control);
     }
     TRY_DO(autocast_.cast_arguments(*node));
-    if (node->op()->kind == OpKind::Torch && !takes_rng_state(node->op())) return lower_aten(node);
+    if (node->op()->kind == OpKind::Torch && !is_taken_apart(node->op())) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
   }

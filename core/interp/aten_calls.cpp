@@ -21,7 +21,7 @@ bool reads_tensor(const Node& node) {
 
 bool is_torch_call(const Node& node) {
   if (const ControlOp* control = find_control(node.op())) return control->kind == Control::Autocast;
-  if (node.op()->kind == OpKind::Method || takes_rng_state(node.op())) return true;
+  if (node.op()->kind == OpKind::Method || is_taken_apart(node.op())) return true;
   if (node.op()->kind != OpKind::Function) return false;
   if (node.is(Op::getitem())) {
     const Node* from = node.args().empty() ? nullptr : node.args()[0].node();

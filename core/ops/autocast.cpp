@@ -13,6 +13,7 @@
 #include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
+#include "core/ops/resolve_parts.h"
 
 namespace partita {
 namespace {
@@ -136,8 +137,26 @@ Status AutocastRegions::follow_dtypes(Node& call) {
   return {};
 }
 
+/// _flex_attention_autocast_impl: queries, keys and values are cast, and nothing within.
+Status AutocastRegions::enter_attention(Node& call) {
+  const DType to = regions_.back().dtype;
+  return catch_raised<void>([&]() -> Status {
+    Builder build(call.graph(), &call, call.origin);
+    Args args = call.args();
+    for (std::size_t i = 0; i < std::min<std::size_t>(args.size(), 3); ++i)
+      if (Node* n = args[i].node(); n && may_be_cast(n) && n->meta.tensor()->dtype != to)
+        args[i] = build.call("aten._to_copy.default", {n}, {{"dtype", Arg(to)}});
+    call.set_args(std::move(args), call.kwargs());
+    Node* const begin = call.graph().create(enter(), {"cpu", to, false}, {}, {}, &call);
+    call.graph().create(leave(), {begin}, {}, {}, call.next());
+    TRY_DO(follow(begin));
+    return {};
+  });
+}
+
 Status AutocastRegions::cast_arguments(Node& call) {
   if (!enabled()) return {};
+  if (is_flex_attention(call.op())) return enter_attention(call);
   if (done_.contains(&call)) return follow_dtypes(call);
   const bool aten = call.op()->kind == OpKind::Torch;
   const Schema* schema = aten ? find_schema(call.op()) : nullptr;
@@ -227,32 +246,35 @@ std::string take_attribute(Graph& graph, const Graph& body, const std::string& t
 
 }  // namespace
 
-Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& operands, const Graph& body) {
-  Graph& graph = call->graph();
+Result<Arg> copy_body(const Node& call, const Graph& body, const std::vector<Arg>& operands, Node* before) {
+  Graph& graph = call.graph();
   const std::vector<Node*> parameters = body.placeholders();
   if (parameters.size() != operands.size())
-    return unsupported("ops.region", call->op()->name + " with another number of operands than its sub graph takes",
-                       place_of(*call));
+    return unsupported("ops.region", call.op()->name + " with another number of operands than its sub graph takes",
+                       place_of(call));
   std::unordered_map<const Node*, Arg> copies;
   for (std::size_t i = 0; i < parameters.size(); ++i) copies.emplace(parameters[i], operands[i]);
   const auto copy_of = [&](Node* n) { return copies.at(n); };
-  Node* first = begin;
   for (Node* inner : body) {
     if (inner->is_placeholder() || inner->is_output()) continue;
-    Node* copy = graph.copy_node(*inner, copy_of, call);
+    Node* copy = graph.copy_node(*inner, copy_of, before);
     if (copy->is(Op::get_attr())) copy->target = take_attribute(graph, body, inner->target);
     copies.emplace(inner, copy);
-    if (!first) first = copy;
   }
   // A sub graph may return one value that is not in a tuple.
-  if (const Node* output = body.output(); output && output->args()[0].node()) {
-    TRY_DO(replace_uses(*call, copy_of(output->args()[0].node())));
-    return first;
-  }
+  if (const Node* output = body.output(); output && output->args()[0].node()) return copy_of(output->args()[0].node());
   std::vector<Arg> results;
   for (const Arg& result : body.outputs()) results.push_back(map_nodes(result, copy_of));
-  TRY_DO(replace_uses(*call, Arg::list(std::move(results))));
-  return first;
+  return Arg::list(std::move(results));
+}
+
+Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& operands, const Graph& body) {
+  Node* const previous = call->previous();
+  TRY(const Arg results, copy_body(*call, body, operands, call));
+  TRY_DO(replace_uses(*call, results));
+  if (begin) return begin;
+  Node* const first = previous ? previous->next() : call->graph().first();
+  return first == call ? nullptr : first;
 }
 
 Result<Node*> inline_wrapper(Node* call, const ControlOp& op) {

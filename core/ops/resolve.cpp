@@ -177,6 +177,10 @@ std::optional<Arg> call_reflected(Builder& b, std::string_view method, const Arg
 constexpr std::string_view saves_state = "higher_order.run_and_save_rng_state",
                            takes_state = "higher_order.run_with_rng_state";
 
+bool takes_rng_state(const Op* op) {
+  return op->name == saves_state || op->name == takes_state;
+}
+
 /// run_and_save_rng_state(op, *args) gives (state, op(*args)), run_with_rng_state(state, op, *args) op(*args).
 Arg call_with_state(Builder& b, const Node& node) {
   constexpr std::string_view prefix = "torch.ops.";
@@ -220,6 +224,7 @@ Arg resolve_call(Builder& b, const Node& node) {
     }
     case OpKind::Torch:
       if (takes_rng_state(op)) return call_with_state(b, node);
+      if (is_flex_attention(op)) return flex_attention(b, node);
       return call_by_schema(b, op->name, node.args(), node.kwargs());
     default:
       CHECK(false, "not a call: " + op->name);
@@ -228,12 +233,12 @@ Arg resolve_call(Builder& b, const Node& node) {
 
 }  // namespace
 
-bool takes_rng_state(const Op* op) {
-  return op->kind == OpKind::Torch && (op->name == saves_state || op->name == takes_state);
+bool is_taken_apart(const Op* op) {
+  return op->kind == OpKind::Torch && (takes_rng_state(op) || is_flex_attention(op));
 }
 
 Result<Arg> resolve(Node& node) {
-  if (node.op()->kind == OpKind::Torch && !takes_rng_state(node.op()) &&
+  if (node.op()->kind == OpKind::Torch && !is_taken_apart(node.op()) &&
       (find_schema(node.op()) || find_overloads(node.op()->name).empty()))
     return Arg(&node);
   Builder build(node.graph(), &node, node.origin);

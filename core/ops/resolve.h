@@ -19,9 +19,10 @@ Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, c
 /// The same for values, with positional arguments only.
 Result<const Op*> resolve_values(std::string_view base, const std::vector<Value>& args);
 
-/// Is this run_and_save_rng_state or run_with_rng_state, by which an activation checkpoint draws the same numbers
-/// again? resolve() makes of them calls that read and set the generator's state around the call of their operator.
-bool takes_rng_state(const Op* op);
+/// Is this a higher-order operator that resolve() takes apart? run_and_save_rng_state and run_with_rng_state, by which
+/// an activation checkpoint draws the same numbers again, become calls that read and set the generator's state around
+/// the call of their operator; flex_attention becomes its products, and its score_mod and mask_mod on whole tensors.
+bool is_taken_apart(const Op* op);
 
 /// Appends ATen calls before `node` for a dynamo-level call (torch.nn.functional.dropout(x, 0.1, True, False),
 /// x.view(-1), a + b, x[:, 1:]) and returns the value that replaces it. ATen calls are returned unchanged. Error

@@ -46,6 +46,10 @@ Arg multi_head_attention_forward(Builder& build, NamedArgs& names);
 
 Arg torch_tensor(Builder& build, NamedArgs& names);  ///< torch.tensor (constant_tensor.cpp)
 
+bool is_flex_attention(const Op* op);
+/// higher_order.flex_attention and flex_attention_backward (flex_attention.cpp): the tuple of its results.
+Arg flex_attention(Builder& build, const Node& call);
+
 bool is_tensor(const Arg& arg);
 /// A literal int or a node that holds a symbolic integer.
 bool is_int_like(const Arg& arg);
