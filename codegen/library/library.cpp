@@ -150,7 +150,8 @@ class LibraryCompiler {
   const LibraryOptions& options_;
   const std::string folder_;
   GraphInputs inputs_;
-  std::vector<std::string> names_;  ///< of the graph's placeholders
+  std::vector<std::string> names_;          ///< of the graph's placeholders
+  std::map<std::string, SymRange> ranges_;  ///< of sizes, as the program gives them
   AotGraphs graphs_;
   LibraryDescription description_;
   LibraryReport report_;
@@ -165,6 +166,11 @@ class LibraryCompiler {
 Status LibraryCompiler::make_graphs() {
   TRY(std::unique_ptr<Graph> graph, artefact_.graph());
   const ExportedProgram* signature = artefact_.program.get();
+  // With sizes from 0 the stages would take guards against 0 and 1, which get code of their own.
+  ranges_ = graph->shapes->ranges();
+  for (const auto& [symbol, range] : ranges_)
+    if (symbol.starts_with("s") && range.low < 2 && graph->shapes->hint(SymExpr::symbol(symbol)).value_or(2) >= 2)
+      graph->shapes->set_range(symbol, {2, range.high});
   if (options_.train && is_joint(*graph))
     return unsupported("compile.joint", "this is a joint graph already; give the graph that it was made of",
                        {.graph = graph->name});
@@ -318,13 +324,12 @@ Status LibraryCompiler::compile_graph(const Graph& source, Part part) {
   SizeSet hints;
   std::vector<Guard> guards;
   if (symbolic) {
-    const auto ranges = graph->shapes->ranges();
     for (const std::string& name : symbols) {
       const auto hint = graph->shapes->hint(SymExpr::symbol(name));
       if (!hint) return unsupported("compile.dynamic", "the size " + name + " has no example value");
       hints[name] = *hint;
-      const auto range = ranges.find(name);
-      SymRange r = range == ranges.end() ? SymRange() : range->second;
+      const auto range = ranges_.find(name);
+      SymRange r = range == ranges_.end() ? SymRange() : range->second;
       if (r.low == 2) r.low = 0;  // what every symbol has, since 0 and 1 get code of their own
       description_.symbols[name] = {r.low, r.high};
     }

@@ -57,6 +57,12 @@ std::optional<std::int64_t> degree_of(SymExpr e) {
   }
 }
 
+/// A sum of such terms.
+bool is_polynomial(SymExpr e) {
+  return e.kind() == SymKind::Add ? std::ranges::all_of(e.args(), [](SymExpr term) { return bool(degree_of(term)); })
+                                  : degree_of(e).has_value();
+}
+
 /// The range of a multiple of what has this range.
 SymRange scaled(SymRange r, std::int64_t by) {
   const auto times = [by](std::int64_t end) {
@@ -98,6 +104,10 @@ std::int64_t greatest_by_least(SymExpr e, const std::function<std::int64_t(SymEx
   else
     count(moved);
   return rises ? unbounded : constant;
+}
+
+std::int64_t highest(SymExpr e, const std::function<SymRange(SymExpr)>& bounds) {
+  return std::min(bounds(e).high, greatest_by_least(e, [&](SymExpr symbol) { return bounds(symbol).low; }));
 }
 
 }  // namespace
@@ -184,9 +194,7 @@ void ShapeEnv::assume_not_positive(SymExpr e) {
 
 /// By ranges alone, or by those of what remains of e without a term that is assumed to be at most 0.
 bool ShapeEnv::is_at_most(SymExpr e, std::int64_t limit) const {
-  const auto high = [&](SymExpr sum) {
-    return std::min(bounds(sum).high, greatest_by_least(sum, [&](SymExpr symbol) { return bounds(symbol).low; }));
-  };
+  const auto high = [&](SymExpr sum) { return highest(sum, [&](SymExpr part) { return bounds(part); }); };
   return high(e) <= limit ||
          std::ranges::any_of(not_positive_, [&](SymExpr assumed) { return high(e - assumed) <= limit; });
 }
@@ -233,8 +241,14 @@ SymRange ShapeEnv::bounds(SymExpr e) const {
       return {b.high == unbounded ? 0 : a.low / b.high, a.high == unbounded ? unbounded : a.high / b.low};
     }
     case SymKind::Mod: {
-      SymRange b = bounds(e.args()[1]);
+      const SymExpr by = e.args()[1];
+      SymRange b = bounds(by);
       if (b.low <= 0) return anything;
+      // Views ask whether one size is a multiple of its product with others: the smaller is the remainder.
+      if (is_polynomial(e.args()[0]) && is_polynomial(by))
+        if (const SymRange a = bounds(e.args()[0]);
+            a.low >= 0 && highest(e.args()[0] - by, [&](SymExpr part) { return bounds(part); }) < 0)
+          return a;
       return {0, b.high == unbounded ? unbounded : b.high - 1};
     }
     case SymKind::Pow: {

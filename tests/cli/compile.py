@@ -31,6 +31,14 @@ EQUAL = '''class GraphModule(torch.nn.Module):
         add: "f32[s0, 6][6, 1]cpu" = torch.ops.aten.add.Tensor(x, y)
         return (add,)
 '''
+# The range of a size begins at 0, as that of torch.export's Dim(max=16).
+RANGES = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, s1][s1, 1]cpu", y: "f32[s0, 1][1, 1]cpu"):
+        add: "f32[s0, s1][s1, 1]cpu" = torch.ops.aten.add.Tensor(x, y)
+        return (add,)
+
+Range constraints: {s0: VR[0, 16], s1: VR[1, int_oo]}
+'''
 DIVIDED = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[s0, 6][6, 1]cpu"):
         view: "f32[4, (s0//4), 6][6*((s0//4)), 6, 1]cpu" = torch.ops.aten.view.default(x, [4, -1, 6])
@@ -245,6 +253,14 @@ with tempfile.TemporaryDirectory() as work:
         near(model.run(x[:rows], x[:rows])[0], x[:rows] + x[:rows], f"{rows} and {rows} rows")
     refused(lambda: model.run(x[:1], y), "Eq(s0, s1)", "s0 = 1", "s1 = 4")
     refused(lambda: model.run(x, y), "Eq(s0, s1)", "s0 = 5", "s1 = 4")
+    model.close()
+    compiled(with_text("ranges", RANGES), "-o", "ranges.so", "--isa", "baseline")
+    model = Model("ranges.so")
+    wide, column = numpy.random.rand(17, 7).astype("f4"), numpy.random.rand(17, 1).astype("f4")
+    for rows, columns in ((0, 1), (1, 1), (0, 7), (1, 7), (16, 1), (16, 7)):
+        near(model.run(wide[:rows, :columns], column[:rows])[0], wide[:rows, :columns] + column[:rows], f"{rows} by {columns} in ranges")
+    refused(lambda: model.run(wide, column), "s0, size 0 of input x, is 17", "takes 0 to 16")
+    refused(lambda: model.run(wide[:2, :0], column[:2]), "s1, size 1 of input x, is 0", "takes 1 and more")
     model.close()
     compiled(with_text("divided", DIVIDED), "-o", "divided.so", "--isa", "baseline")
     model = Model("divided.so")

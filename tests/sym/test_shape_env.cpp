@@ -26,6 +26,10 @@ class ShapeEnvTest : public QObject {
     QCOMPARE(env.statically(sym_lt(open, open * open)), std::optional(true));  // open is at least 2
     QCOMPARE(env.statically(sym_lt(open * open, open * 2)), std::optional(false));
     QCOMPARE(env.statically(sym_lt(open * open, open * 3)), std::nullopt);
+    QCOMPARE(env.statically(sym_eq(sym_mod(open, open * s), 0)), std::optional(false));  // the smaller is what remains
+    QCOMPARE(env.statically(sym_eq(sym_mod(1, open), 1)), std::optional(true));
+    QCOMPARE(env.statically(sym_eq(sym_mod(open, s), 0)), std::nullopt);
+    QCOMPARE(env.statically(sym_eq(sym_mod(u, u * s), 0)), std::nullopt);  // u may be 0
     QCOMPARE(env.statically(sym_eq(open, u)), std::nullopt);
     QCOMPARE(env.statically(sym_lt(u - open, 0)), std::nullopt);
     QVERIFY(env.guards().empty());
