@@ -122,25 +122,29 @@ SymRange range_of(std::string_view symbol) {
   return {symbol.starts_with("s") ? 2 : 0, INT64_MAX};
 }
 
+std::optional<SymRange> read_range(std::string_view limits) {
+  const auto number = [](std::string_view digits, std::int64_t otherwise) {  // otherwise: of int_oo and -int_oo
+    std::int64_t value = otherwise;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
+  };
+  const std::size_t comma = limits.find(", ");
+  if (comma == std::string_view::npos) return std::nullopt;
+  return SymRange{number(limits.substr(0, comma), INT64_MIN), number(limits.substr(comma + 2), INT64_MAX)};
+}
+
 void read_ranges(std::string_view text, ShapeEnv& shapes) {
   constexpr std::string_view heading = "\nRange constraints: {", range = ": VR[";
   const std::size_t begin = text.find(heading);
   if (begin == std::string_view::npos) return;
   text.remove_prefix(begin + heading.size());
   text = text.substr(0, text.find('\n'));
-  const auto number = [](std::string_view digits, std::int64_t otherwise) {  // otherwise: of int_oo and -int_oo
-    std::int64_t value = otherwise;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return value;
-  };
   while (!text.empty()) {
     const std::size_t name_end = text.find(range), end = text.find(']', name_end);
     if (end == std::string_view::npos) return;
-    const std::string_view limits = text.substr(name_end + range.size(), end - name_end - range.size());
-    const std::size_t comma = limits.find(", ");
-    if (comma == std::string_view::npos) return;
-    shapes.set_range(std::string(text.substr(0, name_end)),
-                     {number(limits.substr(0, comma), INT64_MIN), number(limits.substr(comma + 2), INT64_MAX)});
+    const auto limits = read_range(text.substr(name_end + range.size(), end - name_end - range.size()));
+    if (!limits) return;
+    shapes.set_range(std::string(text.substr(0, name_end)), *limits);
     text.remove_prefix(std::min(end + 3, text.size()));  // "], "
   }
 }

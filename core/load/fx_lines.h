@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,8 @@ std::string assigned_attributes(std::string_view text, std::size_t at);
 
 /// The range of a symbol of which the text says nothing: symbolic sizes of dynamo are at least 2, unbacked ones 0.
 SymRange range_of(std::string_view symbol);
+/// Reads "2, int_oo"; nullopt if these are no two limits.
+std::optional<SymRange> read_range(std::string_view limits);
 /// Reads what follows the module of a printed ExportedProgram: "Range constraints: {u0: VR[0, 5], s7: VR[2, int_oo]}".
 void read_ranges(std::string_view text, ShapeEnv& shapes);
 

@@ -29,6 +29,21 @@ void apply(const Companion& companion, Graph& graph) {
   for (const auto& [target, tensor] : companion.attributes) graph.attributes.emplace(target, tensor);
 }
 
+/// Gives the inputs' symbols what the log says of them.
+void apply(const LoggedSymbols& logged, Graph& graph) {
+  const auto apply_to = [&](SymExpr e) {
+    for (const std::string& symbol : e.symbols())
+      if (const auto it = logged.find(symbol); it != logged.end()) {
+        graph.shapes->set_hint(symbol, it->second.hint);
+        graph.shapes->set_range(symbol, it->second.range);
+      }
+  };
+  for (const Node* input : graph.placeholders()) {
+    if (const SymExpr* e = input->meta.sym()) apply_to(*e);
+    if (const TensorMeta* t = input->meta.tensor()) std::ranges::for_each(t->sizes, apply_to);
+  }
+}
+
 std::string untabbed(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -111,6 +126,7 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
       graph->shapes->set_range(symbol, fx::range_of(symbol));
     }
   }
+  if (symbols) apply(*symbols, *graph);
   return on_device(std::move(graph));
 }
 

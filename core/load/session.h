@@ -41,6 +41,13 @@ struct Companion {
   std::map<std::string, Tensor> attributes;  ///< by get_attr target
 };
 
+/// What a log tells of a symbol of a compilation.
+struct LoggedSymbol {
+  std::int64_t hint = 0;
+  SymRange range;
+};
+using LoggedSymbols = std::map<std::string, LoggedSymbol>;
+
 /// One graph or text of a file, a log or a folder. Cheap to copy. Graphs are read when asked for.
 class Artefact {
  public:
@@ -54,6 +61,7 @@ class Artefact {
   Where where;                                     ///< the file and the first line of the artefact in it
   std::shared_ptr<const ExportedProgram> program;  ///< of a .pt2 archive, else null
   std::shared_ptr<const Companion> companion;      ///< of a graph_dumper folder, else null
+  std::shared_ptr<const LoggedSymbols> symbols;    ///< of a compilation in a log, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
   /// Makes a new graph at each call, which the caller may change; with the configuration's device "cpu" it is moved

@@ -1,5 +1,6 @@
 // Reads TORCH_TRACE logs.
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <map>
 
@@ -7,6 +8,7 @@
 #include <simdjson.h>
 
 #include "core/base/md5.h"
+#include "core/load/fx_lines.h"
 #include "core/load/sources.h"
 #include "core/load/trace_record.h"
 
@@ -29,7 +31,22 @@ struct Record {
   std::string name;        ///< "aot_joint_graph"; for an artifact, its own name
   bool has_payload = false;
   std::string checksum;  ///< md5 of the payload
+  std::optional<std::pair<std::string, LoggedSymbol>> symbol;
 };
+
+/// {"symbol": "s77", "val": "8", "vr": "[2, int_oo]"}; nullopt for a symbol that is no integer or has no example.
+std::optional<std::pair<std::string, LoggedSymbol>> read_symbol(simdjson::dom::element created) {
+  std::string_view name, value, range;
+  if (created["symbol"].get(name) != simdjson::SUCCESS || created["val"].get(value) != simdjson::SUCCESS ||
+      created["vr"].get(range) != simdjson::SUCCESS || range.size() < 2)
+    return std::nullopt;
+  LoggedSymbol out;
+  const auto limits = fx::read_range(range.substr(1, range.size() - 2));
+  const auto [end, bad] = std::from_chars(value.data(), value.data() + value.size(), out.hint);
+  if (!limits || bad != std::errc() || end != value.data() + value.size()) return std::nullopt;
+  out.range = *limits;
+  return std::pair(std::string(name), out);
+}
 
 trace::CompileId read_id(simdjson::dom::object object) {
   const auto number = [&](const char* key) {
@@ -59,6 +76,7 @@ Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json)
     r.name = key;
     std::string_view inner;
     if (key == trace::artifact_key && field.value["name"].get(inner) == simdjson::SUCCESS) r.name = inner;
+    if (key == "create_symbol") r.symbol = read_symbol(field.value);
   }
   if (r.name.empty()) return input_error("load.trace_log", "a record without an entry");
   r.compile_id = text_of(read_id(object));
@@ -104,6 +122,7 @@ class LogReader {
         ++line;
       }
       skipping_payload_ = !record;
+      if (record && record->symbol) symbols_of(record->compile_id)->insert(*record->symbol);
       if (record)
         keep(*record, at, payload, end, payload_line);
       else
@@ -161,7 +180,14 @@ class LogReader {
     add(std::move(a), record.compile_id, record.name);
   }
 
+  const std::shared_ptr<LoggedSymbols>& symbols_of(const std::string& compile_id) {
+    auto& symbols = symbols_[compile_id];
+    if (!symbols) symbols = std::make_shared<LoggedSymbols>();
+    return symbols;
+  }
+
   void add(Artefact a, const std::string& compile_id, const std::string& name) {
+    if (a.is_graph()) a.symbols = symbols_of(compile_id);
     std::string id = compile_id;
     for (char& c : id)
       if (c == '/') c = '_';
@@ -182,6 +208,7 @@ class LogReader {
   Loading& loading_;
   simdjson::dom::parser parser_;
   std::map<std::pair<std::string, std::string>, std::vector<Artefact::Piece>> gathered_;
+  std::map<std::string, std::shared_ptr<LoggedSymbols>> symbols_;  ///< by compilation; complete when the log was read
   std::size_t warnings_ = 0;
   bool skipping_payload_ = false;
 };

@@ -41,6 +41,7 @@ class TestSources : public QObject {
   void archive_of_a_tensor_subclass();
   void trace_log_has_every_graph();
   void trace_log_reports_damage_and_keeps_the_rest();
+  void trace_log_tells_hints_and_ranges();
   void text_log_strips_its_prefix();
   void dumped_folder_gives_metas_and_inputs();
   void runnable_gives_metas();
@@ -249,6 +250,33 @@ load_args._version = 0
   QCOMPARE(args.inputs[0].tensor()->offset, *SymExpr::parse("s1"));
   QVERIFY(args.inputs[0].tensor()->requires_grad);
   QCOMPARE(args.hints, (std::map<std::string, std::int64_t>{{"s77", 6}}));
+}
+
+void TestSources::trace_log_tells_hints_and_ranges() {
+  const auto record = [](const std::string& entry, int frame) {
+    return fmt::format("V1124 01:29:22.817000 7 torch/a.py:1] {{{}, \"frame_id\": {}, \"frame_compile_id\": 0}}\n",
+                       entry, frame);
+  };
+  const std::string graph = record(R"("dynamo_output_graph": {}, "has_payload": "")", 0) +
+                            "\tclass GraphModule(torch.nn.Module):\n"
+                            "\t    def forward(self, s5: \"Sym(s5)\", x: \"f32[s77, s27][s27, 1]cpu\"):\n"
+                            "\t        return (x,)\n";
+  QTemporaryDir dir;
+  const std::string path = dir.filePath("t.log").toStdString();
+  QVERIFY(bool(write_file(
+      path, record(R"("create_symbol": {"symbol": "s77", "val": "8", "vr": "[2, 64]", "source": "L['x']"})", 0) +
+                record(R"("create_symbol": {"symbol": "s5", "val": "0", "vr": "[-int_oo, int_oo]"})", 0) +
+                record(R"("create_symbol": {"symbol": "s9", "val": "3", "vr": "[2, int_oo]"})", 0) +
+                record(R"("create_symbol": {"symbol": "s27", "val": "4", "vr": "[2, int_oo]"})", 1) + graph)));
+  const auto loaded = load(path);
+  QVERIFY(bool(loaded));
+  QCOMPARE(loaded->warnings.size(), std::size_t{0});
+  const auto read = *loaded->find("0_0.dynamo_output_graph")->graph();
+  // Neither what the graph does not have nor what another compilation has.
+  QCOMPARE(read->shapes->hints(), (std::map<std::string, std::int64_t>{{"s5", 0}, {"s77", 8}}));
+  const auto ranges = read->shapes->ranges();
+  QCOMPARE(ranges.at("s77").high, std::int64_t{64});
+  QCOMPARE(ranges.at("s5").low, INT64_MIN);
 }
 
 void TestSources::dumped_inputs_round_trip() {
