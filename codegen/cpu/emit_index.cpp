@@ -176,11 +176,32 @@ Value* PhaseEmitter::sym_op(const SymExpr& e, const std::function<Value*(const S
     Value* base = emit(e.args()[0]);
     return sym_op(SymKind::Mul, std::vector<Value*>(static_cast<std::size_t>(e.args()[1].as_int()), base), false);
   }
+  if (e.kind() == SymKind::Call) {
+    const auto how = e.name() == "CeilToInt"    ? llvm::Intrinsic::ceil
+                     : e.name() == "FloorToInt" ? llvm::Intrinsic::floor
+                                                : llvm::Intrinsic::trunc;
+    Value* const rounded = b_.CreateUnaryIntrinsic(how, sym_real(e.args()[0], emit));
+    return b_.CreateFPToSI(rounded, emit(0)->getType());
+  }
   std::vector<Value*> args;
   for (const SymExpr& a : e.args()) args.push_back(emit(a));
   bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
   return sym_op(e.kind(), args,
                 divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+}
+
+Value* PhaseEmitter::sym_real(const SymExpr& e, const std::function<Value*(const SymExpr&)>& emit) {
+  llvm::Type* const type = emit(0)->getType()->getWithNewType(b_.getDoubleTy());
+  if (!e.is_float()) return b_.CreateSIToFP(emit(e), type);
+  if (e.kind() == SymKind::Float) return llvm::ConstantFP::get(type, e.as_float());
+  Value* out = sym_real(e.args()[0], emit);  // of ToFloat
+  for (SymExpr a : e.args().subspan(1)) {
+    Value* const next = sym_real(a, emit);
+    out = e.kind() == SymKind::Add   ? b_.CreateFAdd(out, next)
+          : e.kind() == SymKind::Mul ? b_.CreateFMul(out, next)
+                                     : b_.CreateFDiv(out, next);
+  }
+  return out;
 }
 
 Value* PhaseEmitter::sym(const SymExpr& e) {

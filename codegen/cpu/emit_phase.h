@@ -109,6 +109,8 @@ class PhaseEmitter {
   llvm::Value* sym_lanes(const SymExpr& e, llvm::Type* element);
   /// `emit` gives the values of the operands.
   llvm::Value* sym_op(const SymExpr& e, const std::function<llvm::Value*(const SymExpr&)>& emit);
+  /// What a size is rounded from, in double precision as SymExpr::evaluate() has it.
+  llvm::Value* sym_real(const SymExpr& e, const std::function<llvm::Value*(const SymExpr&)>& emit);
   llvm::Value* sym_op(SymKind kind, const std::vector<llvm::Value*>& args, bool non_negative);
   std::optional<IndexRange> range_of(const SymExpr& e) const;
   bool non_negative(const SymExpr& e) const;

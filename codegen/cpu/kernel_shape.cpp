@@ -16,17 +16,39 @@ namespace {
 
 constexpr std::size_t scratch_alignment = 64;
 
-bool plain_index(const SymExpr& e) {
+bool plain_index(const SymExpr& e, bool rounds);
+
+/// What is rounded to a size.
+bool plain_real(const SymExpr& e) {
+  if (!e.is_float()) return plain_index(e, true);
   switch (e.kind()) {
     case SymKind::Float:
-    case SymKind::Computed:
+      return true;
+    case SymKind::Add:
+    case SymKind::Mul:
     case SymKind::TrueDiv:
+      return std::ranges::all_of(e.args(), plain_real);
     case SymKind::Call:
-      return false;
-    case SymKind::Pow:
-      return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
+      return e.name() == "ToFloat" && plain_real(e.args()[0]);
     default:
-      return std::ranges::all_of(e.args(), plain_index);
+      return false;
+  }
+}
+
+/// rounds: sizes may be rounded from real numbers.
+bool plain_index(const SymExpr& e, bool rounds) {
+  if (e.is_float()) return false;
+  switch (e.kind()) {
+    case SymKind::Computed:
+      return false;
+    case SymKind::Call:
+      return rounds && (e.name() == "TruncToInt" || e.name() == "FloorToInt" || e.name() == "CeilToInt") &&
+             plain_real(e.args()[0]);
+    case SymKind::Pow:
+      return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 &&
+             plain_index(e.args()[0], rounds);
+    default:
+      return std::ranges::all_of(e.args(), [&](const SymExpr& a) { return plain_index(a, rounds); });
   }
 }
 
@@ -129,13 +151,13 @@ PhaseShape parallel_phase(const Stmt& s, const std::set<const Loop*>& vector) {
 
 }  // namespace
 
-Status check_kernel(const Kernel& kernel, const char* code, const char* compiler, bool complex) {
-  const auto has_code = [&](DType dtype) { return has_arithmetic(dtype) && (complex || !is_complex(dtype)); };
+Status check_kernel(const Kernel& kernel, const char* code, const char* compiler, bool cuda) {
+  const auto has_code = [&](DType dtype) { return has_arithmetic(dtype) && (cuda || !is_complex(dtype)); };
   auto refuse = [&](const std::string& what) {
     return unsupported(code, "kernel " + kernel.name + ": " + compiler + " has no code for " + what);
   };
   auto check_index = [&](const SymExpr& e) -> Status {
-    if (!plain_index(e)) return refuse("the index " + e.str());
+    if (!plain_index(e, !cuda)) return refuse("the index " + e.str());
     return {};
   };
   for (const loops::Buffer& b : kernel.buffers) {

@@ -38,10 +38,10 @@ struct KernelEntry {
   std::size_t scratch_bytes(const std::function<std::int64_t(const SymExpr&)>& value) const;
 };
 
-/// The error `code` for what emitters cannot express: float8 and, unless `complex`, complex arithmetic, functions in
-/// index expressions.
+/// The error `code` for what emitters cannot express: float8, most functions in index expressions, complex arithmetic
+/// (not with `cuda`), and sizes that are rounded from real numbers (with `cuda`).
 Status check_kernel(const loops::Kernel& kernel, const char* code = "codegen.cpu",
-                    const char* compiler = "the CPU compiler", bool complex = false);
+                    const char* compiler = "the CPU compiler", bool cuda = false);
 /// Describes a compiled kernel. It depends only on the kernel, so that stored code can be called without compiling.
 /// `symbol` names its functions.
 KernelEntry kernel_entry(const loops::Kernel& kernel, const std::string& symbol);

@@ -21,8 +21,8 @@ namespace {
 using Kind = SizeCompilation::Kind;
 using SymbolValues = std::map<std::string, std::int64_t>;
 
-/// The windows of a pool need a size as a number.
-const char* const pooled = "y = $_adaptive_avg_pool2d(x, [2, 2])\nz = $sin(y)\nreturn (z,)";
+/// A triangle needs its diagonal as a number.
+const char* const by_number = "y = $tril(x, s1)\nz = $sin(y)\nreturn (z,)";
 
 struct Row {
   const char* name;
@@ -75,6 +75,14 @@ const Row rows[] = {
      "\n    class f(torch.nn.Module):\n        def forward(self, x: <f32[s0, s1][s1, 1]>):\n"
      "            s: <f32[s0, s1][s1, 1]> = $neg(x)\n            return (s,)\n"},
     {"padding", two, "p = $constant_pad_nd(x, [1, 2, 3, 0], 0.5)\nreturn (p,)"},
+    {"windows of an adaptive pool", "s0: 'Sym(s0)', x: <f32[4, s0, 2*s0][2*s0**2, 2*s0, 1]>",
+     "a = $_adaptive_avg_pool2d(x, [1, 2])\nb = $_adaptive_avg_pool2d_backward(a, x)\nreturn (a, b)"},
+    {"groups of channels", "s0: 'Sym(s0)', x: <f32[3, 2*s0, 5][10*s0, 5, 1]>, w: <f32[2*s0][1]>",
+     "k = 2 * s0\nm = $native_group_norm(x, w, None, 3, k, 5, 2, 1e-05)\na = m[0]\nb = m[2]\nreturn (a, b)"},
+    {"a size that is rounded", one,
+     "f = torch.sym_float(s0)\nm = f * 0.7\nk = math.trunc(m)\nq = f / 1.7\nc = math.ceil(q)\n"
+     "i = $arange.start_step(0, k, 1, dtype = torch.int64, device = device(type='cpu'), pin_memory = False)\n"
+     "a = $mul.Tensor(i, 3)\ne = $new_ones(x, [c, 8])\nb = $exp(e)\nreturn (a, b)"},
     {"a triangle", two, "t = $tril(x)\nu = $triu(x, 1)\nreturn (t, u)"},
     {"positions", "s0: 'Sym(s0)', x: <f32[s0][1]>",
      "i = $arange.start_step(0, s0, 1, dtype = torch.int64, device = device(type='cpu'), pin_memory = False)\ny = "
@@ -208,7 +216,7 @@ class TestSymbolic : public QObject {
   }
 
   void a_broken_guard_is_named() {
-    Compiled compiled(three, pooled);
+    Compiled compiled(three, by_number);
     for (const std::int64_t width : {12, 20, 12})
       QCOMPARE(compiled.wrong_for({{"s0", width + 1}, {"s1", width}}), QString());
     QCOMPARE(compiled.compilations.size(), std::size_t{2});
@@ -254,7 +262,7 @@ class TestSymbolic : public QObject {
     Config few = config();
     few.recompile_limit = 2;
     const ConfigScope scope(few);
-    Compiled compiled(three, pooled);
+    Compiled compiled(three, by_number);
     for (const std::int64_t width : {12, 20, 30, 40, 12, 20, 50})
       QCOMPARE(compiled.wrong_for({{"s0", 3}, {"s1", width}}), QString());
     QVERIFY2(compiled.compilations.size() == 3, compiled.told().c_str());

@@ -10,20 +10,14 @@ namespace partita {
 namespace {
 using namespace loops;
 
-/// The last two sizes, as numbers.
-Sizes planes(const LowerCall& call, const SymList& sizes) {
-  const std::size_t rank = sizes.size();
-  return {call.to.number(sizes[rank - 2]), call.to.number(sizes[rank - 1])};
-}
-
-/// The size of the windows of an adaptive pooling; refused unless all windows have the same size.
-Sizes equal_windows(const Sizes& in, const Sizes& out) {
-  std::size_t r = in.size();
-  Sizes window;
-  for (std::size_t d = r - 2; d < r; ++d) {
-    if (out[d] == 0 || in[d] == 0 || in[d] % out[d] != 0)
+/// The size of the windows of an adaptive pooling over the last two dimensions; refused unless all windows have the
+/// same size.
+SymList equal_windows(const LowerCall& call, const SymList& in, const SymList& out) {
+  SymList window;
+  for (std::size_t d = in.size() - 2; d < in.size(); ++d) {
+    if (out[d].is(0) || in[d].is(0) || !call.test(sym_eq(sym_mod(in[d], out[d]), 0), "equal windows"))
       fail_unsupported("adaptive pooling over windows of different sizes");
-    window.push_back(in[d] / out[d]);
+    window.push_back(sym_floordiv(in[d], out[d]));
   }
   return window;
 }
@@ -31,11 +25,9 @@ Sizes equal_windows(const Sizes& in, const Sizes& out) {
 void lower_adaptive_avg_pool2d(LowerCall& call) {
   LoweredTensor self = call.in("self");
   if (!is_floating(self.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(self.dtype)));
-  const Sizes out = planes(call, call.out_sizes());
-  const Sizes window = equal_windows(planes(call, self.sizes), out);
+  const SymList out = call.out_sizes(), window = equal_windows(call, self.sizes, out);
   LoweredTensor x = call.to.cast(self, opmath_dtype(self.dtype));
-  SymList space = call.out_sizes();
-  space.resize(space.size() - 2);
+  SymList space(out.begin(), out.end() - 2);
   std::vector<bool> reduced(space.size(), false);
   for (std::size_t k = 0; k < 2; ++k) {
     space.push_back(out[out.size() - 2 + k]);
@@ -43,28 +35,28 @@ void lower_adaptive_avg_pool2d(LowerCall& call) {
     reduced.push_back(false);
     reduced.push_back(true);
   }
-  LoweredTensor sum = call.to.reduce(x.dtype, space, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
-    std::size_t r = i.size() - 4;
-    Index at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(r));
-    at.push_back(i[r] * window[0] + i[r + 1]);
-    at.push_back(i[r + 2] * window[1] + i[r + 3]);
-    return body.read(x, at);
-  });
-  double n = static_cast<double>(window[0] * window[1]);
-  call.give(pointwise(call.to, x.dtype, x.dtype, {sum},
-                      [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); }));
+  LoweredTensor sum =
+      call.to.reduce(x.dtype, call.to.plain(space), reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
+        std::size_t r = i.size() - 4;
+        Index at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(r));
+        at.push_back(i[r] * window[0] + i[r + 1]);
+        at.push_back(i[r + 2] * window[1] + i[r + 3]);
+        return body.read(x, at);
+      });
+  call.give(pointwise(call.to, x.dtype, x.dtype, {sum}, [=](ScalarBuilder& b, auto v) {
+    return b.Div(v[0], b.count(b.dtype(v[0]), window[0] * window[1]));
+  }));
 }
 
 void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self");
-  const Sizes window = equal_windows(planes(call, self.sizes), planes(call, grad.sizes));
-  double n = static_cast<double>(window[0] * window[1]);
+  const SymList window = call.to.plain(equal_windows(call, self.sizes, grad.sizes));
   DType compute = opmath_dtype(grad.dtype);
   call.give(call.to.map(compute, self.sizes, [=](Body& body, const Index& i) {
     Index at = i;
     at[i.size() - 2] = body.math.floordiv(i[i.size() - 2], window[0]);
     at[i.size() - 1] = body.math.floordiv(i[i.size() - 1], window[1]);
-    return body.b.Div(body.b.cast(body.read(grad, at), compute), body.b.constant(compute, n));
+    return body.b.Div(body.b.cast(body.read(grad, at), compute), body.b.count(compute, window[0] * window[1]));
   }));
 }
 

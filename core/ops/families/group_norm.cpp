@@ -18,16 +18,17 @@ void lower_group_norm(LowerCall& call) {
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
   if (input.numel().is(0)) fail_unsupported("normalisation of groups without elements");
-  const std::int64_t c = call.integer("C"), groups = call.integer("group");
+  const std::int64_t groups = call.integer("group");
+  const SymExpr channels = sym_floordiv(call.sym("C"), groups);
   LoweredTensor x =
-      to.reshape(to.cast(input, make.dtype), to.plain({call.sym("N"), groups, c / groups, call.sym("HxW")}));
+      to.reshape(to.cast(input, make.dtype), to.plain({call.sym("N"), groups, channels, call.sym("HxW")}));
   std::vector<bool> reduced{false, false, true, true};
   LoweredTensor mean = make.mean(x, reduced);
   LoweredTensor centred = make.sub(x, mean);
   LoweredTensor rstd = make.rsqrt(make.mean(make.square(centred), reduced), as_double(call.number("eps")));
   auto channel = [&](std::string_view name) {
     LoweredTensor t = optional(call, name);
-    return t.valid() ? to.reshape(t, {1, groups, c / groups, 1}) : t;
+    return t.valid() ? to.reshape(t, {1, groups, channels, 1}) : t;
   };
   call.give(affine(make, centred, rstd, channel("weight"), channel("bias")));
   call.give(mean);
