@@ -170,7 +170,10 @@ Result<std::optional<CompiledObject>> StoreFile::find_compiled(const CacheKey& k
     TRY_DO(run(db_.get(), "DELETE FROM compiled WHERE id = ?", id));
     return std::optional<CompiledObject>();
   }
-  TRY_DO(run(db_.get(), "UPDATE compiled SET used = ?, hits = hits + 1 WHERE id = ?", now(), id));
+  // Where nothing can be written, what was found is still good.
+  if (Status noted = run(db_.get(), "UPDATE compiled SET used = ?, hits = hits + 1 WHERE id = ?", now(), id);
+      !noted && noted.error().code != "store.full" && noted.error().code != "store.read_only")
+    return std::move(noted).error();
   return std::optional(std::move(object));
 }
 
