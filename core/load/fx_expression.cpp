@@ -384,6 +384,7 @@ Result<Expression> ExpressionReader::postfix(Expression e) {
         continue;
       }
       Arg object = as_argument(std::move(e));
+      if (!object.node()) return expected(fmt::format("a node before '.{}'", member.substr(0, 60)));
       if (lexer_.peek().is("(")) {
         TRY(e, call(Op::get(OpKind::Method, member), {std::move(object)}));
       } else {

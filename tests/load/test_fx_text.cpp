@@ -146,6 +146,7 @@ void TestFxText::errors_name_line_and_expectation_data() {
   row("no return", "y = -x", 3, "'return' expected, found the end of the method");
   row("statement after return", "return x; x.foo(2)", 3, "the end of the line expected, found 'x'");
   row("keyword as name", "class = x + 1\nreturn x", 3, "a statement expected, found 'class'");
+  row("attribute of a number", "y = x + 5 .real\nreturn y", 3, "a node before '.real' expected");
   row("two values on a line", "y = -x x\nreturn y", 3, "';' or the end of the line expected, found 'x'");
   row("bad annotation", "y: \"f32[2][1, 2]cpu\" = -x\nreturn y", 3, "1 sizes but 2 strides");
   row("bad device", "y = x.to(device(type='toaster!'))\nreturn y", 3, "'toaster!' is not a device");
