@@ -4,8 +4,8 @@ namespace partita::schedule {
 namespace {
 
 /// The start of a running value.
-Scalar start_value(loops::ScalarBuilder& b, const Definition& d) {
-  if (is_floating(d.dtype)) return b.constant(d.dtype, d.start);
+Scalar start_value(loops::ScalarBuilder& b, const Definition& d, DType dtype) {
+  if (is_floating(dtype)) return b.constant(dtype, d.start);
   return b.constant_int(d.dtype, loops::integer_start(d.dtype, d.start));
 }
 
@@ -143,35 +143,70 @@ class GroupEmitter {
            readers != found_.passes.end() && *readers->second.rbegin() >= pass;
   }
 
+  /// How many elements a pass adds to one running value, if they are so many that the rounding errors of partial sums
+  /// are less. Threads of a group have few each.
+  std::optional<std::int64_t> partial_sums(int pass) const {
+    constexpr std::int64_t most = 64;
+    const bool sums = std::ranges::any_of(members(), [&](const Member& m) {
+      const Definition& d = g_.lowering[m.definition];
+      return m.level == pass && m.coverage == Coverage::Reduce && d.combine == loops::ScalarOp::Add &&
+             is_floating(d.dtype);
+    });
+    return sums && !is_gpu(g_) ? std::optional(most) : std::nullopt;
+  }
+
   std::vector<Stmt> row_pass(int pass, const std::vector<Merged>& reduced) {
-    std::vector<Loop> loops;
     Position outside = e_.at;
-    add_loops(e_, domain_.space, reduced, groups_ ? Mapping::Thread : Mapping::Serial, loops);
-    SymExpr in_row = 0;
-    for (const Loop& l : loops) in_row = in_row * l.extent + SymExpr::symbol(l.var);
+    const std::int64_t lanes = std::max(g_.target().vector_bytes / 4, 1);
+    ReductionLoops nest = reduction_loops(e_, domain_.space, reduced, groups_ ? Mapping::Thread : Mapping::Serial,
+                                          partial_sums(pass), lanes);
+    std::vector<Loop>& loops = nest.loops;
     // A reduction over a single element needs a loop too, because accumulators start at it.
     if (loops.empty()) loops.push_back(e_.loop(1, 1));
     loops.back().vector = true;
-    for (const auto& [definition, slot] : scratch_) e_.rows[definition] = {slot, in_row};
-    std::vector<Stmt> body;
+    for (const auto& [definition, slot] : scratch_) e_.rows[definition] = {slot, nest.element};
+    const auto accumulator = [&](const Definition& d, DType dtype, Loop& from) {
+      const int made = static_cast<int>(out_.kernel.accumulators.size());
+      out_.kernel.accumulators.push_back({d.combine, dtype, d.start});
+      from.accumulators.push_back(made);
+      return made;
+    };
+    std::vector<Stmt> body, whole;
     for (const Member& m : members()) {
       if (!in_pass(m, pass)) continue;
       const Definition& d = g_.lowering[m.definition];
       if (m.coverage == Coverage::Reduce) {
-        int accumulator = static_cast<int>(out_.kernel.accumulators.size());
         Scalar v = e_.value(m);
-        out_.kernel.accumulators.push_back({d.combine, d.dtype, d.start});
-        loops.front().accumulators.push_back(accumulator);
-        body.push_back(Reduce{accumulator, v});
-        e_.results[m.definition] = accumulator;
+        const DType wide = nest.inner > 0 ? of_totals(d) : d.dtype;
+        const int total = accumulator(d, wide, loops.front());
+        const int part = nest.inner > 0 ? accumulator(d, d.dtype, loops[nest.inner]) : total;
+        body.push_back(Reduce{part, v});
+        if (part != total) whole.push_back(Reduce{total, e_.b.cast(e_.b.input(part, d.dtype), wide)});
+        e_.results[m.definition] = total;
       } else if (m.stored) {
         body.push_back(e_.store(m));
       } else {
-        body.push_back(Store{scratch_.at(m.definition), in_row, {}, e_.value(m)});
+        body.push_back(Store{scratch_.at(m.definition), nest.element, {}, e_.value(m)});
       }
     }
     e_.at = outside;
-    return wrap(std::move(loops), std::move(body));
+    return wrap_parts(std::move(nest), {}, std::move(body), std::move(whole));
+  }
+
+  /// What partial results of a definition are combined in. These are few, so that double costs nothing.
+  static DType of_totals(const Definition& d) {
+    return d.combine == loops::ScalarOp::Add && d.dtype == DType::Float32 ? DType::Float64 : d.dtype;
+  }
+
+  /// Nests the loops of partial results around `body`, with `before` and `after` around them, and the others around
+  /// all.
+  static std::vector<Stmt> wrap_parts(ReductionLoops nest, std::vector<Stmt> before, std::vector<Stmt> body,
+                                      std::vector<Stmt> after) {
+    const auto inner = nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.inner);
+    append(before, wrap({std::move_iterator(inner), std::move_iterator(nest.loops.end())}, std::move(body)));
+    append(before, std::move(after));
+    nest.loops.erase(inner, nest.loops.end());
+    return wrap(std::move(nest.loops), std::move(before));
   }
 
   std::vector<Stmt> columns() {
@@ -229,19 +264,42 @@ class GroupEmitter {
   }
 
   std::vector<Stmt> column_pass(int pass, const std::vector<Merged>& reduced) {
-    std::vector<Stmt> out;
-    out.push_back(over_columns([&](std::vector<Stmt>& to) {
-      for (const Member& m : members())
-        if (m.coverage == Coverage::Reduce && m.level == pass) {
-          const Definition& d = g_.lowering[m.definition];
-          to.push_back(Store{e_.results.at(m.definition), e_.column, {}, start_value(e_.b, d)});
-        }
-    }));
-    if (std::get<Loop>(out.back()).body.empty()) out.pop_back();
-    std::vector<Loop> loops;
     Position outside = e_.at;
-    add_loops(e_, domain_.space, reduced, Mapping::Serial, loops);
-    std::vector<Stmt> body;
+    ReductionLoops nest = reduction_loops(e_, domain_.space, reduced, Mapping::Serial, partial_sums(pass), /*lanes=*/1);
+    std::unordered_map<int, int> parts = e_.results, totals;  // of definitions, the columns' running values
+    const auto for_each_sum = [&](std::vector<Stmt>& to, const auto& statement) {
+      to.push_back(over_columns([&](std::vector<Stmt>& sums) {
+        for (const Member& m : members())
+          if (m.coverage == Coverage::Reduce && m.level == pass)
+            sums.push_back(statement(m.definition, g_.lowering[m.definition]));
+      }));
+      if (std::get<Loop>(to.back()).body.empty()) to.pop_back();
+    };
+    const auto start = [&](const std::unordered_map<int, int>& places, bool wide) {
+      return [&places, wide, this](int definition, const Definition& d) {
+        return Store{places.at(definition), e_.column, {}, start_value(e_.b, d, wide ? of_totals(d) : d.dtype)};
+      };
+    };
+    const auto combined = [&](int place, const Definition& d, Scalar value) {
+      const Scalar sum = e_.b.make(d.combine, e_.b.load(place, e_.column, e_.b.dtype(value)), value);
+      return Store{place, e_.column, {}, sum};
+    };
+    std::vector<Stmt> out, before, body, after;
+    if (nest.inner == 0) {
+      for_each_sum(out, start(parts, false));
+    } else {
+      for (const Member& m : members()) {
+        if (m.coverage != Coverage::Reduce || m.level != pass) continue;
+        const Definition& d = g_.lowering[m.definition];
+        totals[m.definition] = e_.scratch(d.origin, of_totals(d), block_);
+      }
+      for_each_sum(out, start(totals, true));
+      for_each_sum(before, start(parts, false));
+      for_each_sum(after, [&](int definition, const Definition& d) {
+        return combined(totals.at(definition), d,
+                        e_.b.cast(e_.b.load(parts.at(definition), e_.column, d.dtype), of_totals(d)));
+      });
+    }
     body.push_back(over_columns([&](std::vector<Stmt>& to) {
       for (const Member& m : members()) {
         if (!in_pass(m, pass)) continue;
@@ -249,16 +307,18 @@ class GroupEmitter {
           to.push_back(e_.store(m));
           continue;
         }
-        const Definition& d = g_.lowering[m.definition];
-        int place = e_.results.at(m.definition);
         const Scalar value = e_.value(m);
         e_.b.source = m.definition;
-        Scalar sum = e_.b.make(d.combine, e_.b.load(place, e_.column, d.dtype), value);
+        to.push_back(combined(parts.at(m.definition), g_.lowering[m.definition], value));
         e_.b.source = -1;
-        to.push_back(Store{place, e_.column, {}, sum});
       }
     }));
-    append(out, wrap(std::move(loops), std::move(body)));
+    append(out, wrap_parts(std::move(nest), std::move(before), std::move(body), std::move(after)));
+    if (!totals.empty())
+      for_each_sum(out, [&](int definition, const Definition& d) {
+        const Scalar total = e_.b.load(totals.at(definition), e_.column, of_totals(d));
+        return Store{parts.at(definition), e_.column, {}, e_.b.cast(total, d.dtype)};
+      });
     e_.at = outside;
     return out;
   }

@@ -117,6 +117,8 @@ class Emitter final : public Body {
     return l;
   }
 
+  std::int64_t hint(SymExpr n) const { return g_.lowering.hint(n); }
+
   void note_origin(int definition) {
     const Definition& d = g_.lowering[definition];
     if (d.kind == Definition::Kind::Memory || d.origin.empty()) return;
@@ -168,7 +170,8 @@ class Emitter final : public Body {
   Scalar read_member(const LoweredTensor& tensor, const Member& m, const Index& index) {
     if (m.coverage == Coverage::Reduce) {
       int place = results.at(tensor.id);
-      return group_->domain.by_columns ? b.load(place, column, tensor.dtype) : b.input(place, tensor.dtype);
+      if (group_->domain.by_columns) return b.load(place, column, tensor.dtype);
+      return b.cast(b.input(place, to_.kernel.accumulators[static_cast<std::size_t>(place)].dtype), tensor.dtype);
     }
     if (m.coverage == Coverage::Full && pass > m.level) {
       if (m.stored) return load_from(tensor.id, index);
@@ -222,6 +225,61 @@ inline void add_loops(Emitter& e, const SymList& space, const std::vector<Merged
     loops.back().mapping = mapping;
     place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
   }
+}
+
+/// Loops over what is reduced. Those from `inner` on make partial results, which those before it combine: the rounding
+/// error of a running sum grows with its length.
+struct ReductionLoops {
+  std::vector<Loop> loops;
+  std::size_t inner = 0;  ///< 0: there are no partial results
+  SymExpr element = 0;    ///< the position among all elements, in the order of the loops
+};
+
+/// Makes a loop for each of `nest`, at whose index the position then is. `partial`: for running values that more than
+/// so many elements are added to, one of the loops is cut into blocks, or they are divided between two loops. `lanes`:
+/// running values among which the elements of the innermost loop are shared out.
+inline ReductionLoops reduction_loops(Emitter& e, const SymList& space, const std::vector<Merged>& nest,
+                                      Mapping mapping, std::optional<std::int64_t> partial, std::int64_t lanes) {
+  std::size_t cut = nest.size();  // the loop of whose iterations `block` make a partial result; 0: each makes one
+  std::int64_t block = 0, below = 1;
+  for (std::size_t j = nest.size(); partial && j-- > 0 && cut == nest.size();) {
+    const std::int64_t shared = j + 1 == nest.size() ? lanes : 1, n = e.hint(extent(space, nest[j]));
+    const std::int64_t additions = below * ((n + shared - 1) / shared);
+    if (additions > 2 * *partial) {
+      cut = j;
+      block = below >= *partial ? 0 : (*partial + below - 1) / below * shared;
+      const SymExpr whole = extent(space, nest[j]);
+      // A block that divides the loop has one length.
+      for (std::int64_t b = block; whole.is_int() && b > block / 2; --b)
+        if (n % b == 0) {
+          block = b;
+          break;
+        }
+    }
+    below = additions;
+  }
+  ReductionLoops out;
+  const auto add = [&](SymExpr n, SymExpr most) {
+    out.loops.push_back(e.loop(n, most));
+    out.loops.back().mapping = mapping;
+    return SymExpr::symbol(out.loops.back().var);
+  };
+  for (std::size_t j = 0; j < nest.size(); ++j) {
+    const SymExpr n = extent(space, nest[j]);
+    SymExpr at = 0;
+    if (j == cut && block > 0) {
+      const SymExpr blocks = sym_floordiv(n + (block - 1), block);
+      at = add(blocks, blocks) * block;
+      out.inner = out.loops.size();
+      at = at + add(sym_mod(n, block).is(0) ? SymExpr(block) : sym_min(block, n - at), block);
+    } else {
+      at = add(n, n);
+      if (j == cut) out.inner = out.loops.size();
+    }
+    place(e.math, space, nest[j], at, e.at);
+    out.element = out.element * n + at;
+  }
+  return out;
 }
 
 /// Makes loops over all outer dims, and one over the innermost dims. `statements` gives the body. `flat`: the innermost

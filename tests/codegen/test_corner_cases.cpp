@@ -10,6 +10,7 @@
 #include "core/interp/random_values.h"
 #include "core/schedule/make_plan.h"
 #include "tests/support/fx.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::testing;
@@ -206,6 +207,46 @@ class TestCornerCases : public QObject {
       const Difference d = compare_values("output", (*expected)[i], (*found)[i], tolerance);
       QVERIFY2(d.ok(), qPrintable(QString("output %1: %2 of %3 differ").arg(i).arg(d.wrong).arg(d.numel)));
     }
+  }
+
+  // One running sum of all elements would be wrong by 1e-6 to 1e-5.
+  void long_sums_are_made_of_short_ones_data() {
+    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("values");
+    QTest::addColumn<QString>("dims");
+    const auto row = [](const char* name, const char* parameters, const char* values, const char* dims) {
+      QTest::newRow(name) << parameters << values << dims;
+    };
+    row("rows", "x: <f32[20, 60000][60000, 1]>", "$abs(x)", "[1]");
+    row("columns", "x: <f32[20000, 20][20, 1]>", "$abs(x)", "[0]");
+    row("images", "x: <f32[60, 20, 10, 13][2600, 130, 13, 1]>", "$abs(x)", "[0, 2, 3]");
+    row("short rows in order", "x: <f32[7, 5, 4][20, 4, 1]>, i: <i64[4, 433][433, 1]>", "$index.Tensor(x, [i])",
+        "[0, 1, 2, 3]");
+  }
+  void long_sums_are_made_of_short_ones() {
+    QFETCH(QString, parameters);
+    QFETCH(QString, values);
+    QFETCH(QString, dims);
+    const auto graph = fx(parameters.toStdString(),
+                          "v = " + values.toStdString() + "\na = $abs(v)\nd = $_to_copy(a, dtype = torch.float64)\n" +
+                              "s = $sum.dim_IntList(a, " + dims.toStdString() + ")\ne = $sum.dim_IntList(d, " +
+                              dims.toStdString() + ")\nreturn (s, e)");
+    const auto known = propagate(*graph);
+    QVERIFY2(known, known ? "" : known.error().line().c_str());
+    const auto inputs = random_inputs(*graph, 5);
+    QVERIFY(bool(inputs));
+    const auto expected = interpret(*graph, *inputs);
+    QVERIFY(bool(expected));
+    const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target()});
+    QVERIFY(bool(plan));
+    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
+    QVERIFY(bool(compiled));
+    const auto found = (*compiled)->run(*inputs);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    const std::vector<double> right = elements((*expected)[1]), sums = elements((*found)[0]);
+    double worst = 0;
+    for (std::size_t i = 0; i < right.size(); ++i) worst = std::max(worst, std::abs(sums[i] / right[i] - 1));
+    QVERIFY2(worst < 2.5e-7, qPrintable(QString::number(worst)));
   }
 
   /// The sub graphs of a call are compiled, or the call says why they are interpreted.
