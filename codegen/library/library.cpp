@@ -19,11 +19,13 @@
 #include "core/aot/wrapper.h"
 #include "core/base/scratch.h"
 #include "core/fake/propagate.h"
+#include "core/ir/place.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
+#include "core/schedule/split.h"
 
 namespace partita::codegen {
 namespace {
@@ -309,6 +311,12 @@ Status LibraryCompiler::compile_graph(const Graph& source, Part part) {
         post_grad_passes(*graph, context, {.disabled = configured_disabled(), .progress = options_.progress}));
   }
   trace::artifact("inductor_post_grad_graph", *graph);
+  if (const auto cut = schedule::split_at_values(*graph))
+    for (const Node* node : *cut->call)
+      if (node->op()->is_call())
+        return unsupported("compile.values",
+                           "a library cannot have sizes that values decide, as this call's; use `partita run`",
+                           place_of(*node));
   LibraryGraphFacts& facts = facts_of(part);
   bool symbolic = false;
   std::set<std::string> symbols;

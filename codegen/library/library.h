@@ -34,8 +34,8 @@ struct LibraryReport {
 };
 
 /// Compiles a program for all sizes that its guards permit and links a library. `io` gives weights that the archive
-/// lacks. Errors (exit 3) name what a library cannot have: compile.wrapper, compile.dynamic, compile.tied; and those of
-/// aot(), plans and the linker.
+/// lacks. Errors (exit 3) name what a library cannot have: compile.wrapper, compile.dynamic, compile.values,
+/// compile.tied; and those of aot(), plans and the linker.
 Result<LibraryReport> compile_library(const Artefact& artefact, const TensorFile& io, const LibraryOptions& options);
 
 }  // namespace partita::codegen
