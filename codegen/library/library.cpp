@@ -12,7 +12,7 @@
 
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/library/description.h"
+#include "codegen/library/describe_values.h"
 #include "codegen/library/link.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
@@ -31,7 +31,6 @@ namespace partita::codegen {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Kind = LibraryValue::Kind;
 using From = LibraryArgument::From;
 using SizeSet = std::map<std::string, std::int64_t>;
 
@@ -50,34 +49,6 @@ bool has_symbols(const Meta& meta) {
   if (const SymExpr* e = meta.sym()) return !e->is_int();
   const TensorMeta* t = meta.tensor();
   return t && (!concrete(t->sizes) || !concrete(t->strides));
-}
-
-std::vector<std::string> texts(const SymList& list) {
-  std::vector<std::string> out;
-  for (SymExpr e : list) out.push_back(e.str());
-  return out;
-}
-
-LibraryValue value_of_meta(std::string name, const Meta& meta) {
-  LibraryValue v{.name = std::move(name)};
-  if (const TensorMeta* t = meta.tensor()) {
-    v.dtype = t->dtype;
-    v.sizes = texts(t->sizes);
-    v.strides = texts(t->strides);
-  } else if (const SymExpr* e = meta.sym()) {
-    v.kind = Kind::Number;
-    v.dtype = e->is_float() ? DType::Float64 : e->is_boolean() ? DType::Bool : DType::Int64;
-    if (!e->is_int()) v.number = e->str();
-  } else {
-    v.kind = Kind::None;
-  }
-  return v;
-}
-
-/// "input_ids: int64[1, s0]"
-std::string shown(const LibraryValue& v) {
-  if (v.kind == Kind::None) return v.name + ": None";
-  return fmt::format("{}: {}[{}]", v.name, torch_name(v.dtype), fmt::join(v.sizes, ", "));
 }
 
 /// Functions that nobody calls: a program is only prepared, to learn who does its calls.
@@ -486,6 +457,7 @@ Status LibraryCompiler::describe_results() {
   // An exported program returns what it writes as its first results.
   const ExportedProgram* signature = artefact_.program.get();
   const std::size_t end = d.results - meta.num_intermediate_bases;
+  const std::vector<Arg> results = p.forward->outputs();
   for (std::size_t i = mutated.size(); i < end; ++i) {
     const std::size_t k = i - mutated.size();
     const ProgramOutput* output = signature && k < signature->outputs.size() ? &signature->outputs[k] : nullptr;
@@ -494,7 +466,7 @@ Status LibraryCompiler::describe_results() {
                                    output->kind == ProgramOutputKind::UserInputMutation);
     if (!writes) {
       d.output_result.push_back(i);
-      d.outputs.push_back(value_of_meta(fmt::format("output.{}", d.outputs.size()), results_[i]));
+      d.outputs.push_back(value_of_result(fmt::format("output.{}", d.outputs.size()), results_[i], results[i]));
       continue;
     }
     const std::size_t known = d.written.size();

@@ -306,6 +306,9 @@ Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphIn
     } else if (const auto* x = outputs[i].get<double>()) {
       TRY(Tensor number, Tensor::scalar(DType::Float64, *x));
       file.tensors[key] = std::move(number);
+    } else if (const auto* b = outputs[i].get<bool>()) {
+      TRY(Tensor number, Tensor::scalar(DType::Bool, *b ? 1 : 0));
+      file.tensors[key] = std::move(number);
     }
     if (!t) continue;
     file.tensors[key] = *t;

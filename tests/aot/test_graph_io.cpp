@@ -158,6 +158,20 @@ class TestGraphIo : public QObject {
     QCOMPARE(inputs.error().code, std::string("interp.symbols"));
     QCOMPARE(inputs.error().where.node, std::string("y"));
   }
+
+  void numbers_are_results() {
+    const std::vector<Value> results{std::int64_t{3}, 2.5, true, Value()};
+    const auto out = collect_outputs(nullptr, {}, {}, results);
+    QVERIFY(out);
+    const std::pair<const char*, DType> expected[] = {
+        {"output.0", DType::Int64}, {"output.1", DType::Float64}, {"output.2", DType::Bool}};
+    QCOMPARE(out->tensors.size(), std::size(expected));
+    for (const auto& [key, dtype] : expected) {
+      QVERIFY2(out->find(key), key);
+      QVERIFY2(out->find(key)->dtype == dtype, key);
+    }
+    QVERIFY(out->find("output.2")->as<bool>()[0]);
+  }
 };
 
 QTEST_GUILESS_MAIN(TestGraphIo)

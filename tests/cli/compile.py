@@ -45,6 +45,12 @@ DIVIDED = '''class GraphModule(torch.nn.Module):
         relu: "f32[4, (s0//4), 6][6*((s0//4)), 6, 1]cpu" = torch.ops.aten.relu.default(view)
         return (relu,)
 '''
+NUMBERS = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 4][4, 1]cpu"):
+        sin: "f32[s0, 4][4, 1]cpu" = torch.ops.aten.sin.default(x)
+        sym_size_int: "Sym(s0)" = torch.ops.aten.sym_size.int(x, 0)
+        return (sin, 3, 2.5, True, None, sym_size_int)
+'''
 BUFFER = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[4][1]cpu"):
         add_: "f32[4][1]cpu" = torch.ops.aten.add_.Tensor(x, 1)
@@ -269,6 +275,16 @@ with tempfile.TemporaryDirectory() as work:
         near(model.run(x)[0], x.reshape(4, -1, 6), f"{rows} rows in four parts")
     refused(lambda: model.run(y), "s0 = 4")
     refused(lambda: model.run(x[:9]), "Mod(s0, 4)", "s0 = 9")
+    model.close()
+
+    # Results that are no tensors.
+    compiled(with_text("numbers", NUMBERS), "-o", "numbers.so", "--isa", "baseline")
+    model = Model("numbers.so")
+    found = model.run(numpy.ones((5, 4), "f4"))
+    check([str(v) for v in model.outputs[1:]] ==
+          ["output.1: i8[]", "output.2: f8[]", "output.3: bool[]", "output.4: None[]", "output.5: i8[]"], f"{model.outputs}")
+    check([v if v is None else (v.dtype.str[1:], v.item()) for v in found[1:]] ==
+          [("i8", 3), ("f8", 2.5), ("b1", True), None, ("i8", 5)], f"{found}")
     model.close()
 
     # An input that the model writes.
