@@ -39,7 +39,7 @@ struct LibraryArgument {
 struct LibraryGraphFacts {
   std::vector<std::string> numbers;                ///< by placeholder: the expression of a symbolic number, else empty
   std::map<std::string, std::uint64_t> constants;  ///< weights that the graph reads as constants, by name
-  /// By code of the graph: the sizes 0 and 1 that it has as numbers. Others are at least 2; the first has no such size.
+  /// By code of the graph: the small sizes that it has as numbers. Others are at least 2; the first has no such size.
   std::vector<std::map<std::string, std::int64_t>> fixed;
 };
 

@@ -35,6 +35,7 @@ using From = LibraryArgument::From;
 using SizeSet = std::map<std::string, std::int64_t>;
 
 constexpr std::size_t most_codes = 27, most_tried = 1000;  // 27: 0, 1 and more of each of three sizes
+constexpr std::int64_t most_special = 7;
 constexpr std::uint64_t most_inside = 1'500'000'000;  // beyond it addresses in the library do not fit its relocations
 
 /// The graphs of a library.
@@ -94,7 +95,8 @@ class LibraryCompiler {
   Status describe_inputs();
   Status choose_sets();
   Status compile_graph(const Graph& graph, Part part);
-  /// Adds code for the sizes 0 and 1, where the graph can have them.
+  /// Adds code for the sizes 0 and 1, and for small sizes that break the guards of the code for all sizes (a size less
+  /// 1 that is 1), where the graph can have them.
   Status add_small(const Graph& graph, Part part, const SizeSet& hints, const std::vector<Guard>& guards);
   /// `fixed`: the sizes that the graph has as numbers.
   Status add_code(const Graph& graph, Part part, std::size_t set, const SizeSet& fixed, const SizeSet& hints,
@@ -130,6 +132,7 @@ class LibraryCompiler {
   LibraryReport report_;
   std::vector<Tensor> weights_;
   std::vector<InstructionSet> sets_;
+  std::vector<Guard> general_;  ///< of the part's code for all sizes
   std::vector<LinkCode> code_;
   std::vector<std::string> objects_;
   std::vector<Meta> results_, gradients_;  ///< what the plans promise
@@ -328,15 +331,23 @@ Status LibraryCompiler::compile_graph(const Graph& source, Part part) {
 
 Status LibraryCompiler::add_small(const Graph& graph, Part part, const SizeSet& hints,
                                   const std::vector<Guard>& guards) {
+  std::vector<std::pair<std::string, std::int64_t>> singles;
+  for (const auto& [symbol, hint] : hints) {
+    const LibraryDescription::Range range = description_.symbols.at(symbol);
+    for (std::int64_t value = range.low; value <= std::min(range.high, most_special); ++value) {
+      SizeSet sizes = hints;
+      sizes[symbol] = value;
+      if (value < 2 || !schedule::broken_guards(general_, sizes).empty()) singles.emplace_back(symbol, value);
+    }
+  }
   std::vector<SizeSet> all = {{}};  // those with the fewest come first
   for (std::size_t i = 0; i < all.size() && all.size() < most_tried; ++i)
-    for (const auto& [symbol, hint] : hints)
-      for (std::int64_t value : {0, 1})
-        if (value >= description_.symbols.at(symbol).low && (all[i].empty() || symbol > all[i].rbegin()->first)) {
-          SizeSet more = all[i];
-          more.emplace(symbol, value);
-          all.push_back(std::move(more));
-        }
+    for (const auto& [symbol, value] : singles)
+      if (all[i].empty() || symbol > all[i].rbegin()->first) {
+        SizeSet more = all[i];
+        more.emplace(symbol, value);
+        all.push_back(std::move(more));
+      }
   std::vector<SizeSet>& made = facts_of(part).fixed;
   for (const SizeSet& fixed : all) {
     if (fixed.empty() || made.size() == most_codes) continue;
@@ -388,6 +399,7 @@ Status LibraryCompiler::add_code(const Graph& graph, Part part, std::size_t numb
                                                            : code_of_set.constants;
   const std::string label = fmt::format("{}_{}_{}", set.name, part_names[static_cast<std::size_t>(part)], codes.size());
   if (number == 0) trace::guards(graph, plan.guards);
+  if (fixed.empty()) general_ = plan.guards;
   if (trace::on()) trace::output_code(label, print(plan));
   const trace::Stage timed("code_gen");
   TRY(ProgramSource source, make_program(plan));

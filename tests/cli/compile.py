@@ -51,6 +51,13 @@ NUMBERS = '''class GraphModule(torch.nn.Module):
         sym_size_int: "Sym(s0)" = torch.ops.aten.sym_size.int(x, 0)
         return (sin, 3, 2.5, True, None, sym_size_int)
 '''
+# With two rows a part of the roll has one.
+ROLLED = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 6][6, 1]cpu"):
+        roll: "f32[s0, 6][6, 1]cpu" = torch.ops.aten.roll.default(x, [1], [0])
+        sin: "f32[s0, 6][6, 1]cpu" = torch.ops.aten.sin.default(roll)
+        return (sin,)
+'''
 BUFFER = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[4][1]cpu"):
         add_: "f32[4][1]cpu" = torch.ops.aten.add_.Tensor(x, 1)
@@ -275,6 +282,13 @@ with tempfile.TemporaryDirectory() as work:
         near(model.run(x)[0], x.reshape(4, -1, 6), f"{rows} rows in four parts")
     refused(lambda: model.run(y), "s0 = 4")
     refused(lambda: model.run(x[:9]), "Mod(s0, 4)", "s0 = 9")
+    model.close()
+
+    compiled(with_text("rolled", ROLLED), "-o", "rolled.so", "--isa", "avx2,baseline")
+    model = Model("rolled.so")
+    x = numpy.random.rand(9, 6).astype("f4")
+    for rows in (9, 2, 1, 0, 3, 2):
+        near(model.run(x[:rows])[0], numpy.sin(numpy.roll(x[:rows], 1, 0)), f"{rows} rows, rolled")
     model.close()
 
     # Results that are no tensors.

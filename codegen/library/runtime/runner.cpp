@@ -131,11 +131,18 @@ Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
 }
 
 const GraphRunner::Code* GraphRunner::code_for(const std::map<std::string, std::int64_t>& sizes) const {
-  std::map<std::string, std::int64_t> fixed;
-  for (const auto& [symbol, value] : sizes)
-    if (value < 2) fixed.emplace(symbol, value);
-  const auto found = std::ranges::find(code_, fixed, &Code::fixed);
-  return found == code_.end() ? nullptr : &*found;
+  const Code* fitting = nullptr;
+  for (const Code& code : code_) {
+    const auto fits = [&](const auto& size) {
+      const auto it = code.fixed.find(size.first);
+      return it == code.fixed.end() ? size.second >= 2 : it->second == size.second;
+    };
+    const auto known = [&](const auto& size) { return sizes.contains(size.first); };
+    if (!std::ranges::all_of(sizes, fits) || !std::ranges::all_of(code.fixed, known)) continue;
+    if (schedule::broken_guards(code.program->plan.guards, sizes).empty()) return &code;
+    if (!fitting) fitting = &code;
+  }
+  return fitting;
 }
 
 void GraphRunner::set_threads(int threads) {

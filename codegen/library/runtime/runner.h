@@ -46,7 +46,7 @@ class GraphRunner {
   };
   explicit GraphRunner(ExecutorOptions options) : options_(std::move(options)) {}
 
-  /// Null when there is none.
+  /// One whose guards hold, else one whose guards say why there is none; null when no code has these sizes.
   const Code* code_for(const std::map<std::string, std::int64_t>& sizes) const;
 
   std::vector<Code> code_;
