@@ -1,4 +1,4 @@
-"""`-` is standard input where a verb reads a file, and standard output behind -o.
+"""`-` is standard input where a verb reads a file, and standard output behind -o; `partita FILE` opens it.
 
   streams.py PARTITA SOURCE_DIR"""
 
@@ -42,4 +42,9 @@ with tempfile.TemporaryDirectory() as folder:
         assert b"standard output is no folder" in refused.stderr, refused.stderr
     assert not os.path.exists(f"{folder}/-")
     assert os.listdir(f"{folder}/tmp") == [], "scratch is left"
+
+    env["QT_QPA_PLATFORM"] = "offscreen"
+    partita(f"{SAMPLE}/program.pt2", "--screenshot", "window.png")
+    assert open(f"{folder}/window.png", "rb").read(8) == b"\x89PNG\r\n\x1a\n"
+
 print("ok")

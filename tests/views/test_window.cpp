@@ -3,9 +3,11 @@
 #include <QDialog>
 #include <QDir>
 #include <QDockWidget>
+#include <QDropEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
+#include <QMimeData>
 #include <QScrollBar>
 #include <QTabBar>
 #include <QTableView>
@@ -443,6 +445,27 @@ class TestWindow : public QObject {
     later.open(path);
     QVERIFY(wait_shown(later));
     QCOMPARE(size(later), QString("2.00 KiB"));
+  }
+
+  void files_that_are_dropped_are_opened() {
+    Workbench bench(tools());
+    bench.window().show();
+    const QString path = folder_.write("dropped.py", *tests::joint_graph(1));
+    QMimeData urls, words;
+    urls.setUrls({QUrl::fromLocalFile(path)});
+    words.setText(path);
+    const auto entered = [&](const QMimeData& what) {
+      QDragEnterEvent event({10, 10}, Qt::CopyAction, &what, Qt::LeftButton, Qt::NoModifier);
+      event.ignore();
+      QCoreApplication::sendEvent(&bench.window(), &event);
+      return event.isAccepted();
+    };
+    QVERIFY(!entered(words));
+    QVERIFY(entered(urls));
+    QDropEvent drop({10, 10}, Qt::CopyAction, &urls, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&bench.window(), &drop);
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.current()->path, path);
   }
 
   void files_are_told_apart_and_closed() {

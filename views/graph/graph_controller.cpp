@@ -66,12 +66,12 @@ void GraphController::add_commands() {
   bench_.offer(window.add_command("Graph", tr("Sizes of symbols…"), {}, [this] { ask_hints(); }), tr("Sizes"),
                [](const Document& document) { return document.graph && !symbols_of(*document.graph).empty(); });
   window.add_command("View", tr("Fit the picture"), {}, [this] { view_->fit(); });
-  window.add_command("View", tr("Show the whole picture"), {}, [this] { view_->fit(true); });
+  window.add_command("View/Show", tr("Show the whole picture"), {}, [this] { view_->fit(true); });
   window.add_command("View", tr("Zoom to the selection"), {}, [this] { view_->zoom_to_selection(); });
   window.add_command("View", tr("Fold all modules"), QKeySequence("Ctrl+0"), [this] { bench_.fold_all(true); });
   window.add_command("View", tr("Unfold everything"), QKeySequence("Ctrl+9"), [this] { bench_.fold_all(false); });
   for (OverlayKind kind : overlay_kinds()) {
-    overlays_[kind] = window.add_command("View", tr("Colour by %1").arg(overlay_name(kind).toLower()),
+    overlays_[kind] = window.add_command("View/Colour by", tr("Colour by %1").arg(overlay_name(kind).toLower()),
                                          QKeySequence(QString("Alt+%1").arg(static_cast<int>(kind) + 1)),
                                          [this, kind] { set_overlay(kind); });
     overlays_[kind]->setEnabled(overlay_known(kind, {}));

@@ -204,7 +204,7 @@ QDockWidget* MainWindow::add_dock(Qt::DockWidgetArea area, QWidget* content, con
   dock->setWidget(content);
   addDockWidget(area, dock);
   QAction* toggle = dock->toggleViewAction();
-  add_command("View", tr("Show or hide %1").arg(title.toLower()), {}, [toggle] { toggle->trigger(); });
+  add_command("View/Show", tr("Show or hide %1").arg(title.toLower()), {}, [toggle] { toggle->trigger(); });
   return dock;
 }
 
@@ -263,27 +263,22 @@ void MainWindow::all_views_added() {
   default_layout_ = saveState();
 }
 
-QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
+QAction* MainWindow::add_command(const QString& path, const QString& text, const QKeySequence& shortcut,
                                  std::function<void()> run) {
-  QMenu* target = nullptr;  // tooltips say why an entry cannot be chosen
+  const QStringList names = path.split('/');
+  QMenu* target = nullptr;
   for (QAction* action : menuBar()->actions())
-    if (action->text() == menu) target = action->menu();
-  if (!target) {
-    target = menuBar()->addMenu(menu);
-    target->setToolTipsVisible(true);
-  }
-  // What there are many of stands in a menu of its own: a menu is not to be higher than a small window.
-  for (const QString& many : {tr("Theme"), tr("Colour by"), tr("Show")}) {
-    if (!text.startsWith(many)) continue;
-    QMenu* inner = target->findChild<QMenu*>(many, Qt::FindDirectChildrenOnly);
+    if (action->text() == names[0]) target = action->menu();
+  if (!target) target = menuBar()->addMenu(names[0]);
+  for (const QString& name : names.mid(1)) {
+    QMenu* inner = target->findChild<QMenu*>(name, Qt::FindDirectChildrenOnly);
     if (!inner) {
-      inner = target->addMenu(many);
-      inner->setObjectName(many);
-      inner->setToolTipsVisible(true);
+      inner = target->addMenu(name);
+      inner->setObjectName(name);
     }
     target = inner;
-    break;
   }
+  target->setToolTipsVisible(true);  // they say why an entry cannot be chosen
   auto* action = new QAction(text, target);
   connect(action, &QAction::triggered, this, std::move(run));
   const QString quit = tr("Quit");  // the last one
@@ -293,7 +288,7 @@ QAction* MainWindow::add_command(const QString& menu, const QString& text, const
     target->addAction(action);
   action->setShortcut(shortcut);
   action->setShortcutContext(Qt::WindowShortcut);
-  commands_.emplace_back(menu, action);
+  commands_.emplace_back(names[0], action);
   return action;
 }
 
@@ -308,9 +303,9 @@ void MainWindow::make_menus() {
   add_command("Edit", tr("Next hit"), QKeySequence("F3"), [this] { Q_EMIT search_next(false); });
   add_command("Edit", tr("Previous hit"), QKeySequence("Shift+F3"), [this] { Q_EMIT search_next(true); });
   add_command("Edit", tr("Run a command…"), QKeySequence("Ctrl+K"), [this] { open_palette(); });
-  add_command("View", tr("Theme: as the system"), {}, [this] { set_theme_choice(ThemeChoice::System); });
-  add_command("View", tr("Theme: light"), {}, [this] { set_theme_choice(ThemeChoice::Light); });
-  add_command("View", tr("Theme: dark"), {}, [this] { set_theme_choice(ThemeChoice::Dark); });
+  add_command("View/Theme", tr("Theme: as the system"), {}, [this] { set_theme_choice(ThemeChoice::System); });
+  add_command("View/Theme", tr("Theme: light"), {}, [this] { set_theme_choice(ThemeChoice::Light); });
+  add_command("View/Theme", tr("Theme: dark"), {}, [this] { set_theme_choice(ThemeChoice::Dark); });
   add_command("View", tr("Reset the layout"), {}, [this] { reset_layout(); });
   add_command("View", tr("Focus the picture"), QKeySequence("F6"), [this] { pages_->currentWidget()->setFocus(); });
 }

@@ -46,8 +46,9 @@ class MainWindow : public QMainWindow {
   void open_bottom(bool open);  ///< or leaves only its tabs
   /// A bar below the pages.
   void set_page_bar(QWidget* bar);
-  /// Adds to a menu ("File", "View", ...), to the palette, and to the window's shortcuts.
-  QAction* add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
+  /// Adds to a menu ("File"), or to one within it ("View/Theme": a menu is not to be higher than a small window), to
+  /// the palette, and to the window's shortcuts.
+  QAction* add_command(const QString& path, const QString& text, const QKeySequence& shortcut,
                        std::function<void()> run);
   void set_palette_source(std::function<std::vector<PaletteEntry>(const QString&)> more) {
     palette_more_ = std::move(more);

@@ -83,7 +83,7 @@ void Workbench::make_views() {
     if (InputsBox* box = view->inputs()) connect(box, &InputsBox::chosen, this, &Workbench::set_inputs);
     // Not the page alone, which may show what belongs to a graph of before.
     if (row.place == ViewPlace::Page && *row.title != '\0')
-      window_.add_command("View", tr("Show %1").arg(tr(row.title)), {}, [view] { view->show(); });
+      window_.add_command("View/Show", tr("Show %1").arg(tr(row.title)), {}, [view] { view->show(); });
     views_.push_back({&row, std::move(made)});
   }
   window_.all_views_added();
