@@ -244,7 +244,7 @@ Status write_safetensors(const std::string& path, const TensorFile& file) {
   std::vector<std::pair<std::string, Tensor>> order;
   for (auto& [name, tensor] : file.tensors) {
     TRY(Tensor dense, tensor.contiguous());
-    if (!tensor.is_contiguous()) strides[name] = tensor.strides;
+    if (tensor.strides != row_major_strides(tensor.sizes)) strides[name] = tensor.strides;
     if (tensor.requires_grad) requires_grad.push_back(name);
     if (is_complex(dense.dtype)) {
       complex_keys.push_back(name);

@@ -41,6 +41,7 @@ void TestSafetensors::round_trip_keeps_layout_dtype_and_aliases() {
                   {"input.1", whole.view_as({2}, {1}, 10)},
                   {"z", z},
                   {"empty", *Tensor::zeros(DType::Bool, {0, 3})},
+                  {"single", whole.view_as({1, 12, 1}, {7, 1, 5}, 0)},
                   {"i8", *Tensor::scalar(DType::Int8, -7)}};
   file.storages["input.1"] = {"storage.0", 10};
   file.aliases["output.0"] = {"input.1", 1};
@@ -49,10 +50,12 @@ void TestSafetensors::round_trip_keeps_layout_dtype_and_aliases() {
   QVERIFY2(bool(written), written ? "" : written.error().line().c_str());
   auto read = read_safetensors(path("a"));
   QVERIFY2(bool(read), read ? "" : read.error().line().c_str());
-  QCOMPARE(read->tensors.size(), 6u);
+  QCOMPARE(read->tensors.size(), 7u);
   const Tensor& t = read->tensors["input.0"];
   QVERIFY(t.requires_grad);
   QCOMPARE(t.strides, (Sizes{1, 3}));
+  // PyTorch tells them apart where a graph's annotation has them.
+  QCOMPARE(read->tensors["single"].strides, (Sizes{7, 1, 5}));
   QCOMPARE(t.item_as_double(1), 3.0);  // row-major (0, 1)
   QVERIFY(read->tensors["input.1"].storage == read->tensors["storage.0"].storage);
   QCOMPARE(read->tensors["input.1"].item_as_double(1), 11.0);
