@@ -249,7 +249,10 @@ SymExpr IndexMath::mod(SymExpr a, SymExpr by) const {
 }
 
 SymExpr IndexMath::linear(const Index& index, const SymList& sizes) const {
-  return element(index, contiguous_strides(sizes));
+  // Where a size is 0 there is no index, so that strides need no Max(1, n), of which layouts would not be known again.
+  SymList strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * (sizes[i].is(0) ? SymExpr(1) : sizes[i]);
+  return element(index, strides);
 }
 
 Index IndexMath::delinearize(SymExpr linear, const SymList& sizes) const {

@@ -215,6 +215,15 @@ class TestSymbolic : public QObject {
     QVERIFY2(print(*plan).find("[s0, 16, 6, 6][576, 1, 96, 16]") != std::string::npos, print(*plan).c_str());
   }
 
+  void a_view_into_quotients_of_a_size_is_no_copy() {
+    const auto graph = with_hints("s0: 'Sym(s0)', x: <f32[s0, 5][5, 1]>", "v = $view(x, [4, -1, 5])\nreturn (v,)", "");
+    QVERIFY(prepare_post_grad(*graph));
+    const auto plan =
+        schedule::make_plan(*graph, {.sizes = {{"s0", 12}}, .target = codegen::host_target(1), .symbolic = true});
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    QVERIFY2(plan->steps.empty(), print(*plan).c_str());
+  }
+
   void a_broken_guard_is_named() {
     Compiled compiled(three, by_number);
     for (const std::int64_t width : {12, 20, 12})
