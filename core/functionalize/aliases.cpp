@@ -257,8 +257,10 @@ void refuse_unknown_write(const Node& call) {
 }
 
 void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory) {
-  if (views_storage(step) && memory.content != memory.first &&
-      Builder::tensor(memory.content).strides != Builder::tensor(memory.first).strides)
+  if (!views_storage(step) || memory.content == memory.first) return;
+  const TensorMeta &now = Builder::tensor(memory.content), &first = Builder::tensor(memory.first);
+  const bool gaps = first.numel() * static_cast<std::int64_t>(itemsize(first.dtype)) != reach(first);
+  if (gaps || now.strides != first.strides)
     fail_unsupported(step.op->name + " of a memory with gaps or transposed dimensions that was written");
 }
 

@@ -150,6 +150,17 @@ class TestFunctionalize : public QObject {
     QCOMPARE(run.error().code, std::string("ops.foreach"));
   }
 
+  // What a write makes has memory of its own, in which nobody has written between the elements.
+  void what_lies_between_written_elements_is_refused() {
+    for (const char* view : {"$as_strided_(a, [9], [1])", "$as_strided(a, [9], [1])"}) {
+      const auto made =
+          functionalize(*fx("x: <f32[2, 3][10, 2]>", std::string("a: <f32[2, 3][10, 2]> = $tril_(x)\nb = ") + view +
+                                                         "\nc = $clone(b)\nreturn (c,)"));
+      QVERIFY(!made);
+      QVERIFY2(made.error().message.find("of a memory with gaps") != std::string::npos, made.error().message.c_str());
+    }
+  }
+
   // PyTorch's schema returns nothing, but graphs after Inductor's passes read the call's list.
   void a_list_that_was_written_is_read_as_a_result() {
     const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>",
