@@ -37,13 +37,12 @@ Result<bool> share_common(Graph& graph, PassContext& context) {
     const auto [it, is_new] = seen.emplace(key_of(*node), node);
     if (is_new) continue;
     Node* first = it->second;
-    // If the memory is written in between, two reads give different values.
-    bool reads_mutated = aliases.mutated(*node);
+    // If what they read is written in between, they are not equal.
+    bool reads_mutated = false;
     for (const Node* in : node->inputs()) reads_mutated |= aliases.mutated(*in);
     // Where a file's annotations differ, one of them is wrong; later stages say so.
-    if (!same_annotation(node->meta, first->meta)) continue;
-    const bool both_returned = aliases.returned(*node) && aliases.returned(*first) && !aliases.share(*node, *first);
-    if (reads_mutated || both_returned || !context.may_rewrite("equal", *node)) continue;
+    if (reads_mutated || !aliases.may_replace(*node, *first) || !same_annotation(node->meta, first->meta)) continue;
+    if (!context.may_rewrite("equal", *node)) continue;
     aliases.replace_uses(*node, *first);
     graph.erase(node);
     changed = true;
