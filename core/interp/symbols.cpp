@@ -9,13 +9,15 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/sym/integer.h"
+#include "core/sym/solve.h"
 
 namespace partita {
 
 bool SymbolMap::bind(SymExpr e, std::int64_t value) {
   if (const auto known = this->value(e)) return *known == value;
-  if (e.kind() == SymKind::Symbol) values_[e.name()] = value;
-  if (const SymExpr negated = -e; negated.kind() == SymKind::Symbol) values_[negated.name()] = -value;
+  const auto solved = solve(e, value);
+  if (solved && !solved->value) return false;
+  if (solved) values_[solved->symbol] = *solved->value;
   return true;
 }
 
@@ -41,13 +43,23 @@ std::set<std::string> symbols_of(SymExpr e) {
   return {names.begin(), names.end()};
 }
 
+bool is_symbol(SymExpr e) {
+  return e.kind() == SymKind::Symbol || (-e).kind() == SymKind::Symbol;
+}
+
+/// "2*s0 is 8 by an earlier input"
+std::string wanted(const SymbolMap& map, SymExpr e) {
+  const auto known = map.value(e);
+  return known ? fmt::format("{} is {} by an earlier input", e.str(), *known) : e.str() + " is expected";
+}
+
 Status bind_all(SymbolMap& map, const SymList& expected, const Sizes& found, const Node& node, std::string_view what) {
   for (std::size_t i = 0; i < expected.size() && i < found.size(); ++i)
     if (expected[i].symbols().size() == 1 && !map.bind(expected[i], found[i]))
-      return input_error("interp.symbols",
-                         fmt::format("{} {} of {} is {}, but {} is {} by an earlier input", what, i, node.name(),
-                                     found[i], expected[i].str(), *map.value(expected[i])),
-                         place_of(node));
+      return input_error(
+          "interp.symbols",
+          fmt::format("{} {} of {} is {}, but {}", what, i, node.name(), found[i], wanted(map, expected[i])),
+          place_of(node));
   return {};
 }
 
@@ -60,21 +72,20 @@ Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inp
     const Node& node = *placeholders[i];
     if (const SymExpr* e = node.meta.sym()) {
       if (const auto* n = inputs[i].get<std::int64_t>(); n && !map.bind(*e, *n))
-        return input_error(
-            "interp.symbols",
-            fmt::format("{} is {}, but {} is {} by an earlier input", node.name(), *n, e->str(), *map.value(*e)),
-            place_of(node));
+        return input_error("interp.symbols", fmt::format("{} is {}, but {}", node.name(), *n, wanted(map, *e)),
+                           place_of(node));
       continue;
     }
     const TensorMeta* meta = node.meta.tensor();
     const auto* t = inputs[i].get<Tensor>();
     if (!meta || !t) continue;
     TRY_DO(bind_all(map, meta->sizes, t->sizes, node, "size"));
-    // Strides of dimensions of size 0 or 1, and of empty tensors, have no meaning.
+    // Strides of dimensions of size 0 or 1, and of empty tensors, have no meaning. A multiple of a size is no place to
+    // learn the size from.
     SymList strides;
     Sizes found;
     for (std::size_t d = 0; d < meta->strides.size() && d < t->strides.size(); ++d)
-      if (t->sizes[d] > 1 && t->numel() > 0) {
+      if (t->sizes[d] > 1 && t->numel() > 0 && (is_symbol(meta->strides[d]) || map.value(meta->strides[d]))) {
         strides.push_back(meta->strides[d]);
         found.push_back(t->strides[d]);
       }
@@ -96,8 +107,8 @@ SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
     }
   };
   std::set<std::string> names;
-  for_each([&](SymExpr e, std::size_t, Part, std::size_t) {
-    if (e.kind() == SymKind::Symbol || (-e).kind() == SymKind::Symbol) names.merge(symbols_of(e));
+  for_each([&](SymExpr e, std::size_t, Part part, std::size_t) {
+    if (part == Part::Stride ? is_symbol(e) : solve(e, 0).has_value()) names.merge(symbols_of(e));
   });
   names_.assign(names.begin(), names.end());
   for_each([&](SymExpr e, std::size_t input, Part part, std::size_t dim) {
@@ -159,8 +170,8 @@ Result<std::span<const std::int64_t>> SymbolBinder::bind(const std::vector<Value
     const auto value = found(source, inputs[source.input]);
     agree = !value || *value == *expected;
   }
-  // What is rare, and the words of an error, are left to the other function: a symbol that only a negated size gives,
-  // and sizes that disagree.
+  // What is rare, and the words of an error, are left to the other function: a symbol that only a multiple of it
+  // gives, and sizes that disagree.
   if (agree && std::ranges::find(values_, unbound) == values_.end()) return std::span<const std::int64_t>(values_);
   TRY(const SymbolMap slow, bind_symbols(graph_, inputs));
   for (std::size_t i = 0; i < names_.size(); ++i) values_[i] = slow.value(SymExpr::symbol(names_[i])).value_or(unbound);
@@ -190,8 +201,7 @@ Status check_inputs(const Graph& graph, const std::vector<Value>& inputs, bool f
     };
     if (const SymExpr* e = node.meta.sym()) {
       const auto* n = inputs[i].get<std::int64_t>();
-      if (n && !map.bind(*e, *n))
-        return refuse(fmt::format("is {}; {} = {} is expected", *n, e->str(), *map.value(*e)));
+      if (n && !map.bind(*e, *n)) return refuse(fmt::format("is {}, but {}", *n, wanted(map, *e)));
       continue;
     }
     const TensorMeta* meta = node.meta.tensor();

@@ -15,8 +15,8 @@ namespace partita {
 /// The values of symbols found so far in a run.
 class SymbolMap {
  public:
-  /// If e is a symbol without a value (or minus one), sets its value. Else returns whether e has this value; an
-  /// expression with unknown symbols agrees with every value.
+  /// Sets the symbol of e, a sum a*s + b, if it has no value; false when none fits. Else returns whether e has this
+  /// value; another expression with unknown symbols agrees with every value.
   bool bind(SymExpr e, std::int64_t value);
   std::optional<std::int64_t> value(SymExpr e) const;
   const std::map<std::string, std::int64_t>& all() const { return values_; }

@@ -8,6 +8,7 @@
 
 #include "codegen/cpu/jit.h"
 #include "core/schedule/instantiate.h"
+#include "core/sym/solve.h"
 
 namespace partita::codegen {
 namespace {
@@ -38,11 +39,13 @@ std::string text(const std::map<std::string, std::int64_t>& sizes) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Gives e this value if it is a symbol without one; false when it has another.
+/// Gives the symbol of e the value that follows, if it has none; false when e has another.
 bool agrees(SymExpr e, std::int64_t value, std::map<std::string, std::int64_t>& sizes) {
-  if (e.kind() == SymKind::Symbol) return sizes.emplace(e.name(), value).first->second == value;
-  const auto known = schedule::instance_value(e, sizes);
-  return !known || *known == value;
+  if (const auto known = schedule::instance_value(e, sizes)) return *known == value;
+  const auto solved = solve(e, value);
+  if (solved && !solved->value) return false;
+  if (solved) sizes.emplace(solved->symbol, *solved->value);
+  return true;
 }
 
 }  // namespace
