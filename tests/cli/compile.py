@@ -51,6 +51,13 @@ NUMBERS = '''class GraphModule(torch.nn.Module):
         sym_size_int: "Sym(s0)" = torch.ops.aten.sym_size.int(x, 0)
         return (sin, 3, 2.5, True, None, sym_size_int)
 '''
+# As torch.export writes a Dim 2*n.
+MULTIPLE = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[2*s0, 6][6, 1]cpu"):
+        view: "f32[2, s0, 6][6*s0, 6, 1]cpu" = torch.ops.aten.view.default(x, [2, -1, 6])
+        sum_1: "f32[s0, 6][6, 1]cpu" = torch.ops.aten.sum.dim_IntList(view, [0])
+        return (sum_1,)
+'''
 # With two rows a part of the roll has one.
 ROLLED = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[s0, 6][6, 1]cpu"):
@@ -289,6 +296,13 @@ with tempfile.TemporaryDirectory() as work:
     x = numpy.random.rand(9, 6).astype("f4")
     for rows in (9, 2, 1, 0, 3, 2):
         near(model.run(x[:rows])[0], numpy.sin(numpy.roll(x[:rows], 1, 0)), f"{rows} rows, rolled")
+    model.close()
+
+    compiled(with_text("multiple", MULTIPLE), "-o", "multiple.so", "--isa", "baseline")
+    model = Model("multiple.so")
+    for rows in (8, 2, 0, 4, 6):
+        near(model.run(x[:rows])[0], x[:rows].reshape(2, rows // 2, 6).sum(0), f"the halves of {rows} rows")
+    refused(lambda: model.run(x), "size 9 in dimension 0", "2*s0")
     model.close()
 
     # Results that are no tensors.

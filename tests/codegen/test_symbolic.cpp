@@ -59,6 +59,8 @@ const Row rows[] = {
     {"a flat view", three, "v = $view(x, [-1])\ny = $cos(v)\nreturn (y,)"},
     {"split dimensions", "s0: 'Sym(s0)', x: <f32[4*s0, 6][6, 1]>",
      "v = $view(x, [s0, 4, 6])\ns = $sum.dim_IntList(v, [1])\nreturn (s,)"},
+    {"a size of which there is a multiple only", "x: <f32[2*s0, 3][3, 1]>",
+     "v = $view(x, [2, -1, 3])\nt = $sum.dim_IntList(v, [0])\nreturn (t,)"},
     {"slices", two,
      "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $slice.Tensor(x, 0, 0, -1)\nc = $sub.Tensor(a, b)\nreturn "
      "(c,)"},

@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "core/base/config.h"
+#include "core/sym/solve.h"
 #include "core/sym/sym_expr.h"
 
 using namespace partita;
@@ -183,6 +184,21 @@ class SymExprTest : public QObject {
     Result<SymExpr> e = SymExpr::parse(text.toStdString());
     QVERIFY(!e);
     QCOMPARE(e.error().exit_code(), 2);
+  }
+
+  void sums_of_one_symbol_are_solved() {
+    const SymExpr s = SymExpr::symbol("s0"), t = SymExpr::symbol("s1");
+    const auto value = [](SymExpr e, std::int64_t at) {
+      const auto solved = solve(e, at);
+      return solved && solved->symbol == "s0" ? solved->value : std::nullopt;
+    };
+    QCOMPARE(value(s, 7), std::optional<std::int64_t>(7));
+    QCOMPARE(value(2 * s + 3, 9), std::optional<std::int64_t>(3));
+    QCOMPARE(value(1 - s, -4), std::optional<std::int64_t>(5));
+    QVERIFY(solve(2 * s, 9) && !solve(2 * s, 9)->value);
+    for (SymExpr e : {SymExpr(3), s * s, s + t, s * t, sym_floordiv(s, 2), sym_max(s, t)}) QVERIFY(!solve(e, 4));
+    QVERIFY(!solve(s - 2, INT64_MAX));
+    QVERIFY(!solve(-s, INT64_MIN));
   }
 };
 
