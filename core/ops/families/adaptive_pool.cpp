@@ -84,6 +84,12 @@ Meta fake_adaptive_avg(FakeCall& c) {
 
 template <std::size_t rank>
 Meta fake_adaptive_max(FakeCall& c) {
+  const SymList& sizes = c.tensor("self").sizes;
+  for (std::size_t d = 1; d < sizes.size(); ++d)
+    if (!c.test(sym_lt(0, sizes[d]), "a maximum of something"))
+      fail("adaptive_max_pool" + std::to_string(rank) +
+           "d(): Expected input to have non-zero size for non-batch dimensions, but dimension " + std::to_string(d) +
+           " is empty");
   return with_indices(adaptive<rank>(c));
 }
 
