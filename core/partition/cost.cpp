@@ -123,6 +123,18 @@ std::int64_t operations_of(const Node& node) {
   return std::max(in, out);
 }
 
+SymExpr symbolic_operations_of(const Node& node) {
+  if (operations_of(node) == 0) return 0;
+  const OpRecord* record = find_record(node.op());
+  if (record && record->operations)
+    if (const auto operations = record->operations(node)) return *operations;
+  const Node* largest = &node;
+  for (const Node* input : node.inputs())
+    if (elements_of(*input) > elements_of(*largest)) largest = input;
+  if (const TensorMeta* t = largest->meta.tensor()) return t->numel();
+  return operations_of(node);
+}
+
 CostClass cost_class(const Node& node) {
   if (!node.op()->is_call()) return {};
   if (node.is(Op::getitem())) {

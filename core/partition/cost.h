@@ -12,6 +12,8 @@ std::int64_t elements_of(const Node& node);
 /// Estimates the arithmetic operations of a call: 2 m n k for matrix products, one per element for pointwise work, one
 /// per input element for reductions, none for views and numbers.
 std::int64_t operations_of(const Node& node);
+/// The same as an expression of the symbols.
+SymExpr symbolic_operations_of(const Node& node);
 
 /// Properties of a call that the partitioner needs.
 struct CostClass {

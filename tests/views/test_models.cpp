@@ -240,7 +240,7 @@ class TestModels : public QObject {
     std::vector<BudgetPoint> curve{{0, 0, 250'000}, {0.5, 1024, 3000}, {1, 4096, 1000}};
     QCOMPARE(budget_text({}, 0.5), QString("budget 50 %"));
     QCOMPARE(budget_text(curve, 1), QString("budget 100 %: 4.00 KiB"));
-    QCOMPARE(budget_text(curve, 0.5), QString("budget 50 %: 1.00 KiB, 3.00 KiB less, 2000 operations more"));
+    QCOMPARE(budget_text(curve, 0.5), QString("budget 50 %: 1.00 KiB, 3.00 KiB less, 2 k operations more"));
     QCOMPARE(budget_text(curve, 0), QString("budget 0 %: 0 B, 4.00 KiB less, 249 k operations more"));
   }
 

@@ -24,6 +24,7 @@
 
 #include "app/window_tools.h"
 #include "core/ir/print.h"
+#include "tests/support/fx.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
@@ -544,6 +545,21 @@ class TestSession : public QObject {
     bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(bench.command_line().contains("--random-weights 0"), qPrintable(bench.command_line()));
+  }
+
+  void operations_are_numbers_or_expressions() {
+    const auto graph = testing::fx("x: <f32[s0, 8][8, 1]>, w: <f32[8, 4][4, 1]>",
+                                   "y: <f32[s0, 4][4, 1]> = $mm(x, w)\nz: <f32[s0, 4][4, 1]> = $sin(y)\nreturn (z,)");
+    const auto row = [&](const char* node) {
+      for (const NodeAccount::Row& r : account_of(Document(), *graph->find(node), nullptr).rows)
+        if (r.label == "operations") return r.html;
+      return QString();
+    };
+    QCOMPARE(row("y"), QString("64*s0"));
+    QCOMPARE(row("z"), QString("4*s0"));
+    QCOMPARE(row("x"), QString());
+    graph->shapes->set_hint("s0", 1000);
+    QCOMPARE(row("y"), QString("64 k"));
   }
 
   void the_user_s_line_comes_before_the_library_s() {

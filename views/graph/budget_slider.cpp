@@ -14,11 +14,6 @@ namespace {
 constexpr int kRestMs = 200;
 constexpr double kHandle = 5, kMargin = 8;
 
-QString amount(std::int64_t n) {
-  if (n < 10'000) return QString::number(n);
-  return n < 10'000'000 ? QString("%1 k").arg((n + 500) / 1000) : QString("%1 M").arg((n + 500'000) / 1'000'000);
-}
-
 }  // namespace
 
 QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool sizes_known) {
@@ -35,7 +30,7 @@ QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool s
   else if (std::int64_t less = most.activation_bytes - at->activation_bytes; less != 0)
     text += QString(", %1 %2").arg(bytes_text(std::abs(less)), less > 0 ? "less" : "more");
   if (std::int64_t more = at->recomputed_operations - most.recomputed_operations; more > 0 && sizes_known)
-    text += QString(", %1 operations more").arg(amount(more));
+    text += QString(", %1 operations more").arg(amount_text(static_cast<double>(more)));
   return text;
 }
 

@@ -1,16 +1,27 @@
 #pragma once
-// Bytes as text: "10.2 KiB", or an expression where a symbol has no hint.
+// Bytes and operations as text: "10.2 KiB", or an expression where a symbol has no hint.
+#include "core/partition/cost.h"
 #include "views/graph/picture.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 
+inline QString expression_text(SymExpr e) {
+  constexpr qsizetype kLongest = 60;
+  const QString expression = text(e.str());
+  return expression.size() > kLongest ? expression.left(kLongest - 1) + QString::fromUtf8("…") : expression;
+}
+
 inline QString size_text(const ByteSum& sum) {
   if (sum.unknown.is(0)) return bytes_text(sum.known);
-  constexpr qsizetype kLongest = 60;
-  QString expression = text((sum.unknown + SymExpr(sum.known)).str());
-  if (expression.size() > kLongest) expression = expression.left(kLongest - 1) + QString::fromUtf8("…");
-  return expression + " B";
+  return expression_text(sum.unknown + SymExpr(sum.known)) + " B";
+}
+
+/// "182 k", or "2*s0*768" operations of a call.
+inline QString operations_text(const Node& call) {
+  const SymExpr operations = symbolic_operations_of(call);
+  const auto number = call.graph().shapes->hint(operations);
+  return number ? amount_text(static_cast<double>(*number)) : expression_text(operations);
 }
 
 inline QString size_text(const Meta& meta, const ShapeEnv* shapes) {

@@ -85,6 +85,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
       account.rows.push_back({QString("value[%1]").arg(i), code(escaped(annotation(tuple->items[i])))});
   if (node.meta.tensor() || node.meta.tuple())
     account.rows.push_back({"size", size_text(node.meta, node.graph().shapes.get()).toHtmlEscaped()});
+  if (node.op()->is_call() && operations_of(node) > 0)
+    account.rows.push_back({"operations", operations_text(node).toHtmlEscaped()});
   if (const TensorMeta* tensor = node.meta.tensor()) {
     if (tensor->requires_grad) account.rows.push_back({"gradient", "required"});
     if (!tensor->offset.is(0)) account.rows.push_back({"offset", code(escaped(tensor->offset.str()))});

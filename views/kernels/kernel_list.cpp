@@ -15,11 +15,7 @@ Cell bytes_cell(double bytes) {
 }
 
 QString amount(double n) {
-  if (n <= 0) return "-";
-  const char* units[] = {"", " k", " M", " G", " T"};
-  int unit = 0;
-  for (; n >= 1000 && unit < 4; n /= 1000) ++unit;
-  return QString::number(n, 'g', 3) + units[unit];
+  return n > 0 ? amount_text(n) : QString("-");
 }
 
 QString place_text(const StackFrame& frame) {

@@ -54,6 +54,13 @@ QString count_text(std::int64_t n, const char* singular, const char* plural) {
   return QString::number(n) + " " + (plural ? QString(plural) : QString(singular) + "s");
 }
 
+QString amount_text(double n) {
+  const char* units[] = {"", " k", " M", " G", " T"};
+  int unit = 0;
+  for (; n >= 1000 && unit < 4; n /= 1000) ++unit;
+  return QString::number(n, 'g', 3) + units[unit];
+}
+
 QString log_title(const QString& name) {
   const QString always = "dedicated_log_torch_trace_";
   return name.startsWith(always) && name.size() > always.size() ? name.mid(always.size()) : name;
