@@ -230,6 +230,12 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
   if (std::ranges::find(fitting_, sizes) == fitting_.end()) {
     TRY_DO(need_graph());
     if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
+    // What passes decompose was checked for sizes from 2 on only.
+    if (source_ && std::ranges::any_of(sizes, [](const auto& size) { return size.second < 2; })) {
+      TRY(const std::unique_ptr<Graph> written, source_());
+      if (auto fit = schedule::specialise(*written, sizes); !fit && fit.error().fault != Fault::Unsupported)
+        return std::move(fit).error();
+    }
     changed = fitting_.size() < most_instances;
     if (changed) fitting_.push_back(sizes);
   }

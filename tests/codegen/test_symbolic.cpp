@@ -5,6 +5,7 @@
 #include "codegen/cpu/host.h"
 #include "core/aot/pipeline.h"
 #include "core/compare/compare.h"
+#include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "core/schedule/make_plan.h"
@@ -215,6 +216,21 @@ class TestSymbolic : public QObject {
     const auto plan = schedule::make_plan(*graph, {.sizes = {{"s0", 12}}, .target = target, .symbolic = true});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     QVERIFY2(print(*plan).find("[s0, 16, 6, 6][576, 1, 96, 16]") != std::string::npos, print(*plan).c_str());
+  }
+
+  void sizes_that_a_decomposed_call_refuses_are_refused() {
+    const auto graph = with_hints("s0: 'Sym(s0)', x: <f32[2, 3, s0, 5][15*s0, 5*s0, 5, 1]>",
+                                  "y = $im2col(x, [2, 2], [1, 1], [0, 0], [1, 1])\nreturn (y,)", "");
+    QVERIFY(propagate(*graph));
+    const auto run = default_compiler().make({})(*graph);
+    QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+    const auto result = [&](std::int64_t rows) {
+      return (*run)({rows, *Tensor::zeros(DType::Float32, {2, 3, rows, 5})});
+    };
+    QVERIFY(result(7));
+    const auto found = result(1);
+    QVERIFY(!found);
+    QVERIFY2(found.error().message.find("sliding blocks") != std::string::npos, found.error().message.c_str());
   }
 
   void a_view_into_quotients_of_a_size_is_no_copy() {
