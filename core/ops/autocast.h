@@ -51,8 +51,8 @@ class AutocastRegions {
   std::unordered_set<const Node*> changed_;                ///< calls whose casts changed the dtype of their results
 };
 
-/// Copies the calls of a sub graph before `before`, in `call`'s graph and over these operands, and returns its result or
-/// the list of them. Error ops.region.
+/// Copies the calls of a sub graph before `before`, in `call`'s graph and over these operands, and returns its result
+/// or the list of them. Error ops.region.
 Result<Arg> copy_body(const Node& call, const Graph& body, const std::vector<Arg>& operands, Node* before);
 /// torch.export keeps regions (no_grad, autocast) as calls of sub graphs. Puts the body of one between a beginning and
 /// an end of the region, and returns the first of them. `begin`: the beginning, null when there is none. Error
