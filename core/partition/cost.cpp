@@ -40,22 +40,34 @@ std::int64_t elements(const Node& node, const TensorMeta& t) {
 }
 
 template <class F>
-std::int64_t sum_tensors(const Node& node, const Meta& meta, F f) {
+auto sum_tensors(const Meta& meta, F f) {
   if (auto* t = meta.tensor()) return f(*t);
-  std::int64_t total = 0;
+  decltype(f(TensorMeta())) total = 0;
   if (auto* tuple = meta.tuple())
-    for (const Meta& item : tuple->items) total += sum_tensors(node, item, f);
+    for (const Meta& item : tuple->items) total = total + sum_tensors(item, f);
   return total;
 }
 
 /// The results of a tuple node as far as its getitems' annotations tell.
 template <class F>
-std::int64_t sum_results(const Node& node, F f) {
-  if (node.meta.known() || node.is_placeholder()) return sum_tensors(node, node.meta, f);
-  std::int64_t total = 0;
+auto sum_results(const Node& node, F f) {
+  if (node.meta.known() || node.is_placeholder()) return sum_tensors(node.meta, f);
+  decltype(f(TensorMeta())) total = 0;
   for (const Node* user : node.users())
-    if (user->is(Op::getitem())) total += sum_tensors(*user, user->meta, f);
+    if (user->is(Op::getitem())) total = total + sum_tensors(user->meta, f);
   return total;
+}
+
+/// The call, or that of its arguments which has more elements: what operators without a count of their own go through.
+const Node& largest_of(const Node& call) {
+  const Node* largest = &call;
+  std::int64_t most_elements = elements_of(call);
+  for (const Node* input : call.inputs())
+    if (const std::int64_t n = elements_of(*input); n > most_elements) {
+      largest = input;
+      most_elements = n;
+    }
+  return *largest;
 }
 
 bool any_pointwise_overload(std::string_view base) {
@@ -117,10 +129,7 @@ std::int64_t operations_of(const Node& node) {
   const OpRecord* record = find_record(node.op());
   if (record && record->operations)
     if (auto operations = record->operations(node)) return std::clamp<std::int64_t>(hint(node, *operations), 0, most);
-  const std::int64_t out = elements_of(node);
-  std::int64_t in = 0;
-  for (const Node* input : node.inputs()) in = std::max(in, elements_of(*input));
-  return std::max(in, out);
+  return elements_of(largest_of(node));
 }
 
 SymExpr symbolic_operations_of(const Node& node) {
@@ -128,11 +137,7 @@ SymExpr symbolic_operations_of(const Node& node) {
   const OpRecord* record = find_record(node.op());
   if (record && record->operations)
     if (const auto operations = record->operations(node)) return *operations;
-  const Node* largest = &node;
-  for (const Node* input : node.inputs())
-    if (elements_of(*input) > elements_of(*largest)) largest = input;
-  if (const TensorMeta* t = largest->meta.tensor()) return t->numel();
-  return operations_of(node);
+  return sum_results(largest_of(node), [](const TensorMeta& t) { return t.numel(); });
 }
 
 CostClass cost_class(const Node& node) {

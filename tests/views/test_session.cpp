@@ -549,7 +549,9 @@ class TestSession : public QObject {
 
   void operations_are_numbers_or_expressions() {
     const auto graph = testing::fx("x: <f32[s0, 8][8, 1]>, w: <f32[8, 4][4, 1]>",
-                                   "y: <f32[s0, 4][4, 1]> = $mm(x, w)\nz: <f32[s0, 4][4, 1]> = $sin(y)\nreturn (z,)");
+                                   "y: <f32[s0, 4][4, 1]> = $mm(x, w)\nz: <f32[s0, 4][4, 1]> = $sin(y)\n"
+                                   "n = $native_layer_norm(z, [4], None, None, 1e-05)\n"
+                                   "a: <f32[s0, 4][4, 1]> = n[0]\nm: <f32[s0, 1][1, 1]> = n[1]\nreturn (a, m)");
     const auto row = [&](const char* node) {
       for (const NodeAccount::Row& r : account_of(Document(), *graph->find(node), nullptr).rows)
         if (r.label == "operations") return r.html;
@@ -557,6 +559,7 @@ class TestSession : public QObject {
     };
     QCOMPARE(row("y"), QString("64*s0"));
     QCOMPARE(row("z"), QString("4*s0"));
+    QCOMPARE(row("n"), QString("5*s0"));  // of its results that are read
     QCOMPARE(row("x"), QString());
     graph->shapes->set_hint("s0", 1000);
     QCOMPARE(row("y"), QString("64 k"));
