@@ -2,6 +2,7 @@
 
   streams.py PARTITA SOURCE_DIR"""
 
+import json
 import os
 import subprocess
 import sys
@@ -44,7 +45,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert os.listdir(f"{folder}/tmp") == [], "scratch is left"
 
     env["QT_QPA_PLATFORM"] = "offscreen"
-    partita(f"{SAMPLE}/program.pt2", "--screenshot", "window.png")
+    partita(f"{SAMPLE}/program.pt2", "--screenshot", "window.png", "--events", "events")
     assert open(f"{folder}/window.png", "rb").read(8) == b"\x89PNG\r\n\x1a\n"
+    painted = [event for event in map(json.loads, open(f"{folder}/events")) if event["event"] == "painted"]
+    assert painted and painted[-1]["cards"] > 0, painted
 
 print("ok")
