@@ -87,6 +87,29 @@ bool set_attributes(Graph& graph, std::span<const std::string>& names, std::span
   return true;
 }
 
+/// The symbols of a graph, which its text leaves out. Sub graphs have them too.
+void put_symbols(Packer& out, const ShapeEnv& shapes) {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> hints;
+  for (const auto& [name, hint] : shapes.hints()) names.push_back(name), hints.push_back(hint);
+  out.put(names);
+  out.put(hints);
+  names.clear();
+  std::vector<SymRange> ranges;
+  for (const auto& [name, range] : shapes.ranges()) names.push_back(name), ranges.push_back(range);
+  out.put(names);
+  out.put(ranges);
+}
+
+void set_symbols(Unpacker& in, ShapeEnv& shapes) {
+  const auto hinted = in.list<std::string>();
+  const auto hints = in.list<std::int64_t>();
+  for (std::size_t i = 0; i < std::min(hinted.size(), hints.size()); ++i) shapes.set_hint(hinted[i], hints[i]);
+  const auto ranged = in.list<std::string>();
+  const auto ranges = in.list<SymRange>();
+  for (std::size_t i = 0; i < std::min(ranged.size(), ranges.size()); ++i) shapes.set_range(ranged[i], ranges[i]);
+}
+
 /// The page that a worker writes and its starter reads.
 Result<std::shared_ptr<Whereabouts>> map_page(int fd) {
   void* page = ::mmap(nullptr, sizeof(Whereabouts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -341,6 +364,7 @@ class Server {
     now_at("reading the graph");
     TRY(std::shared_ptr<Graph> graph, parse_fx_text(in.text()));
     graph->name = name;
+    set_symbols(in, *graph->shapes);
     const trace::Compilation part(in.get<trace::CompileId>());
     const auto names = in.list<std::string>();
     Storages known;
@@ -415,6 +439,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     request.put(std::exchange(worker->released, {}));
     request.put(graph.name);
     request.put(plain_text(graph));
+    put_symbols(request, *graph.shapes);
     request.put(trace::current());
     request.put(names);
     request.put(tensors.text);

@@ -125,6 +125,17 @@ class TestWorker : public QObject {
     }
   }
 
+  void the_worker_knows_the_sizes_of_symbols() {
+    const auto graph = fx("x: <f32[s0][1]>, y: <f32[s1][1]>", "a: <f32[s0][1]> = $mul.Tensor(x, y)\nreturn (a,)");
+    const std::vector<Value> inputs = {f32({3}, {1, 2, 3}), f32({3}, {2, 3, 4})};
+    graph->shapes->set_hint("s0", 3);
+    graph->shapes->set_hint("s1", 3);
+    graph->shapes->set_range("s0", {3, 9});
+    const QString expected = runs(*graph, inputs, {});
+    QVERIFY2(expected.contains("result: 2 6 12"), qPrintable(expected));
+    QCOMPARE(runs(*graph, inputs, in_worker()), expected);
+  }
+
   void constants_and_several_graphs_share_one_process() {
     const auto graph = fx("x: <f32[3][1]>",
                           "k: <f32[3][1]> = self._tensor_constant0\na: <f32[3][1]> = $mul.Tensor(x, k)\nreturn (a,)");
