@@ -11,6 +11,7 @@
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
+#include "core/fake/propagate.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/place.h"
@@ -95,10 +96,11 @@ bool conjugates(const Node& node) {
   if (!record || !schema || !schema->is_view || (t && !is_complex(t->dtype))) return false;
   if (record->element_change != ElementChange::None) return true;
   if (!record->decompose || record->fake) return false;
-  const auto trial = node.graph().clone();
-  const std::size_t before = trial->id_limit();
-  if (!decompose(*trial->find(node.name()))) return false;
-  return std::ranges::any_of(*trial, [&](const Node* n) { return n->id() >= before && conjugates(*n); });
+  Graph parts;
+  Node* trial = parts.copy_node(node, [&](Node* in) { return Arg(parts.placeholder(in->name(), in->meta)); });
+  parts.set_output(Arg::tuple({trial}));
+  if (!decompose(*trial)) return false;
+  return std::ranges::any_of(parts, [](const Node* n) { return conjugates(*n); });
 }
 
 /// Calls `f` with each tensor that the call writes by its schema.
@@ -108,43 +110,20 @@ void for_each_written(const Node& call, const std::function<void(const Node*)>& 
     if (schema->args[i].is_write) for_each_node(call.args()[i], f);
 }
 
-/// Graphs that run as they stand have no conjugate bit: a conjugated view is a copy, which writes to the memory do not
-/// reach. Refuses such a view if it is written, or read after its memory was.
-Status refuse_written_conjugates(const Graph& graph) {
-  const auto complex = [](const Node* n) { return n->meta.tensor() && is_complex(n->meta.tensor()->dtype); };
-  if (std::ranges::none_of(graph, complex)) return {};
-  for (const Node* view : graph) {
-    if (!view->op()->is_call() || !conjugates(*view)) continue;
-    const auto shows = [&](const Node* n) {
-      while (n && n != view) n = aliased_input(*n);
-      return n != nullptr;
-    };
-    bool written = false;
-    for (const Node* n = view->next(); n; n = n->next()) {
-      const bool late = written && std::ranges::any_of(n->inputs(), shows);
-      bool writes_view = false;
-      for_each_written(*n, [&](const Node* target) {
-        writes_view = writes_view || shows(target);
-        written = written || memory_owner(target) == memory_owner(view);
-      });
-      if (writes_view || late)
-        return unsupported("interp.conjugate",
-                           view->name() +
-                               " shows memory conjugated that is written; interpreters cannot follow, use "
-                               "--backend cpu",
-                           place_of(*n));
-    }
-  }
-  return {};
+/// Does the graph of ATen calls write, and have conjugated views? As it stands it has no conjugate bit: such a view is
+/// a copy, which writes do not reach.
+bool may_write_conjugates(const Graph& as_written) {
+  bool writes = false;
+  for (const Node* n : as_written) for_each_written(*n, [&](const Node*) { writes = true; });
+  if (!writes) return false;
+  // Text may leave out the metas. Where they cannot be inferred, what it tells must do.
+  const std::unique_ptr<Graph> graph = as_written.clone();
+  (void)propagate(*graph);
+  return std::ranges::any_of(*graph, [](const Node* n) { return n->op()->is_call() && conjugates(*n); });
 }
 
-/// The inputs in whose memory the graph writes, as far as schemas tell.
-Result<std::set<std::size_t>> written_inputs(const Graph& as_written, const std::vector<Value>& inputs) {
-  std::unique_ptr<Graph> resolved;
-  if (has_torch_calls(as_written)) {
-    TRY(resolved, with_aten_calls(as_written));
-  }
-  const Graph& graph = resolved ? *resolved : as_written;
+/// The inputs in whose memory the graph of ATen calls writes, as far as schemas tell.
+std::set<std::size_t> written_inputs(const Graph& graph, const std::vector<Value>& inputs) {
   const std::vector<Node*> placeholders = graph.placeholders();
   std::set<std::size_t> written;
   for (const Node* n : graph) {
@@ -451,7 +430,12 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   const TensorFile io = subclasses ? with_inner_keys(*subclasses, file) : file;
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));
   const GraphInputs given = inputs;
-  TRY(const std::set<std::size_t> written, written_inputs(*graph, given.values));
+  TRY(const std::unique_ptr<Graph> resolved, with_aten_calls(*graph));
+  if (may_write_conjugates(*resolved)) {
+    const AotOptions functional{.train = false, .choose_layouts = false};
+    return run_program(artefact, file, {.aot = functional, .forward = compile, .random_weights = random_weights});
+  }
+  const std::set<std::size_t> written = written_inputs(*resolved, given.values);
   TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
   // A run only sees values, so inputs whose sizes or strides change are returned too.
   const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
@@ -464,7 +448,6 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
     graph->set_output(Arg::tuple(std::move(results)));
     wrappers.emplace_back(*std::move(epilogue));
   }
-  TRY_DO(refuse_written_conjugates(*graph));
   GraphInputs after = given;
   std::vector<Value> before, taken = given.values;
   if (mutates_inputs(*graph)) {

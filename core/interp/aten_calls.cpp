@@ -42,7 +42,7 @@ bool is_region(const Node& node) {
   return node.is(set_grad_enabled()) || is_autocast(node.op()) || (control && control->kind == Control::Autocast);
 }
 
-/// What Python's arithmetic is depends on what it reads, of which the text need not say anything.
+/// What a call from Python is depends on what it reads, of which the text need not say anything.
 Status infer_inputs(const Node& node) {
   std::vector<Node*> waiting = node.inputs();
   std::unordered_set<const Node*> seen;
@@ -87,7 +87,8 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     TRY_DO(autocast.cast_arguments(*node));
     const bool arithmetic =
         node->op()->kind == OpKind::Function && !node->is(Op::getitem()) && is_python_arithmetic(node->op()->name);
-    if (arithmetic) TRY_DO(infer_inputs(*node));
+    const bool method = node->op()->kind == OpKind::Method;
+    if (arithmetic || method) TRY_DO(infer_inputs(*node));
     const bool torch_call = is_torch_call(*node);
     if (!torch_call && !autocast.casts_parts(*node)) {
       // Overloads are chosen by the kinds of numbers, which text may leave out.

@@ -161,6 +161,23 @@ class TestFunctionalize : public QObject {
     }
   }
 
+  void windows_are_written() {
+    const auto windows = [](const std::string& size) {
+      return fx("x: <f32[7, 2][2, 1]>", "a: <f32[7, 2][2, 1]> = $clone(x)\nw = $unfold(a, -2, " + size +
+                                            ", 3)\nm = $mul_.Tensor(w, 10)\nreturn (a,)");
+    };
+    const auto graph = windows("2");
+    const std::vector<Value> inputs = {f32({7, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})};
+    const auto made = functionalize(*graph);
+    QVERIFY2(bool(made), made ? "" : made.error().line().c_str());
+    const std::vector<double> expected = {0, 10, 20, 30, 4, 5, 60, 70, 80, 90, 10, 11, 12, 13};
+    QCOMPARE(elements((*interpret(*made->graph, inputs))[0]), expected);
+    QCOMPARE(elements((*interpret(*graph, inputs))[0]), expected);
+    const auto overlapping = functionalize(*windows("4"));
+    QVERIFY(!overlapping);
+    QVERIFY(overlapping.error().message.find("overlap") != std::string::npos);
+  }
+
   // PyTorch's schema returns nothing, but graphs after Inductor's passes read the call's list.
   void a_list_that_was_written_is_read_as_a_result() {
     const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>",

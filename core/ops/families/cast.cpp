@@ -2,6 +2,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -175,7 +176,7 @@ void register_cast(OpTable& t) {
   t.add("aten.copy.default", fake_copy, eval_copy, {{"self", "zeros_like(grad)"}, {"src", "grad"}},
         {.lower = lower_copy_from, .family = Family::Index, .from_any_device = "src", .copies_second = true});
   t.add("aten._conj.default", fake_conj, eval_conj<fake_conj>, {{"self", "conj(grad)"}},
-        {.element_change = ElementChange::Conjugate});
+        {.write_through = view_again, .element_change = ElementChange::Conjugate});
   t.add("aten._conj_physical.default", fake_preserving, eval_conj<fake_preserving>, {{"self", "conj(grad)"}},
         {.element_change = ElementChange::Conjugate});
   t.add("aten.conj_physical.default",

@@ -530,7 +530,7 @@ void register_view(OpTable& t) {
   row<fake_diagonal>(t, "aten.diagonal.default", "aten.diagonal_copy.default",
                      "diagonal_backward(grad, sizes(self), offset, dim1, dim2)", lower_diagonal, scatter_back);
   row<fake_unfold>(t, "aten.unfold.default", "aten.unfold_copy.default",
-                   "unfold_backward(grad, sizes(self), dimension, size, step)", nullptr, nullptr);
+                   "unfold_backward(grad, sizes(self), dimension, size, step)", nullptr, unfold_back);
   row<fake_as_strided>(t, "aten.as_strided.default", "aten.as_strided_copy.default",
                        "as_strided_backward(grad, self, size, stride, storage_offset)", lower_as_strided, scatter_back,
                        {.views_storage = true});

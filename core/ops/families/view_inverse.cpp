@@ -94,6 +94,20 @@ Node* split_back(Builder& build, const ViewStep& step, Node* base, Node* value) 
 Node* unbind_back(Builder& build, const ViewStep& step, Node* base, Node* value) {
   return build.call("aten.select_scatter.default", {base, value, integer(step, "dim"), std::int64_t{step.part}});
 }
+Node* unfold_back(Builder& build, const ViewStep& step, Node* base, Node* value) {
+  const std::int64_t dim = integer(step, "dimension"), size = integer(step, "size"), stride = integer(step, "step");
+  const std::size_t rank = Builder::tensor(base).dim();
+  if (size > stride || rank == 0) fail_unsupported("writing through windows of unfold that overlap");
+  const SymExpr windows =
+      Builder::tensor(value)
+          .sizes[static_cast<std::size_t>(dim < 0 ? dim + std::ssize(Builder::tensor(base).sizes) : dim)];
+  for (std::int64_t i = 0; i < size; ++i) {
+    Node* part = build.call("aten.select.int", {value, std::int64_t{-1}, i});
+    base = build.call("aten.slice_scatter.default",
+                      {base, part, dim, i, build.size((windows - 1) * stride + i + 1), stride});
+  }
+  return base;
+}
 Node* dtype_back(Builder& build, const ViewStep&, Node* base, Node* value) {
   return build.call("aten.view.dtype", {value, Builder::tensor(base).dtype});
 }

@@ -20,6 +20,8 @@ Node* dtype_back(Builder& build, const ViewStep& step, Node* base, Node* value);
 /// are left out, as PyTorch prints it.
 Node* scatter_back(Builder& build, const ViewStep& step, Node* base, Node* value);
 Node* split_back(Builder& build, const ViewStep& step, Node* base, Node* value);
+/// Of windows that do not overlap.
+Node* unfold_back(Builder& build, const ViewStep& step, Node* base, Node* value);
 Node* unbind_back(Builder& build, const ViewStep& step, Node* base, Node* value);
 
 }  // namespace partita
