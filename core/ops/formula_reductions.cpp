@@ -38,19 +38,19 @@ Arg sum_backward(const FormulaCall& f) {
   return f.build.call("aten.expand.default", {spread, f.build.sizes(f.tensor(1).sizes)});
 }
 
-/// The number of elements that are reduced to one: an int, or the node of a symbolic product.
-Arg reduced_count(const FormulaCall& f, std::size_t self, std::size_t dims) {
+/// The number of elements that are reduced to one.
+SymExpr reduced_count(const FormulaCall& f, std::size_t self, std::size_t dims) {
   const TensorMeta& t = f.tensor(self);
   SymExpr count = 1;
   for (std::size_t d : reduced_dims(f, dims, t.dim()))
     if (!t.sizes.empty()) count = count * t.sizes[d];
-  return f.build.size(count);
+  return count;
 }
 
 /// mean_backward(grad, self, dims, keepdim)
 Arg mean_backward(const FormulaCall& f) {
   Arg spread = sum_backward(f);
-  return f.build.call("aten.div.Scalar", {spread, reduced_count(f, 1, 2)});
+  return f.build.call("aten.div.Scalar", {spread, f.build.size(reduced_count(f, 1, 2))});
 }
 
 /// scale_grad_by_count(grad, mask, self, dims): equal extremes share the gradient.
@@ -94,12 +94,17 @@ Arg var_backward(const FormulaCall& f) {
   std::vector<std::size_t> dims = reduced_dims(f, 2, self.dim());
   const double correction = f.has(3) ? f.real(3) : 1;
   Arg grad = restore(f, f.args[0], dims, f.flag(4), self.dim());
-  Arg count = reduced_count(f, 1, 2);
-  auto* n = count.get<std::int64_t>();
-  if (!n) fail_unsupported("the gradient of a variance over a symbolic size");
+  const SymExpr count = reduced_count(f, 1, 2);
+  Arg scaled;
+  if (count.is_int()) {
+    scaled = f.build.call("aten.mul.Scalar", {grad, 2.0 / (static_cast<double>(count.as_int()) - correction)});
+  } else if (const auto whole = static_cast<std::int64_t>(correction); static_cast<double>(whole) == correction) {
+    scaled = f.build.call("aten.div.Scalar", {f("g * 2", {{"g", grad}}), f.build.size(count - whole)});
+  } else {
+    fail_unsupported("the gradient of a variance over a symbolic size with a fractional correction");
+  }
   std::vector<Arg> list;
   for (std::size_t d : dims) list.push_back(static_cast<std::int64_t>(d));
-  Arg scaled = f.build.call("aten.mul.Scalar", {grad, 2.0 / (static_cast<double>(*n) - correction)});
   Arg mean = self.sizes.empty() ? f("x1") : f("mean(x1, dims, True)", {{"dims", Arg::list(std::move(list))}});
   return f("g * (x1 - m)", {{"g", scaled}, {"m", mean}});
 }

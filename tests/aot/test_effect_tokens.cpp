@@ -8,14 +8,13 @@
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
+#include "tests/support/interpreted.h"
 #include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::testing;
 
 namespace {
-
-#define VERIFY_DONE(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
 
 const char* const lines =
     "y = $sin(x)\nd = $detach(y)\ne = torch.ops.corpus.emit(d, 'mid')\nm = $mul.Tensor(y, 2)\n"

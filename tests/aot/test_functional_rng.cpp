@@ -12,6 +12,7 @@
 #include "core/compare/check_passes.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
+#include "tests/support/interpreted.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -19,19 +20,12 @@ using namespace partita::testing;
 
 namespace {
 
-#define VERIFY_DONE(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
-
-Result<CompiledFn> interpreter(const Graph& graph) {
-  auto own = std::shared_ptr<Graph>(graph.clone());
-  return CompiledFn([own](std::vector<Value> inputs) { return interpret(*own, std::move(inputs)); });
-}
-
 Result<TrainedFunction> function_of(const Graph& graph, const TensorFile& io, bool train) {
-  Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph.clone()));
-  artefact.kind = ArtefactKind::Graph;
-  RunOptions options{
-      .aot = {.train = train, .functionalize_rng = true}, .forward = interpreter, .backward = interpreter, .seed = 0};
-  return TrainedFunction::make(artefact, io, options);
+  RunOptions options{.aot = {.train = train, .functionalize_rng = true},
+                     .forward = compile_to_interpreter,
+                     .backward = compile_to_interpreter,
+                     .seed = 0};
+  return TrainedFunction::make(artefact_of(graph), io, options);
 }
 
 Result<AotGraphs> made(const std::unique_ptr<Graph>& graph, bool train) {
@@ -210,7 +204,7 @@ class TestFunctionalRng : public QObject {
     const Config before = config();
     set_config(*patched_config({{"functionalize_rng", "true"}}));
     const auto graph = fx("x: <f32[10][1]>", "d = $dropout(x, 0.5, True)\nreturn (d,)");
-    const auto outputs = run_compiled(*graph, {f32({10}, std::vector<double>(10, 1))}, interpreter);
+    const auto outputs = run_compiled(*graph, {f32({10}, std::vector<double>(10, 1))}, compile_to_interpreter);
     const auto graphs = aot(*graph, nullptr, {});
     set_config(before);
     VERIFY_DONE(outputs);

@@ -11,6 +11,7 @@
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "tests/support/fx.h"
+#include "tests/support/interpreted.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -31,17 +32,9 @@ int count(const Graph& graph, std::string_view op) {
   return n;
 }
 
-Artefact artefact_of(const Graph& graph) {
-  Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph.clone()));
-  artefact.kind = ArtefactKind::Graph;
-  return artefact;
-}
-
 Result<AotGraphs> made(const std::unique_ptr<Graph>& graph, const AotOptions& options) {
   return aot(*graph, nullptr, options);
 }
-
-#define VERIFY_DONE(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
 
 }  // namespace
 
@@ -87,14 +80,12 @@ class TestPipeline : public QObject {
     QVERIFY(gradients[0].node() && gradients[1].is_none() && gradients[2].is_none());
     Artefact artefact = artefact_of(*graph);
     artefact.program = program;
-    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
-      return CompiledFn([&g](std::vector<Value> inputs) { return interpret(g, std::move(inputs)); });
-    };
     TensorFile io;
     io.tensors["input.0"] = f32({2}, {3, 4});
     for (const bool marked : {false, true}) {
       if (marked) (io.tensors["param.v"] = f32({2}, {1, 2})).requires_grad = true;
-      const auto out = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+      const auto out =
+          run_program(artefact, io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
       VERIFY_DONE(out);
       QVERIFY(out->find("grad.w"));
       QCOMPARE(out->find("grad.v") != nullptr, marked);
@@ -352,14 +343,11 @@ class TestPipeline : public QObject {
     QFETCH(QString, graphs);
     const auto graph = fx(inputs.toStdString(), lines.toStdString(), graphs.toStdString());
     Artefact artefact = artefact_of(*graph);
-    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
-      return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
-    };
     TensorFile io;
     (io.tensors["input.0"] = f32({4}, {1, 2, 4, 8})).requires_grad = true;
     io.tensors["input.1"] = tensor(DType::Bool, {}, {1});
     io.tensors["tangent.0"] = f32({4}, {1, 1, 1, 1});
-    const auto out = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+    const auto out = run_program(artefact, io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
     VERIFY_DONE(out);
     const std::vector<double> y = elements(*out->find("output.0")), g = elements(*out->find("grad.input.0"));
     for (std::size_t i = 0; i < 4; ++i) QCOMPARE(float(g[i] * double(1 << i)), float(y[i]));
@@ -372,9 +360,6 @@ class TestPipeline : public QObject {
                           "mul: \"TwoTensor(f32[2][1]cpu)\" = L_x_ * L_y_\n"
                           "sin: \"TwoTensor(f32[2][1]cpu)\" = mul.sin()\nz: <f32[2][1]> = L_z_.cos()\nreturn (sin, z)");
     Artefact artefact = artefact_of(*graph);
-    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
-      return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
-    };
     TensorFile io;
     const std::map<std::string, std::vector<double>> values = {
         {"input.0.a", {1, 2}}, {"input.0.b", {3, 4}}, {"input.1.a", {0.5, 0.25}}, {"input.1.b", {2, 1}}};
@@ -383,7 +368,8 @@ class TestPipeline : public QObject {
     io.tensors["tangent.0.a"] = f32({2}, {1, 1});
     io.tensors["tangent.0.b"] = f32({2}, {2, 2});
     io.metadata["subclasses"] = R"({"TwoTensor": ["a", "b"]})";
-    const auto function = TrainedFunction::make(artefact, io, {.forward = interpreter, .backward = interpreter});
+    const auto function =
+        TrainedFunction::make(artefact, io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
     VERIFY_DONE(function);
     const Wrapper& outer = function->wrappers().front();
     QCOMPARE(name_of(outer), std::string_view("AOTDispatchSubclassWrapper"));
@@ -392,7 +378,7 @@ class TestPipeline : public QObject {
     const auto read = read_wrappers(to_json(function->wrappers()).dump());
     VERIFY_DONE(read);
     QVERIFY(*read == function->wrappers());
-    const auto out = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+    const auto out = run_program(artefact, io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
     VERIFY_DONE(out);
     for (const std::string& part : {std::string("a"), std::string("b")}) {
       const std::vector<double>&x = values.at("input.0." + part), &y = values.at("input.1." + part);
@@ -405,7 +391,7 @@ class TestPipeline : public QObject {
       }
     }
     QCOMPARE(elements(*out->find("output.1")), (std::vector<double>{1, 1}));
-    const auto as_it_is = run_as_it_is(artefact, io, {}, interpreter);
+    const auto as_it_is = run_as_it_is(artefact, io, {}, compile_to_interpreter);
     VERIFY_DONE(as_it_is);
     QCOMPARE(elements(*as_it_is->find("output.0.b")), elements(*out->find("output.0.b")));
 
@@ -426,12 +412,13 @@ class TestPipeline : public QObject {
 
     const auto mixed = fx("L_x_: \"TwoTensor(f32[2][1]cpu)\", L_z_: <f32[2][1]>",
                           "mul: \"TwoTensor(f32[2][1]cpu)\" = L_x_ * L_z_\nreturn (mul,)");
-    const auto refused =
-        TrainedFunction::make(artefact_of(*mixed), io, {.forward = interpreter, .backward = interpreter});
+    const auto refused = TrainedFunction::make(artefact_of(*mixed), io,
+                                               {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, std::string("aot.subclass"));
     io.metadata["subclasses"] = "[]";
-    const auto unread = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+    const auto unread =
+        run_program(artefact, io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
     QVERIFY(!unread);
     QCOMPARE(unread.error().code, std::string("io.subclasses"));
   }
@@ -558,34 +545,6 @@ class TestPipeline : public QObject {
     VERIFY_DONE(shown);
     QCOMPARE(ran, print(*shown->partition.forward) + print(*shown->partition.backward));
     QCOMPARE(count(*shown->joint, "aten.mul.Tensor"), 0);
-  }
-
-  void conjugated_views_follow_writes_data() {
-    QTest::addColumn<QString>("lines");
-    QTest::addColumn<std::vector<double>>("expected");
-    const std::vector<double> squared = {-3, -4, -7, -24};  // of 1 + 2i and 3 + 4i, conjugated
-    QTest::newRow("read afterwards") << "o = $_conj(x)\ns = $square_(x)" << squared;
-    QTest::newRow("by a method") << "y = x * 1\no = y.conj()\ns = y.square_()" << squared;
-    QTest::newRow("an attribute") << "y = x.unsqueeze(1)\no = y.mH\ns = y.square_()" << squared;
-    QTest::newRow("a composite") << "y = $unsqueeze(x, 1)\no = $adjoint(y)\ns = $square_(y)" << squared;
-    QTest::newRow("written itself") << "m = $_conj(x)\ns = $square_(m)\no = $_conj(x)" << squared;
-    QTest::newRow("read before") << "m = $_conj(x)\no = $neg(m)\ns = $square_(x)" << std::vector<double>{-1, 2, -3, 4};
-  }
-  void conjugated_views_follow_writes() {
-    QFETCH(QString, lines);
-    QFETCH(std::vector<double>, expected);
-    TensorFile io;
-    io.tensors["input.0"] = f32({2, 2}, {1, 2, 3, 4});
-    const auto graph = fx("r: <f32[2, 2][2, 1]>", "x = $view_as_complex(r)\n" + lines.toStdString() +
-                                                      "\nv = $resolve_conj(o)\nw = $view_as_real(v)\nreturn (w,)");
-    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
-    artefact.kind = ArtefactKind::Dynamo;
-    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
-      return CompiledFn([own = std::shared_ptr<Graph>(g.clone())](auto values) { return interpret(*own, values); });
-    };
-    const auto out = run_as_it_is(artefact, io, {}, interpreter);
-    VERIFY_DONE(out);
-    QCOMPARE(elements(Value(out->tensors.at("output.0"))), expected);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "core/base/memory.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
+#include "tests/support/interpreted.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -40,17 +41,6 @@ Wrappers again(const Wrappers& wrappers) {
 
 CompiledFn interpreted(const Graph& graph) {
   return [&graph](std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); };
-}
-
-Result<CompiledFn> compile_to_interpreter(const Graph& graph) {
-  auto own = std::shared_ptr<Graph>(graph.clone());
-  return CompiledFn([own](std::vector<Value> inputs) { return interpret(*own, std::move(inputs)); });
-}
-
-Artefact artefact_of(const Graph& graph) {
-  Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph.clone()));
-  artefact.kind = ArtefactKind::Graph;
-  return artefact;
 }
 
 struct Made {

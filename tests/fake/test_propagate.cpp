@@ -46,6 +46,22 @@ class TestPropagate : public QObject {
     QVERIFY(again && *again);
   }
 
+  void selections_by_one_mask_have_one_size() {
+    const auto sizes = [](const std::string& between, const std::string& second = "$index.Tensor(y, [m])") {
+      const auto graph = fx("x: <f32[6, 4][4, 1]>, y: <i64[6][1]>, m: <b8[6][1]>",
+                            "a = $index.Tensor(x, [m])\n" + between + "b = " + second + "\nreturn (a, b)");
+      const auto computed = propagate(*graph);
+      if (!computed) throw std::runtime_error(computed.error().line());
+      return std::pair(graph->find("a")->meta.tensor()->sizes[0], graph->find("b")->meta.tensor()->sizes[0]);
+    };
+    const auto same = [](const std::pair<SymExpr, SymExpr>& s) { return s.first == s.second; };
+    QVERIFY(same(sizes("")));
+    QVERIFY(same(sizes("", "$nonzero(m)")));
+    QVERIFY(!same(sizes("n = $logical_not_(m)\n")));
+    QVERIFY(!same(sizes("v = $view(m, [6])\nn = $logical_not_(v)\n")));
+    QVERIFY(!same(sizes("n = $logical_not(m)\n", "$nonzero(n)")));
+  }
+
   void math_functions_have_their_names_in_texts() {
     const auto graph = fx("n: \"Sym(s0)\"", "f = torch.sym_float(n)\nh = f * 0.6\nk = math_trunc(h)\nreturn (k,)");
     graph->shapes->set_hint("s0", 5);

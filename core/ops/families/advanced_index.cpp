@@ -108,7 +108,9 @@ using namespace kernels;
 /// index of unknown length for each dimension that it covers.
 std::vector<std::optional<SymList>> index_sizes(FakeCall& c, const TensorMeta& self) {
   std::vector<std::optional<SymList>> out;
-  for (const TensorMeta* index : c.tensors("indices")) {
+  const std::vector<const TensorMeta*> indices = c.tensors("indices");
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const TensorMeta* index = indices[i];
     if (!index) {
       out.emplace_back();
       continue;
@@ -118,7 +120,7 @@ std::vector<std::optional<SymList>> index_sizes(FakeCall& c, const TensorMeta& s
       out.emplace_back(index->sizes);
       continue;
     }
-    SymExpr count = c.shapes.new_unbacked();
+    const SymExpr count = selected_by(c, c.arg("indices").get<ArgList>()->items[i]);
     for (std::size_t d = 0; d < index->dim(); ++d) out.emplace_back(SymList{count});
   }
   if (out.size() > self.dim())

@@ -25,6 +25,10 @@ inline void check_source(const EvalCall& c, const Tensor& y, const Tensor& index
     fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
 }
 
+/// How many elements of a mask are true: the number of an earlier call that selects by the same node, which PyTorch's
+/// fake tensors remember too (FakeTensor.nonzero_memo), else a new one.
+SymExpr selected_by(const FakeCall& c, const Arg& mask);
+
 void register_advanced_index(OpTable& t);
 void register_gather_scatter(OpTable& t);
 void register_index_along(OpTable& t);

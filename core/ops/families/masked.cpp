@@ -8,13 +8,29 @@
 
 namespace partita {
 
+SymExpr selected_by(const FakeCall& c, const Arg& mask) {
+  const Node* node = mask.node();
+  SymExpr known = 0;
+  for (const Node* user : node ? node->users() : std::vector<Node*>()) {
+    const Schema* schema = find_schema(user->op());
+    // The mask may change between the two calls.
+    if (!schema || schema->is_mutable || schema->is_view) return c.shapes.new_unbacked();
+    const TensorMeta* t = user->meta.tensor();
+    const bool selects =
+        schema->name == "aten.nonzero.default" ||
+        (schema->name == "aten.index.Tensor" && user->args() == Args{user->args()[0], Arg::list({mask})});
+    if (selects && t && t->sizes[0].kind() == SymKind::Symbol) known = t->sizes[0];
+  }
+  return known.is(0) ? c.shapes.new_unbacked() : known;
+}
+
 namespace {
 
 using namespace kernels;
 
 Meta fake_nonzero(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  TensorMeta meta = new_like(self, {c.shapes.new_unbacked(), static_cast<std::int64_t>(self.dim())});
+  TensorMeta meta = new_like(self, {selected_by(c, c.arg("self")), static_cast<std::int64_t>(self.dim())});
   meta.dtype = DType::Int64;
   // Eager PyTorch stores the coordinates dimension by dimension, so the result is column-major.
   meta.strides = {1, meta.sizes[0]};

@@ -123,7 +123,9 @@ Meta fake_expand(FakeCall& call) {
       if (is_new) fail("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension");
       size[d] = old;
     }
-    if (old != size[d] && !call.test(sym_eq(old, size[d]), "expand")) {
+    // A single element is repeated how often ever only values tell.
+    const SymExpr same = sym_eq(old, size[d]);
+    if (old != size[d] && !(old.is(1) ? guard_or(call, same, false, "expand") : call.test(same, "expand"))) {
       if (!call.test(sym_eq(old, 1), "expand"))
         fail(fmt::format(
             "The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}",

@@ -1,0 +1,68 @@
+// Values and gradients of programs that run by the interpreter.
+#include <QtTest>
+
+#include "core/aot/run_program.h"
+#include "core/interp/interpreter.h"
+#include "tests/support/fx.h"
+#include "tests/support/interpreted.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+class TestRunProgram : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void rows_chosen_by_values_have_gradients_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<std::vector<double>>("expected");
+    QTest::newRow("mean") << "r = $mean(y)" << std::vector<double>{.25, .25, 0, 0, .25, .25};
+    QTest::newRow("var") << "v = $var.correction(y, [0], correction = 1)\nr = $sum(v)"
+                         << std::vector<double>{-3, -5, 0, 0, 3, 5};
+    QTest::newRow("nll_loss") << "t = $index.Tensor(i, [m])\nr = $nll_loss_nd(y, t)"
+                              << std::vector<double>{0, -.5, 0, 0, -.5, 0};
+  }
+  void rows_chosen_by_values_have_gradients() {
+    QFETCH(QString, lines);
+    QFETCH(std::vector<double>, expected);
+    TensorFile io;
+    io.tensors["input.0"] = f32({3, 2}, {1, 2, 3, 5, 4, 7});
+    io.tensors["input.0"].requires_grad = true;
+    io.tensors["input.1"] = tensor(DType::Bool, {3}, {1, 0, 1});
+    io.tensors["input.2"] = i64({3}, {1, 0, 0});
+    const auto graph = fx("x: <f32[3, 2][2, 1]>, m: <b8[3][1]>, i: <i64[3][1]>",
+                          "y = $index.Tensor(x, [m])\n" + lines.toStdString() + "\nreturn (r,)");
+    RunOptions options;
+    options.forward = options.backward = compile_to_interpreter;
+    const auto out = run_program(artefact_of(*graph), io, options);
+    VERIFY_DONE(out);
+    QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), expected);
+  }
+
+  void conjugated_views_follow_writes_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<std::vector<double>>("expected");
+    const std::vector<double> squared = {-3, -4, -7, -24};  // of 1 + 2i and 3 + 4i, conjugated
+    QTest::newRow("read afterwards") << "o = $_conj(x)\ns = $square_(x)" << squared;
+    QTest::newRow("by a method") << "y = x * 1\no = y.conj()\ns = y.square_()" << squared;
+    QTest::newRow("an attribute") << "y = x.unsqueeze(1)\no = y.mH\ns = y.square_()" << squared;
+    QTest::newRow("a composite") << "y = $unsqueeze(x, 1)\no = $adjoint(y)\ns = $square_(y)" << squared;
+    QTest::newRow("written itself") << "m = $_conj(x)\ns = $square_(m)\no = $_conj(x)" << squared;
+    QTest::newRow("read before") << "m = $_conj(x)\no = $neg(m)\ns = $square_(x)" << std::vector<double>{-1, 2, -3, 4};
+  }
+  void conjugated_views_follow_writes() {
+    QFETCH(QString, lines);
+    QFETCH(std::vector<double>, expected);
+    TensorFile io;
+    io.tensors["input.0"] = f32({2, 2}, {1, 2, 3, 4});
+    const auto graph = fx("r: <f32[2, 2][2, 1]>", "x = $view_as_complex(r)\n" + lines.toStdString() +
+                                                      "\nv = $resolve_conj(o)\nw = $view_as_real(v)\nreturn (w,)");
+    const auto out = run_as_it_is(artefact_of(*graph), io, {}, compile_to_interpreter);
+    VERIFY_DONE(out);
+    QCOMPARE(elements(Value(out->tensors.at("output.0"))), expected);
+  }
+};
+
+QTEST_GUILESS_MAIN(TestRunProgram)
+#include "test_run_program.moc"
