@@ -98,9 +98,8 @@ bool conjugates(const Node& node) {
   if (!record->decompose || record->fake) return false;
   Graph parts;
   Node* trial = parts.copy_node(node, [&](Node* in) { return Arg(parts.placeholder(in->name(), in->meta)); });
-  parts.set_output(Arg::tuple({trial}));
   if (!decompose(*trial)) return false;
-  return std::ranges::any_of(parts, [](const Node* n) { return conjugates(*n); });
+  return std::ranges::any_of(parts, [&](const Node* n) { return n != trial && conjugates(*n); });
 }
 
 /// Calls `f` with each tensor that the call writes by its schema.

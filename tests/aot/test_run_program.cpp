@@ -49,6 +49,8 @@ class TestRunProgram : public QObject {
     QTest::newRow("an attribute") << "y = x.unsqueeze(1)\no = y.mH\ns = y.square_()" << squared;
     QTest::newRow("a composite") << "y = $unsqueeze(x, 1)\no = $adjoint(y)\ns = $square_(y)" << squared;
     QTest::newRow("written itself") << "m = $_conj(x)\ns = $square_(m)\no = $_conj(x)" << squared;
+    QTest::newRow("chunks") << "c = $chunk(r, 2)\nd = c[0]\ne = $neg_(d)\no = $_conj(x)"
+                            << std::vector<double>{-1, 2, 3, -4};
     QTest::newRow("read before") << "m = $_conj(x)\no = $neg(m)\ns = $square_(x)" << std::vector<double>{-1, 2, -3, 4};
   }
   void conjugated_views_follow_writes() {
