@@ -134,6 +134,12 @@ Result<Expression> ExpressionReader::prefix() {
         !names.contains(lexer_.peek().text))
       return Expression{lexer_.next().text == "inf" ? -HUGE_VAL : -std::nan("")};
     TRY(Expression operand, expression(unary_precedence));
+    // -(1) is a number as -1 is.
+    if (negative && !operand.op) {
+      if (const auto* i = operand.value.get<std::int64_t>(); i && *i != INT64_MIN) return Expression{-*i};
+      if (const auto* d = operand.value.get<double>()) return Expression{-*d};
+      if (const auto* c = operand.value.get<std::complex<double>>()) return Expression{-*c};
+    }
     return Expression{{},
                       operator_function(negative       ? "neg"
                                         : sign.is("~") ? "invert"

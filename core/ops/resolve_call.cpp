@@ -98,10 +98,28 @@ void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
     if (int i = schema.index_of(key); i >= 0) convert(schema.args[static_cast<std::size_t>(i)], value);
 }
 
+/// Python's out=(values, indices) names several arguments of the schema, such as max and max_values.
+void spread_out(std::string_view base, Kwargs& kwargs) {
+  const auto out = std::ranges::find(kwargs, "out", &Kwargs::value_type::first);
+  const auto* list = out == kwargs.end() ? nullptr : out->second.get<ArgList>();
+  if (!list) return;
+  for (const Schema* s : find_overloads(base)) {
+    std::vector<std::string> names;
+    for (const SchemaArg& a : s->args)
+      if (a.is_write && a.keyword_only) names.push_back(a.name);
+    if (names.size() != list->items.size()) continue;
+    const std::vector<Arg> items = list->items;
+    kwargs.erase(out);
+    for (std::size_t i = 0; i < items.size(); ++i) kwargs.emplace_back(names[i], items[i]);
+    return;
+  }
+}
+
 }  // namespace
 
 Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs) {
   rename_keywords(base, kwargs);
+  spread_out(base, kwargs);
   if (!any_has(base, "requires_grad")) drop(kwargs, "requires_grad");
   if (!any_has(base, "size") && given(kwargs, "size")) fail(fmt::format("{} takes no size", base));
   Result<ResolvedCall> call = resolve_overload(base, args, kwargs);

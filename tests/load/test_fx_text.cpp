@@ -96,6 +96,7 @@ void TestFxText::printed_text_reads_as_the_same_graph_data() {
   QTest::newRow("annotation of bytes that are no text")
       << QByteArray("y: \"f32[3, 4][4, 1\xbf\xef\" = x + 1\nreturn (y,)");
   QTest::newRow("None as first operand") << QByteArray("y = None - 2\nreturn (y,)");
+  QTest::newRow("minus of a number") << QByteArray("y = ---0 - x\nz = -(2.5) * y\nreturn (z,)");
   QTest::newRow("module named as an unnamed call") << QByteArray("here.run(x)\ny = run.there.go(x)\nreturn (y,)");
   QTest::newRow("unnamed call named as a module") << QByteArray("y = run.there.go(x)\nhere.run(x)\nreturn (y,)");
 }

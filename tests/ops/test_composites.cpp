@@ -115,6 +115,10 @@ class TestComposites : public QObject {
     auto row = [](const char* name, const char* lines, std::vector<double> expected) {
       QTest::addRow("%s", name) << lines << std::move(expected);
     };
+    row("several outs",
+        "v = $zeros([2])\ni = $zeros([2], dtype = torch.int64)\nm = torch.max(x, 1, out = (v, i))\n"
+        "a = torch.cat([v, i, m[0], m[1]])\nreturn (a,)",
+        {2, 5, 1, 1, 2, 5, 1, 1});
     row("unique gives one tensor", "a = torch.functional.unique(x)\nreturn (a,)", {0, 2, 3, 5});
     row("unique of rows", "f = torch.functional.unique(x, dim = 1, return_counts = True)\na = f[1]\nreturn (a,)",
         {1, 1, 1});
