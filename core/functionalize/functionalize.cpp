@@ -95,7 +95,7 @@ class Functionalizer {
       eager_.object_of[node.id()] = new_object(made);
     }
     if (Graph* child = eager.child(node.target); child && !out_.graph->child(node.target)) {
-      refuse_writes(*child);
+      refuse_writes(node, *child);
       out_.graph->children.emplace_back(node.target, child->clone());
     }
     plain_[node.id()] = made;

@@ -60,7 +60,8 @@ Result<Body> body_of(const Node& call, const ControlOp& op, std::size_t graph, c
 
 }  // namespace
 
-void refuse_writes(const Graph& child) {
+void refuse_writes(const Node& attribute, const Graph& child) {
+  if (std::ranges::any_of(attribute.users(), [](const Node* n) { return n->is(custom_backward()); })) return;
   for (Node* n : child) {
     const Schema* schema = n->op()->kind == OpKind::Torch ? find_schema(n->op()) : nullptr;
     if (schema && schema->is_mutable)

@@ -18,8 +18,9 @@ struct FunctionalRegion {
   std::vector<std::pair<Arg, std::size_t>> written;  ///< operands of the call, and which result they become
 };
 
-/// Raises functionalize.sub_graph if a call of the graph writes.
-void refuse_writes(const Graph& child);
+/// Raises functionalize.sub_graph if a call of the sub graph writes, which `attribute` holds. The backward of a
+/// torch.autograd.Function may: it is made functional when it is needed.
+void refuse_writes(const Node& attribute, const Graph& child);
 
 /// Makes the sub graphs of `call` functional. `wants`: which operands require grad. Calls under no_grad in them and
 /// hidden writes are added to those of `into`. Errors functionalize.sub_graph: a write that PyTorch refuses too,

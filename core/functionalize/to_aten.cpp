@@ -69,6 +69,13 @@ class Lowering {
       if (control->kind == Control::Wrapper || control->kind == Control::Checkpoint ||
           control->kind == Control::InvokeSubgraph)
         return inline_wrapper(node, *control);
+      if (control->kind == Control::AutogradFunction) return inline_autograd_function(node);
+      if (control->kind == Control::CustomBackward) {
+        MetaTuple results;
+        for (const Arg& a : node->args()[1].get<ArgList>()->items) results.items.push_back(a.node()->meta);
+        node->meta = std::move(results);
+        return infer_and_go_on(node);
+      }
       if (!control->graphs.empty()) return region(node, *control);
     }
     TRY_DO(autocast_.cast_arguments(*node));
@@ -102,6 +109,57 @@ class Lowering {
     graph.create(set_grad_enabled(), {grad_enabled_}, {}, {}, node);
     graph.erase(node);
     return made;
+  }
+
+  /// Inlines the forward of a torch.autograd.Function, of which autograd does not know. Where gradients are wanted, its
+  /// results go through custom_backward().
+  Result<Node*> inline_autograd_function(Node* node) {
+    Graph& graph = *out_.graph;
+    TRY(const Graph* const forward, region_graph(*node, 0));
+    const std::vector<Arg> operands(node->args().begin() + 2, node->args().end());
+    std::vector<Arg> given = operands;
+    // PyTorch before 2.6 gives the context, too.
+    if (forward->placeholders().size() == given.size() + 1) given.insert(given.begin(), Arg());
+    Node* const begin = graph.create(set_grad_enabled(), {false}, {}, {}, node);
+    TRY(const Arg returned, copy_body(*node, *forward, given, node));
+    for (Node* n = begin->next(); n != node;) n = n->is(set_grad_enabled()) ? drop(n) : n->next();
+    graph.create(set_grad_enabled(), {grad_enabled_}, {}, {}, node);
+    TRY(const AutogradResults its, autograd_results(*node, *forward));
+    std::vector<Arg> results = returned.get<ArgList>()->items;
+    const std::vector<Arg> saved(results.begin() + static_cast<std::ptrdiff_t>(its.count), results.end());
+    results.resize(its.count);
+    const auto needs = [](const Arg& a) { return a.node() && requires_grad(a.node()); };
+    if (grad_enabled_ && std::ranges::any_of(operands, needs)) {
+      TRY_DO(give_backward(*node, results, saved, operands));
+    }
+    TRY_DO(replace_uses(*node, its.single ? results[0] : Arg::list(results)));
+    graph.erase(node);
+    return begin;
+  }
+
+  /// Makes the results those of a custom_backward().
+  Status give_backward(Node& node, std::vector<Arg>& results, const std::vector<Arg>& saved,
+                       const std::vector<Arg>& operands) {
+    const auto indices = [&](std::string_view name) {
+      const auto it = std::ranges::find(node.kwargs(), name, &Kwargs::value_type::first);
+      const ArgList* list = it == node.kwargs().end() ? nullptr : it->second.get<ArgList>();
+      return list ? list->items : std::vector<Arg>();
+    };
+    if (!indices("dirty_idx").empty())
+      return unsupported("functionalize.autograd_function", "a function that marks what it writes (mark_dirty)",
+                         place_of(node));
+    if (!std::ranges::all_of(results, [](const Arg& a) { return a.node() != nullptr; }))
+      return unsupported("functionalize.autograd_function", "a function with results that are no tensors",
+                         place_of(node));
+    Graph& graph = *out_.graph;
+    Node* const made = graph.create(
+        custom_backward(), {node.args()[1], Arg::list(results), Arg::list(saved), Arg::list(operands)}, {}, {}, &node);
+    made->origin = node.origin;
+    const std::vector<Arg> constant = indices("non_differentiable_idx");
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (const Arg at = static_cast<std::int64_t>(i); std::ranges::find(constant, at) == constant.end())
+        results[i] = graph.create(Op::getitem(), {made, at}, {}, {}, &node);
+    return {};
   }
 
   /// Is the node a getitem of a tuple or arithmetic on sizes? These stay Python calls in ATen graphs.
@@ -187,7 +245,7 @@ class Lowering {
     return next;
   }
 
-  Result<Node*> drop(Node* node) {
+  Node* drop(Node* node) {
     Node* next = node->next();
     out_.graph->erase(node);
     return next;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/grad/custom_backward.h"
 #include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
@@ -69,6 +70,8 @@ class Differentiator {
     TRY_DO(backward());
     // The backward reads what inputs were before.
     for (Node* write : epilogue) graph_.move_before(write, output_);
+    TRY_DO(remove_custom_backwards(graph_));
+    outputs_ = graph_.outputs();
 
     Joint joint;
     joint.forward_outputs = outputs_.size();
@@ -206,6 +209,12 @@ class Differentiator {
           out.push_back({static_cast<int>(o.list), static_cast<int>(o.item), edge_to(n)});
       return out;
     }
+    if (function->is(custom_backward())) {
+      const std::vector<Arg>& operands = function->args()[3].get<ArgList>()->items;
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (Node* n = operands[i].node(); n && needs(n)) out.push_back({3, static_cast<int>(i), edge_to(n)});
+      return out;
+    }
     const Schema* schema = find_schema(function->op());
     if (!schema)
       return unsupported("ops.unknown", fmt::format("no derivative for {}", function->op()->name), place_of(*function));
@@ -295,6 +304,11 @@ class Differentiator {
   Status apply(Node* function, std::vector<Node*> grads, const std::vector<Slot>& edges, std::vector<Node*>& direct,
                std::map<int, std::vector<Node*>>& lists) {
     if (const ControlOp* op = find_region(function->op())) return apply_region(*function, *op, std::move(grads), lists);
+    if (function->is(custom_backward())) {
+      Builder build(graph_, output_, function->origin);
+      TRY(lists[3], differentiate_custom(build, *function, grads));
+      return {};
+    }
     const Schema* schema = find_schema(function->op());
     std::vector<bool> wants(schema->args.size(), false);
     for (const Slot& s : edges) wants[static_cast<std::size_t>(s.argument)] = true;

@@ -191,6 +191,17 @@ Result<Value> call_graph(const ControlCall& c, std::size_t graph_at, std::size_t
   TRY(ValueList results, c.run(*body, std::move(operands)));
   return Value(std::move(results));
 }
+/// autograd_function_apply(forward, backward, *operands). The forward returns its results and what it saves.
+Result<Value> autograd_function(const ControlCall& c) {
+  TRY(const Graph* forward, graph_argument(c, 0));
+  TRY(ValueList operands, arguments_from(c, 2));
+  // PyTorch before 2.6 gives the context, too.
+  if (forward->placeholders().size() == operands.size() + 1) operands.insert(operands.begin(), Value());
+  TRY(ValueList results, c.run(*forward, std::move(operands)));
+  TRY(const AutogradResults its, autograd_results(c.node, *forward));
+  results.resize(std::min(results.size(), its.count));
+  return its.single && !results.empty() ? std::move(results[0]) : Value(std::move(results));
+}
 /// with_effects(token, op, *args, **kwargs) runs the call and returns (token, *results).
 Result<Value> with_effects(const ControlCall& c) {
   const Args& args = c.node.args();
@@ -235,6 +246,12 @@ Result<Value> run_control(const ControlCall& call) {
       return malformed(call, "was not inlined");
     case Control::InvokeSubgraph:
       return call_graph(call, 0, 2);
+    case Control::AutogradFunction:
+      return autograd_function(call);
+    case Control::CustomBackward: {
+      TRY(ValueList results, list_argument(call, 1));
+      return Value(std::move(results));
+    }
     case Control::WithEffects:
       return with_effects(call);
   }

@@ -27,6 +27,8 @@ const ControlOp* find_control(const Op* op) {
       {"higher_order.wrap_with_set_grad_enabled", Control::GradMode},
       {"higher_order.wrap_with_autocast", Control::Autocast},
       {"higher_order.invoke_subgraph", Control::InvokeSubgraph},
+      {"higher_order.autograd_function_apply", Control::AutogradFunction},
+      {"partita.custom_backward", Control::CustomBackward},
       {"higher_order.with_effects", Control::WithEffects},
   };
   const auto* it = std::ranges::find(table, op->name, &ControlOp::name);
@@ -149,6 +151,21 @@ bool is_control(const Op* op) {
   if (op->kind == OpKind::Torch) return op->name.starts_with("higher_order.");
   return op == set_grad_enabled() || is_autocast(op) || op->name.starts_with("torch._functorch.") ||
          op->name.starts_with("torch.utils.checkpoint.");
+}
+
+Result<AutogradResults> autograd_results(const Node& call, const Graph& forward) {
+  const Node* const output = forward.output();
+  const ArgList* const returned = output ? output->args()[0].get<ArgList>() : nullptr;
+  if (!returned || returned->items.size() != 2 || !returned->items[1].get<ArgList>())
+    return input_error("ops.region", "the forward of a torch.autograd.Function returns its results and what it saves",
+                       place_of(call));
+  const ArgList* const results = returned->items[0].get<ArgList>();
+  return AutogradResults{results ? results->items.size() : 1, results == nullptr};
+}
+
+const Op* custom_backward() {
+  static const Op* const op = Op::torch("partita.custom_backward");
+  return op;
 }
 
 const Op* set_grad_enabled() {

@@ -19,6 +19,8 @@ enum class Control : unsigned char {
   GradMode,
   Autocast,
   InvokeSubgraph,
+  AutogradFunction,  ///< a torch.autograd.Function: (forward, backward, *operands)
+  CustomBackward,    ///< custom_backward()
   WithEffects
 };
 
@@ -63,6 +65,15 @@ std::vector<std::string> region_names(const ControlOp& op, const Graph& graph);
 bool is_control(const Op* op);
 /// torch._C._set_grad_enabled
 const Op* set_grad_enabled();
+/// What the forward of a torch.autograd.Function returns: its results, then what it saves. Error ops.region.
+struct AutogradResults {
+  std::size_t count = 0;
+  bool single = false;  ///< not in a tuple
+};
+Result<AutogradResults> autograd_results(const Node& call, const Graph& forward);
+/// What autograd sees of a torch.autograd.Function: (backward, results, saved, operands) gives the results, and their
+/// gradients go through the sub graph `backward`, a function of them and of what was saved, to the operands.
+const Op* custom_backward();
 /// A call of Python that begins or ends an autocast region.
 bool is_autocast(const Op* op);
 

@@ -1,6 +1,7 @@
 #include "core/ops/formula.h"
 
 #include <algorithm>
+#include <functional>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ std::vector<Node*> result_nodes(Node& node) {
 
 Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
   const TensorMeta& t = Builder::tensor(grad);
-  if (t.sizes == sizes) return grad;
+  if (t.sizes == sizes || t.dim() < sizes.size()) return grad;
   if (sizes.empty()) return build.call("aten.sum.default", {grad});
   std::size_t leading = t.dim() - sizes.size();
   std::vector<Arg> dims;
@@ -40,6 +41,17 @@ Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
   if (!dims.empty()) grad = build.call("aten.sum.dim_IntList", {grad, Arg::list(dims), true});
   if (leading > 0) grad = build.call("aten.view.default", {grad, build.sizes(sizes)});
   return grad;
+}
+
+Node* fit_gradient(Builder& build, Node* grad, const TensorMeta& target, const std::string& what) {
+  grad = sum_to_size(build, grad, target.sizes);
+  const SymList& sizes = Builder::tensor(grad).sizes;
+  const auto differ = [&](SymExpr a, SymExpr b) { return build.graph.shapes->statically(sym_eq(a, b)) == false; };
+  if (!std::ranges::equal(sizes, target.sizes, std::not_fn(differ)))
+    fail_unsupported(fmt::format("{} has size [{}], the argument [{}]; PyTorch refuses it, too", what, join(sizes),
+                                 join(target.sizes)));
+  if (Builder::tensor(grad).dtype == target.dtype) return grad;
+  return build.call("aten._to_copy.default", {grad}, {{"dtype", Arg(target.dtype)}});
 }
 
 namespace {

@@ -9,5 +9,8 @@ std::vector<Node*> result_nodes(Node& node);
 std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call);
 /// torch.Tensor.sum_to_size as autograd traces it: sum over broadcast dims, then view.
 Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes);
+/// A gradient (`what` names it in the message) in the size and dtype of its argument, as the engine's validate_outputs
+/// makes it: summed over broadcast dimensions, and cast. Raises a refusal for other sizes.
+Node* fit_gradient(Builder& build, Node* grad, const TensorMeta& target, const std::string& what);
 
 }  // namespace partita

@@ -357,16 +357,9 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
         fail_unsupported(fmt::format("the derivative for '{}' of {}, which its gradient function does not give",
                                      record->schema->args[i].name, record->schema->name));
       if (!out[i]) continue;
-      const TensorMeta& target = Builder::tensor(call.args[i]);
-      out[i] = sum_to_size(build, out[i], target.sizes);
-      const SymList& sizes = Builder::tensor(out[i]).sizes;
-      const auto differ = [&](SymExpr a, SymExpr b) { return build.graph.shapes->statically(sym_eq(a, b)) == false; };
-      if (!std::ranges::equal(sizes, target.sizes, std::not_fn(differ)))
-        fail_unsupported(
-            fmt::format("{}: the gradient of '{}' has size [{}], the argument [{}]; PyTorch refuses it, too",
-                        record->schema->name, record->schema->args[i].name, join(sizes), join(target.sizes)));
-      if (Builder::tensor(out[i]).dtype != target.dtype)
-        out[i] = build.call("aten._to_copy.default", {out[i]}, {{"dtype", Arg(target.dtype)}});
+      out[i] =
+          fit_gradient(build, out[i], Builder::tensor(call.args[i]),
+                       fmt::format("{}: the gradient of '{}'", record->schema->name, record->schema->args[i].name));
     }
     if (lists) *lists = std::move(call.list_grads);
     return out;

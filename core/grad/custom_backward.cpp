@@ -1,0 +1,86 @@
+#include "core/grad/custom_backward.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "core/functionalize/functionalize.h"
+#include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/autocast.h"
+#include "core/ops/control.h"
+#include "core/ops/formula.h"
+
+namespace partita {
+namespace {
+
+constexpr std::size_t results_at = 1, saved_at = 2, operands_at = 3;
+
+const std::vector<Arg>& list_of(const Node& call, std::size_t i) {
+  return call.args()[i].get<ArgList>()->items;
+}
+
+Diagnostic refused(const Node& call, const std::string& why) {
+  return unsupported("grad.custom_backward", fmt::format("the backward of a torch.autograd.Function {}", why),
+                     place_of(call));
+}
+
+}  // namespace
+
+Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call, const std::vector<Node*>& grads) {
+  TRY(const Graph* const written, region_graph(call, 0));
+  const std::unique_ptr<Graph> body = written->clone();
+  body->shapes = call.graph().shapes;
+  const std::vector<Arg>&results = list_of(call, results_at), &saved = list_of(call, saved_at);
+  std::vector<Node*> placeholders = body->placeholders();
+  // PyTorch before 2.6 gives the context, too.
+  if (placeholders.size() == results.size() + saved.size() + 1 && placeholders[0]->users().empty()) {
+    body->erase(placeholders[0]);
+    placeholders.erase(placeholders.begin());
+  }
+  if (placeholders.size() != results.size() + saved.size())
+    return refused(call, fmt::format("takes {} values, but {} results and {} saved values are given",
+                                     placeholders.size(), results.size(), saved.size()));
+  std::vector<Arg> operands;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const TensorMeta& t = Builder::tensor(results[i]);
+    Node* const grad = i < grads.size() ? grads[i] : nullptr;
+    operands.emplace_back(grad ? grad
+                               : build.call("aten.zeros.default", {build.sizes(t.sizes)},
+                                            {{"dtype", t.dtype}, {"device", t.device}, {"pin_memory", false}}));
+  }
+  operands.insert(operands.end(), saved.begin(), saved.end());
+  for (std::size_t i = 0; i < placeholders.size(); ++i)
+    if (const Node* n = operands[i].node()) placeholders[i]->meta = n->meta;
+  TRY(const FunctionalGraph functional, functionalize(*body));
+  if (!functional.meta.mutated_runtime_inputs().empty()) return refused(call, "writes to what it is given");
+  TRY(const Arg returned, copy_body(call, *functional.graph, operands, build.before));
+  const ArgList* const list = returned.get<ArgList>();
+  const std::vector<Arg>& of = list_of(call, operands_at);
+  const std::vector<Arg> given = list ? list->items : std::vector<Arg>{returned};
+  if (given.size() != of.size())
+    return refused(call, fmt::format("returns {} gradients for {} operands", given.size(), of.size()));
+  std::vector<Node*> gradients;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    Node* const grad = given[i].node();
+    const bool wanted = grad && of[i].node() && of[i].node()->meta.tensor();
+    gradients.push_back(
+        wanted ? fit_gradient(build, grad, Builder::tensor(of[i]), "the gradient of " + of[i].node()->name())
+               : nullptr);
+  }
+  return gradients;
+}
+
+Status remove_custom_backwards(Graph& graph) {
+  std::vector<Node*> calls;
+  std::ranges::copy_if(graph, std::back_inserter(calls), [](const Node* n) { return n->is(custom_backward()); });
+  for (Node* call : calls) {
+    const Arg results = call->args()[results_at];
+    TRY_DO(replace_uses(*call, results));
+    graph.erase(call);
+  }
+  return {};
+}
+
+}  // namespace partita
