@@ -1,4 +1,4 @@
-"""Makes tests/cli/aot_cases/r_*: what cond, while_loop, map, scan and checkpoint do in eager PyTorch. Run it by hand with
+"""Makes tests/cli/aot_cases/r_*: what cond, while_loop, map, scan, checkpoint and functions do in eager PyTorch. Run it by hand with
 PyTorch 2.13: region_cases.py FOLDER [NAME...]. A case is a function, its inputs, and whether it runs under no_grad."""
 import json
 import pathlib
@@ -206,6 +206,75 @@ def r_autocast_shared(x, w, b):
 def r_while_grad(i, x, w):
     n, y = while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, (x * w).sin()), (i, x))
     return n, y * 2
+
+
+class Product(torch.autograd.Function):
+    """Of two results, one is saved too; the backward writes in place and knows which gradients are wanted."""
+
+    @staticmethod
+    def forward(ctx, x, w, scale):
+        y = (x @ w) * scale
+        ctx.save_for_backward(x, w, y)
+        return y, y.relu()
+
+    @staticmethod
+    def backward(ctx, a, b):
+        x, w, y = ctx.saved_tensors
+        g = a.clone()
+        g.add_(b * (y > 0)).mul_(3)
+        g[y > 1] = 0.5
+        return g @ w.t() if ctx.needs_input_grad[0] else None, x.t() @ g, None
+
+
+class Largest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        values, places = x.max(1, keepdim=True)
+        ctx.mark_non_differentiable(places)
+        ctx.save_for_backward(places)
+        ctx.sizes = x.shape
+        return values, places
+
+    @staticmethod
+    def backward(ctx, values, places):
+        return torch.zeros(ctx.sizes).scatter(1, *ctx.saved_tensors, values)
+
+
+class Precise(torch.autograd.Function):
+    """Its gradient arrives in float32, where its operand has bfloat16."""
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g @ w.t(), x.t() @ g
+
+
+@case(floats(3, 4, grad=True), floats(4, 2, grad=True), floats(3, 4))
+def r_function(x, w, z):
+    y, positive = Product.apply(x, w, 2.0)
+    # Only one gradient is wanted here, and one result is not read.
+    return y.sum(), positive * Product.apply(z, w, 0.5)[0]
+
+
+@case(floats(3, 4, grad=True), floats(3, 4))
+def r_function_places(x, z):
+    values, places = Largest.apply(x * 2)
+    with torch.no_grad():
+        unseen = Largest.apply(x + z)[0]
+    return values * places + Largest.apply(z)[0] * unseen, places
+
+
+@case(whole(3, 4, grad=True), whole(4, 4, grad=True))
+def r_function_autocast(x, w):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return checkpoint(lambda x: Precise.apply(x @ w, w).float(), x, use_reentrant=False)
 
 
 def described(key, t, **more):
