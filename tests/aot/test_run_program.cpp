@@ -40,6 +40,26 @@ class TestRunProgram : public QObject {
     QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), expected);
   }
 
+  void label_smoothing_knows_symbolic_classes() {
+    TensorFile io;
+    io.tensors["input.0"] = f32({2, 3}, {1, 2, 4, 0, 3, 1});
+    io.tensors["input.1"] = i64({2}, {2, 0});
+    io.tensors["input.2"] = f32({2, 3}, {.5, .25, .25, 0, 1, 0});
+    const auto losses = [&](const std::string& n, const std::string& k) {
+      const std::string rows = "<f32[" + n + ", " + k + "][" + k + ", 1]>";
+      const auto graph = fx("x: " + rows + ", i: <i64[" + n + "][1]>, p: " + rows,
+                            "a = $cross_entropy_loss(x, i, None, 1, -100, 0.3)\n"
+                            "b = $cross_entropy_loss(x, p, None, 0, -100, 0.3)\nc = $cat([$unsqueeze(a, 0), b])\n"
+                            "return (c,)");
+      const auto out =
+          run_program(artefact_of(*graph), io, {.aot = {.train = false}, .forward = compile_to_interpreter});
+      if (!out) throw std::runtime_error(out.error().line());
+      return elements(Value(out->tensors.at("output.0")));
+    };
+    const std::vector<double> fixed = losses("2", "3"), symbolic = losses("s0", "s1");
+    for (std::size_t i = 0; i < 3; ++i) QVERIFY(std::abs(fixed.at(i) - symbolic.at(i)) < 1e-6);
+  }
+
   void conjugated_views_follow_writes_data() {
     QTest::addColumn<QString>("lines");
     QTest::addColumn<std::vector<double>>("expected");

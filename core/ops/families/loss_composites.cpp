@@ -19,15 +19,25 @@ Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
   return c.build.call("aten.view.default", {c.arg("weight"), Arg::list(std::move(shape))});
 }
 
+/// x * smoothing / classes
+Node* smoothed(Builder& b, Node* x, double smoothing, SymExpr classes) {
+  if (classes.is_int()) return b.call("aten.mul.Scalar", {x, smoothing / static_cast<double>(classes.as_int())});
+  return b.call("aten.div.Scalar", {b.call("aten.mul.Scalar", {x, smoothing}), b.size(classes)});
+}
+
 Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim,
                                      double smoothing) {
   Builder& b = c.build;
   SymExpr classes = c.tensor("self").sizes[class_dim];
   Node* target = tensor_node(c, "target");
   if (smoothing > 0) {
-    if (!classes.is_int()) fail_unsupported("label smoothing over a symbolic number of classes");
     target = b.call("aten.mul.Scalar", {target, 1 - smoothing});
-    target = b.call("aten.add.Scalar", {target, smoothing / static_cast<double>(classes.as_int())});
+    if (classes.is_int()) {
+      target = b.call("aten.add.Scalar", {target, smoothing / static_cast<double>(classes.as_int())});
+    } else {
+      Node* one = b.call("aten.ones_like.default", {target});
+      target = b.call("aten.add.Tensor", {target, smoothed(b, one, smoothing, classes)});
+    }
   }
   Node* losses = b.call("aten.mul.Tensor", {log_probabilities, target});
   if (c.has("weight")) losses = b.call("aten.mul.Tensor", {losses, broadcast_weight(c, class_dim)});
@@ -67,9 +77,7 @@ Node* smoothed_cross_entropy(DecomposeCall& c, Node* log_probabilities, std::siz
     }
     smooth = b.call("aten.div.Tensor", {b.call("aten.sum.default", {losses}), total});
   }
-  SymExpr classes = c.tensor("self").sizes[class_dim];
-  if (!classes.is_int()) fail_unsupported("label smoothing over a symbolic number of classes");
-  smooth = b.call("aten.mul.Scalar", {smooth, smoothing / static_cast<double>(classes.as_int())});
+  smooth = smoothed(b, smooth, smoothing, c.tensor("self").sizes[class_dim]);
   hard = b.call("aten.mul.Scalar", {hard, 1 - smoothing});
   return b.call("aten.add.Tensor", {hard, smooth});
 }
