@@ -1,5 +1,7 @@
 #include <QAbstractItemModelTester>
+#include <QPainter>
 #include <QSignalSpy>
+#include <QStyleOptionHeader>
 #include <QTest>
 
 #include "core/ir/print.h"
@@ -11,7 +13,9 @@
 #include "views/coverage/coverage_view.h"
 #include "views/graph/budget_slider.h"
 #include "views/graph/sizes.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
+#include "views/look/style.h"
 #include "views/passes/graph_diff.h"
 #include "views/passes/passes_view.h"
 #include "views/session/artefact_tree.h"
@@ -144,6 +148,41 @@ class TestModels : public QObject {
     QStringList order;
     for (const Row& row : report_rows(report, {})) order << row.node;
     QCOMPARE(order, (QStringList{"large", "small", "fine"}));
+  }
+
+  void a_header_points_to_the_larger_values() {
+    QStyleOptionHeader header;
+    header.rect = QRect(0, 0, 16, 16);
+    const auto arrow = [&](PlainStyle::PrimitiveElement element, QStyleOptionHeader::SortIndicator sorted) {
+      QImage image(16, 16, QImage::Format_ARGB32);
+      image.fill(Qt::white);
+      QPainter painter(&image);
+      header.sortIndicator = sorted;
+      PlainStyle().drawPrimitive(element, &header, &painter, nullptr);
+      return image;
+    };
+    // Qt calls ascending order "down".
+    const QImage ascending = arrow(QStyle::PE_IndicatorHeaderArrow, QStyleOptionHeader::SortDown);
+    const QImage descending = arrow(QStyle::PE_IndicatorHeaderArrow, QStyleOptionHeader::SortUp);
+    QVERIFY(ascending != descending);
+    QCOMPARE(ascending, arrow(QStyle::PE_IndicatorArrowUp, QStyleOptionHeader::None));
+    QCOMPARE(descending, arrow(QStyle::PE_IndicatorArrowDown, QStyleOptionHeader::None));
+  }
+
+  void a_label_leaves_out_whole_clauses() {
+    ElidedLabel label(Qt::ElideRight, true);
+    label.setText("budget 100 %: 224 KiB, 3 MiB less");
+    const auto shown = [&](const QString& text) {
+      label.resize(label.fontMetrics().horizontalAdvance(text) + 1, 20);
+      const QImage cut = label.grab().toImage();
+      ElidedLabel whole;
+      whole.setText(text);
+      whole.resize(label.size());
+      return cut == whole.grab().toImage();
+    };
+    QVERIFY(shown("budget 100 %: 224 KiB, 3 MiB less"));
+    QVERIFY(shown("budget 100 %: 224 KiB"));
+    QVERIFY(shown("budget 100 %"));
   }
 
   void paths_are_elided_in_code() {

@@ -31,11 +31,11 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   modules_->installEventFilter(this);
   connect(modules_, &QLabel::linkActivated, this, &PictureBar::module_chosen);
   row->addWidget(modules_, 1);
-  budget_label_ = new ElidedLabel;
+  budget_label_ = new ElidedLabel(Qt::ElideRight, true);
   budget_label_->setObjectName("dim");
   budget_label_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
-  // Wider it would keep the docks from their width.
-  budget_label_->setMinimumWidth(budget_label_->fontMetrics().horizontalAdvance(budget_text({}, 1)));
+  // Wider it would keep the docks from their width. The advance is rounded, and half a pixel less gives an ellipsis.
+  budget_label_->setMinimumWidth(budget_label_->fontMetrics().horizontalAdvance(budget_text({}, 1)) + 1);
   budget_ = new BudgetSlider;
   add_all(row, {budget_label_, budget_});
   connect(budget_, &BudgetSlider::moved, this, &PictureBar::tell_budget);

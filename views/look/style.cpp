@@ -9,6 +9,12 @@ PlainStyle::PlainStyle() : QProxyStyle("Fusion") {}
 
 void PlainStyle::drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                                const QWidget* widget) const {
+  // Fusion's arrow points down for ascending order; other desktops and the web have it the other way round.
+  if (const auto* header = qstyleoption_cast<const QStyleOptionHeader*>(option);
+      header && element == PE_IndicatorHeaderArrow && header->sortIndicator != QStyleOptionHeader::None) {
+    const bool ascending = header->sortIndicator == QStyleOptionHeader::SortDown;
+    return QProxyStyle::drawPrimitive(ascending ? PE_IndicatorArrowUp : PE_IndicatorArrowDown, option, painter, widget);
+  }
   if (element != PE_IndicatorCheckBox || !widget) return QProxyStyle::drawPrimitive(element, option, painter, widget);
   const QPalette palette = widget->window()->palette();
   bool on = option->state.testFlag(State_On), focused = option->state.testFlag(State_HasFocus);
