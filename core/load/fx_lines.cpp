@@ -53,7 +53,7 @@ std::string_view class_name(const Line& line) {
 
 std::shared_ptr<const Origin> origin_of(std::string_view comment) {
   Origin origin;
-  std::size_t file = comment.find("File: ");
+  std::size_t file = comment.starts_with("File: ") ? 0 : comment.find(" File: ");
   if (file == std::string_view::npos) {
     std::size_t none = comment.find("No stacktrace found");
     if (none == std::string_view::npos) return nullptr;
@@ -61,7 +61,7 @@ std::shared_ptr<const Origin> origin_of(std::string_view comment) {
     return std::make_shared<const Origin>(std::move(origin));
   }
   origin.prefix = trimmed(comment.substr(0, file));
-  std::string_view rest = comment.substr(file + 6), place = rest;
+  std::string_view rest = comment.substr(comment.find("File: ", file) + 6), place = rest;
   if (std::size_t code = rest.find(", code: "); code != std::string_view::npos) {
     origin.code = trimmed(rest.substr(code + 8));
     place = rest.substr(0, code);

@@ -135,7 +135,10 @@ class ModuleReader {
         TRY(p.meta, annotation());
       }
       if (lexer_.eat("=")) {
+        const std::size_t begin = lexer_.peek().at, nodes = graph_->id_limit();
         TRY(p.default_value, reader_->argument());
+        if (graph_->id_limit() != nodes)
+          return reader_->error_at(begin, "the default of a parameter must be a literal");
         p.has_default = true;
       }
       bool comma = lexer_.eat(",");

@@ -32,6 +32,7 @@ class TestFxText : public QObject {
   void statements();
   void errors_name_line_and_expectation_data();
   void errors_name_line_and_expectation();
+  void a_default_is_a_literal();
   void joint_graph_takes_primals_then_tangents();
   void expanded_def_keeps_descriptors();
   void nested_modules_are_children();
@@ -96,6 +97,8 @@ void TestFxText::printed_text_reads_as_the_same_graph_data() {
   QTest::newRow("annotation of bytes that are no text")
       << QByteArray("y: \"f32[3, 4][4, 1\xbf\xef\" = x + 1\nreturn (y,)");
   QTest::newRow("None as first operand") << QByteArray("y = None - 2\nreturn (y,)");
+  QTest::newRow("a comment that is almost an origin")
+      << QByteArray("# $File: File: a.py:2 in f, code: c\ny = x + 1\nreturn (y,)");
   QTest::newRow("minus of a number") << QByteArray("y = ---0 - x\nz = -(2.5) * y\nreturn (z,)");
   QTest::newRow("module named as an unnamed call") << QByteArray("here.run(x)\ny = run.there.go(x)\nreturn (y,)");
   QTest::newRow("unnamed call named as a module") << QByteArray("y = run.there.go(x)\nhere.run(x)\nreturn (y,)");
@@ -108,6 +111,13 @@ void TestFxText::printed_text_reads_as_the_same_graph() {
   auto again = parse_fx_text(printed);
   QVERIFY2(bool(again), again ? "" : again.error().line().c_str());
   QCOMPARE(QString::fromStdString(print(**again)), QString::fromStdString(printed));
+}
+
+void TestFxText::a_default_is_a_literal() {
+  QVERIFY(parse_fx_text(module("x, n = -2, m = (1, None)", "y = x + n\nreturn y")));
+  const auto graph = parse_fx_text(module("x, n = torch.zeros(2)", "y = x + n\nreturn y"));
+  QVERIFY(!graph);
+  QVERIFY(graph.error().message.find("must be a literal") != std::string::npos);
 }
 
 void TestFxText::in_place_statements_of_one_line_run_in_order() {
