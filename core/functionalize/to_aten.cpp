@@ -1,6 +1,7 @@
 #include "core/functionalize/to_aten.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -70,12 +71,7 @@ class Lowering {
           control->kind == Control::InvokeSubgraph)
         return inline_wrapper(node, *control);
       if (control->kind == Control::AutogradFunction) return inline_autograd_function(node);
-      if (control->kind == Control::CustomBackward) {
-        MetaTuple results;
-        for (const Arg& a : node->args()[1].get<ArgList>()->items) results.items.push_back(a.node()->meta);
-        node->meta = std::move(results);
-        return infer_and_go_on(node);
-      }
+      if (control->kind == Control::CustomBackward) return custom_backward_made_here(node);
       if (!control->graphs.empty()) return region(node, *control);
     }
     TRY_DO(autocast_.cast_arguments(*node));
@@ -116,6 +112,7 @@ class Lowering {
   Result<Node*> inline_autograd_function(Node* node) {
     Graph& graph = *out_.graph;
     TRY(const Graph* const forward, region_graph(*node, 0));
+    TRY_DO(region_graph(*node, 1));
     const std::vector<Arg> operands(node->args().begin() + 2, node->args().end());
     std::vector<Arg> given = operands;
     // PyTorch before 2.6 gives the context, too.
@@ -126,6 +123,8 @@ class Lowering {
     graph.create(set_grad_enabled(), {grad_enabled_}, {}, {}, node);
     TRY(const AutogradResults its, autograd_results(*node, *forward));
     std::vector<Arg> results = returned.get<ArgList>()->items;
+    if (its.count == 0 || results.size() < its.count)
+      return input_error("ops.region", "the forward of a torch.autograd.Function returns no results", place_of(*node));
     const std::vector<Arg> saved(results.begin() + static_cast<std::ptrdiff_t>(its.count), results.end());
     results.resize(its.count);
     const auto needs = [](const Arg& a) { return a.node() && requires_grad(a.node()); };
@@ -135,6 +134,16 @@ class Lowering {
     TRY_DO(replace_uses(*node, its.single ? results[0] : Arg::list(results)));
     graph.erase(node);
     return begin;
+  }
+
+  Result<Node*> custom_backward_made_here(Node* node) {
+    if (!made_here_.contains(node))
+      return input_error("functionalize.autograd_function", "this call is for graphs in the making; files have none",
+                         place_of(*node));
+    MetaTuple results;
+    for (const Arg& a : node->args()[1].get<ArgList>()->items) results.items.push_back(a.node()->meta);
+    node->meta = std::move(results);
+    return infer_and_go_on(node);
   }
 
   /// Makes the results those of a custom_backward().
@@ -155,6 +164,7 @@ class Lowering {
     Node* const made = graph.create(
         custom_backward(), {node.args()[1], Arg::list(results), Arg::list(saved), Arg::list(operands)}, {}, {}, &node);
     made->origin = node.origin;
+    made_here_.insert(made);
     const std::vector<Arg> constant = indices("non_differentiable_idx");
     for (std::size_t i = 0; i < results.size(); ++i)
       if (const Arg at = static_cast<std::int64_t>(i); std::ranges::find(constant, at) == constant.end())
@@ -253,6 +263,7 @@ class Lowering {
 
   AtenGraph out_;
   AutocastRegions autocast_;
+  std::unordered_set<const Node*> made_here_;  ///< calls of custom_backward()
   bool pre_dispatch_ = false;
   bool grad_enabled_ = true;
 };

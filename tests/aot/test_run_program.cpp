@@ -40,6 +40,32 @@ class TestRunProgram : public QObject {
     QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), expected);
   }
 
+  // What no dynamo writes must not be trusted.
+  void broken_autograd_functions_are_refused_data() {
+    QTest::addColumn<QString>("call");
+    QTest::addColumn<QString>("body");
+    const QString apply = "f = self.f\na = torch.ops.higher_order.autograd_function_apply(f";
+    QTest::newRow("no backward") << apply + ")" << "((x,), ())";
+    QTest::newRow("no results") << apply + ", f, x)" << "(([],), ())";
+    QTest::newRow("no tuples") << apply + ", f, x)" << "(x,)";
+    QTest::newRow("too much is saved") << apply + ", f, x)" << "((x,), (x, x, x))";
+    QTest::newRow("the call within") << "a = torch.ops.partita.custom_backward(x)" << "(x,)";
+  }
+  void broken_autograd_functions_are_refused() {
+    QFETCH(QString, call);
+    QFETCH(QString, body);
+    const auto graph = fx("x: <f32[2][1]>", call.toStdString() + "\nb = a[0]\nreturn (b,)",
+                          "    class f(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n"
+                          "            return " +
+                              body.toStdString() + "\n");
+    TensorFile io;
+    (io.tensors["input.0"] = f32({2}, {1, 2})).requires_grad = true;
+    const auto out =
+        run_program(artefact_of(*graph), io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
+    QVERIFY(!out);
+    QVERIFY(out.error().fault != Fault::Internal);
+  }
+
   void label_smoothing_knows_symbolic_classes() {
     TensorFile io;
     io.tensors["input.0"] = f32({2, 3}, {1, 2, 4, 0, 3, 1});
