@@ -102,19 +102,10 @@ bool conjugates(const Node& node) {
   return std::ranges::any_of(parts, [&](const Node* n) { return n != trial && conjugates(*n); });
 }
 
-/// Calls `f` with each tensor that the call writes by its schema.
-void for_each_written(const Node& call, const std::function<void(const Node*)>& f) {
-  const Schema* schema = find_schema(call.op());
-  for (std::size_t i = 0; schema && i < schema->args.size() && i < call.args().size(); ++i)
-    if (schema->args[i].is_write) for_each_node(call.args()[i], f);
-}
-
 /// Does the graph of ATen calls write, and have conjugated views? As it stands it has no conjugate bit: such a view is
 /// a copy, which writes do not reach.
 bool may_write_conjugates(const Graph& as_written) {
-  bool writes = false;
-  for (const Node* n : as_written) for_each_written(*n, [&](const Node*) { writes = true; });
-  if (!writes) return false;
+  if (std::ranges::all_of(as_written, [](const Node* n) { return written_by(*n).empty(); })) return false;
   // Text may leave out the metas. Where they cannot be inferred, what it tells must do.
   const std::unique_ptr<Graph> graph = as_written.clone();
   (void)propagate(*graph);
@@ -127,13 +118,13 @@ std::set<std::size_t> written_inputs(const Graph& graph, const std::vector<Value
   std::set<std::size_t> written;
   for (const Node* n : graph) {
     if (view_in_place(n->op())) continue;
-    for_each_written(*n, [&](const Node* target) {
+    for (const Node* target : written_by(*n)) {
       const auto at =
           static_cast<std::size_t>(std::ranges::find(placeholders, memory_owner(target)) - placeholders.begin());
       const Tensor* t = at < inputs.size() ? inputs[at].get<Tensor>() : nullptr;
       for (std::size_t i = 0; t && i < inputs.size(); ++i)
         if (const Tensor* other = inputs[i].get<Tensor>(); i == at || (other && overlap(*t, *other))) written.insert(i);
-    });
+    }
   }
   return written;
 }

@@ -7,6 +7,7 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/alias.h"
 #include "core/ops/autocast.h"
 #include "core/ops/composite.h"
 #include "core/ops/control.h"
@@ -43,6 +44,7 @@ class Lowering {
       }
       TRY(node, lower(node));
     }
+    for (const Node* call : made_here_) TRY_DO(refuse_later_writes(*call));
     out_.graph->eliminate_dead(has_effect);
     return std::move(out_);
   }
@@ -71,7 +73,7 @@ class Lowering {
           control->kind == Control::InvokeSubgraph)
         return inline_wrapper(node, *control);
       if (control->kind == Control::AutogradFunction) return inline_autograd_function(node);
-      if (control->kind == Control::CustomBackward) return custom_backward_made_here(node);
+      if (control->kind == Control::CustomBackward) return custom_backward_call(node);
       if (!control->graphs.empty()) return region(node, *control);
     }
     TRY_DO(autocast_.cast_arguments(*node));
@@ -115,7 +117,7 @@ class Lowering {
     TRY_DO(region_graph(*node, 1));
     const std::vector<Arg> operands(node->args().begin() + 2, node->args().end());
     std::vector<Arg> given = operands;
-    // PyTorch before 2.6 gives the context, too.
+    // Earlier PyTorch gives the context first.
     if (forward->placeholders().size() == given.size() + 1) given.insert(given.begin(), Arg());
     Node* const begin = graph.create(set_grad_enabled(), {false}, {}, {}, node);
     TRY(const Arg returned, copy_body(*node, *forward, given, node));
@@ -136,7 +138,30 @@ class Lowering {
     return begin;
   }
 
-  Result<Node*> custom_backward_made_here(Node* node) {
+  /// Results of custom_backward() have memory of their own. Eager PyTorch's may be views of operands, which a write to
+  /// either would show in.
+  static Status refuse_later_writes(const Node& call) {
+    std::unordered_set<const Node*> operands, shared;
+    for (const Arg& a : call.args()[3].get<ArgList>()->items)
+      if (a.node()) operands.insert(memory_owner(a.node()));
+    const std::vector<Arg>& results = call.args()[1].get<ArgList>()->items;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!operands.contains(memory_owner(results[i].node()))) continue;
+      shared.insert(memory_owner(results[i].node()));
+      for (const Node* user : call.users())
+        if (user->is(Op::getitem()) && user->args()[1] == Arg(static_cast<std::int64_t>(i))) shared.insert(user);
+    }
+    for (const Node* n = call.next(); n; n = n->next())
+      for (const Node* target : written_by(*n))
+        if (shared.contains(memory_owner(target)))
+          return unsupported("functionalize.autograd_function",
+                             "a write to memory that a torch.autograd.Function takes and returns; clone its result",
+                             place_of(*n));
+    return {};
+  }
+
+  /// Other calls of this operator come from a file.
+  Result<Node*> custom_backward_call(Node* node) {
     if (!made_here_.contains(node))
       return input_error("functionalize.autograd_function", "this call is for graphs in the making; files have none",
                          place_of(*node));

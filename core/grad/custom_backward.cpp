@@ -34,7 +34,7 @@ Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call
   body->shapes = call.graph().shapes;
   const std::vector<Arg>&results = list_of(call, results_at), &saved = list_of(call, saved_at);
   std::vector<Node*> placeholders = body->placeholders();
-  // PyTorch before 2.6 gives the context, too.
+  // Earlier PyTorch gives the context first.
   if (placeholders.size() == results.size() + saved.size() + 1 && placeholders[0]->users().empty()) {
     body->erase(placeholders[0]);
     placeholders.erase(placeholders.begin());

@@ -195,7 +195,7 @@ Result<Value> call_graph(const ControlCall& c, std::size_t graph_at, std::size_t
 Result<Value> autograd_function(const ControlCall& c) {
   TRY(const Graph* forward, graph_argument(c, 0));
   TRY(ValueList operands, arguments_from(c, 2));
-  // PyTorch before 2.6 gives the context, too.
+  // Earlier PyTorch gives the context first.
   if (forward->placeholders().size() == operands.size() + 1) operands.insert(operands.begin(), Value());
   TRY(ValueList results, c.run(*forward, std::move(operands)));
   TRY(const AutogradResults its, autograd_results(c.node, *forward));

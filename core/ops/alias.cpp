@@ -5,11 +5,15 @@
 namespace partita {
 namespace {
 
+const Arg* argument(const Node& call, const Schema& schema, std::size_t i) {
+  return i < call.args().size() ? &call.args()[i] : call.kwarg(schema.args[i].name);
+}
+
 /// The node that stands for the first argument of this alias set.
 Node* argument_of_set(const Node& call, const Schema& schema, const std::string& set) {
   for (std::size_t i = 0; i < schema.args.size(); ++i) {
     if (schema.args[i].alias_set != set) continue;
-    const Arg* arg = i < call.args().size() ? &call.args()[i] : call.kwarg(schema.args[i].name);
+    const Arg* arg = argument(call, schema, i);
     return arg ? arg->node() : nullptr;
   }
   return nullptr;
@@ -32,6 +36,15 @@ Node* aliased_input(const Node& node) {
   const auto* index = node.args().size() > 1 ? node.args()[1].get<std::int64_t>() : nullptr;
   if (!tuple || !index || *index < 0) return nullptr;
   return aliased_result(*tuple, static_cast<std::size_t>(*index));
+}
+
+std::vector<Node*> written_by(const Node& call) {
+  std::vector<Node*> out;
+  const Schema* schema = call.op()->kind == OpKind::Torch ? find_schema(call.op()) : nullptr;
+  for (std::size_t i = 0; schema && i < schema->args.size(); ++i)
+    if (const Arg* arg = schema->args[i].is_write ? argument(call, *schema, i) : nullptr)
+      for_each_node(*arg, [&](Node* n) { out.push_back(n); });
+  return out;
 }
 
 Node* memory_owner(Node* node) {

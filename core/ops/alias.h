@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "core/ir/graph.h"
 #include "core/ops/schema.h"
 
@@ -8,6 +10,8 @@ namespace partita {
 /// in-place call writes; also through a getitem of a tuple of views. Null when the result has memory of its own.
 /// Composites that may alias (reshape, contiguous) count as views only where their schema says so.
 Node* aliased_input(const Node& node);
+/// The tensors that the call writes by its schema, `out` keywords included.
+std::vector<Node*> written_by(const Node& call);
 /// The end of the chain of aliased_input: the node whose memory this is.
 Node* memory_owner(Node* node);
 const Node* memory_owner(const Node* node);

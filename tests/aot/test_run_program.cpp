@@ -40,6 +40,39 @@ class TestRunProgram : public QObject {
     QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), expected);
   }
 
+  // Eager PyTorch's result is a view of its operand, so that a write to one shows in the other, or is an error.
+  void results_that_show_operands_are_not_written_data() {
+    QTest::addColumn<QString>("returned");
+    QTest::addColumn<QString>("write");
+    QTest::addColumn<bool>("refused");
+    QTest::newRow("the operand") << "x" << "w = $add_.Tensor(z, 1)" << true;
+    QTest::newRow("the result") << "x" << "w = $add_.Tensor(b, 1)" << true;
+    QTest::newRow("a view of it") << "x.view(2)" << "v = $view(z, [2])\nw = $add.out(v, v, out = v)" << true;
+    QTest::newRow("a copy") << "x.clone()" << "w = $add_.Tensor(z, 1)" << false;
+    QTest::newRow("other memory") << "x" << "c = $clone(z)\nw = $add_.Tensor(c, 1)" << false;
+  }
+  void results_that_show_operands_are_not_written() {
+    QFETCH(QString, returned);
+    QFETCH(QString, write);
+    QFETCH(bool, refused);
+    const auto graph =
+        fx("x: <f32[2][1]>",
+           "z = $mul.Tensor(x, 2)\nf = self.f\ng = self.g\n"
+           "a = torch.ops.higher_order.autograd_function_apply(f, g, z)\nb = a[0]\n" +
+               write.toStdString() + "\nreturn (b,)",
+           "    class f(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n            y = " +
+               returned.toStdString() + "\n            return ((y,), ())\n" +
+               "    class g(torch.nn.Module):\n        def forward(self, d: <f32[2][1]>):\n"
+               "            e = -d\n            return (e,)\n");
+    TensorFile io;
+    (io.tensors["input.0"] = f32({2}, {1, 2})).requires_grad = true;
+    io.tensors["tangent.0"] = f32({2}, {1, 1});
+    const auto out =
+        run_program(artefact_of(*graph), io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
+    QCOMPARE(out ? std::string() : out.error().code, std::string(refused ? "functionalize.autograd_function" : ""));
+    if (!refused) QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), (std::vector<double>{-2, -2}));
+  }
+
   // What no dynamo writes must not be trusted.
   void broken_autograd_functions_are_refused_data() {
     QTest::addColumn<QString>("call");
@@ -97,6 +130,7 @@ class TestRunProgram : public QObject {
     QTest::newRow("written itself") << "m = $_conj(x)\ns = $square_(m)\no = $_conj(x)" << squared;
     QTest::newRow("chunks") << "c = $chunk(r, 2)\nd = c[0]\ne = $neg_(d)\no = $_conj(x)"
                             << std::vector<double>{-1, 2, 3, -4};
+    QTest::newRow("an out argument") << "y = $unsqueeze(x, 1)\no = $mH(y)\ns = $mul.out(y, y, out = y)" << squared;
     QTest::newRow("read before") << "m = $_conj(x)\no = $neg(m)\ns = $square_(x)" << std::vector<double>{-1, 2, -3, 4};
   }
   void conjugated_views_follow_writes() {

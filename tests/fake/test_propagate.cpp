@@ -57,6 +57,7 @@ class TestPropagate : public QObject {
     const auto same = [](const std::pair<SymExpr, SymExpr>& s) { return s.first == s.second; };
     QVERIFY(same(sizes("")));
     QVERIFY(same(sizes("", "$nonzero(m)")));
+    QVERIFY(sizes("c: <f32[s0, 4][4, 1]> = $index.Tensor(x, [m])\n").second.str().starts_with("u"));
     QVERIFY(!same(sizes("n = $logical_not_(m)\n")));
     QVERIFY(!same(sizes("v = $view(m, [6])\nn = $logical_not_(v)\n")));
     QVERIFY(!same(sizes("n = $logical_not(m)\n", "$nonzero(n)")));

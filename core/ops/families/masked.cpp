@@ -19,7 +19,9 @@ SymExpr selected_by(const FakeCall& c, const Arg& mask) {
     const bool selects =
         schema->name == "aten.nonzero.default" ||
         (schema->name == "aten.index.Tensor" && user->args() == Args{user->args()[0], Arg::list({mask})});
-    if (selects && t && t->sizes[0].kind() == SymKind::Symbol) known = t->sizes[0];
+    // An annotation may say anything else.
+    if (selects && t && t->sizes[0].kind() == SymKind::Symbol && t->sizes[0].name().starts_with('u'))
+      known = t->sizes[0];
   }
   return known.is(0) ? c.shapes.new_unbacked() : known;
 }

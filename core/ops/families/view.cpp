@@ -123,7 +123,7 @@ Meta fake_expand(FakeCall& call) {
       if (is_new) fail("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension");
       size[d] = old;
     }
-    // A single element is repeated how often ever only values tell.
+    // One element can be repeated also where only values tell how often.
     const SymExpr same = sym_eq(old, size[d]);
     if (old != size[d] && !(old.is(1) ? guard_or(call, same, false, "expand") : call.test(same, "expand"))) {
       if (!call.test(sym_eq(old, 1), "expand"))

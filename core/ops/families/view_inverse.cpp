@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/promote.h"
 #include "core/ops/views.h"
 
 namespace partita {
@@ -97,10 +98,9 @@ Node* unbind_back(Builder& build, const ViewStep& step, Node* base, Node* value)
 Node* unfold_back(Builder& build, const ViewStep& step, Node* base, Node* value) {
   const std::int64_t dim = integer(step, "dimension"), size = integer(step, "size"), stride = integer(step, "step");
   const std::size_t rank = Builder::tensor(base).dim();
-  if (size > stride || rank == 0) fail_unsupported("writing through windows of unfold that overlap");
-  const SymExpr windows =
-      Builder::tensor(value)
-          .sizes[static_cast<std::size_t>(dim < 0 ? dim + std::ssize(Builder::tensor(base).sizes) : dim)];
+  if (rank == 0) fail_unsupported("writing through unfold of a tensor without dimensions");
+  if (size > stride) fail_unsupported("writing through windows of unfold that overlap");
+  const SymExpr windows = Builder::tensor(value).sizes[wrap_dim(dim, rank)];
   for (std::int64_t i = 0; i < size; ++i) {
     Node* part = build.call("aten.select.int", {value, std::int64_t{-1}, i});
     base = build.call("aten.slice_scatter.default",
