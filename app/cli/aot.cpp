@@ -14,6 +14,7 @@
 #include "core/aot/run_program.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
+#include "core/partition/cost.h"
 
 namespace partita::cli {
 namespace {
@@ -103,7 +104,7 @@ Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& 
                 {"saved_activation_bytes", p.activation_bytes},
                 {"saved_input_bytes", p.input_bytes},
                 {"recomputed", p.recomputed},
-                {"recomputed_operations", p.recomputed_operations},
+                {"recomputed_operations", estimate(*p.forward, p.recomputed_operations)},
                 {"nodes",
                  {{"joint", node_counts(graphs.joint.get())},
                   {"forward", node_counts(p.forward.get())},
@@ -116,6 +117,7 @@ Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& 
                 {"wrappers", to_json(wrappers)},
                 {"tangent_of", graphs.tangent_of}};
   add_symbols(facts, *p.forward->shapes);
+  if (const auto assumed = assumed_sizes(*p.forward); !assumed.empty()) facts["assumed_sizes"] = assumed;
   return facts;
 }
 
@@ -184,9 +186,11 @@ Result<int> run(const Options& o) {
   fmt::print("forward   {} calls\n", calls(*p.forward));
   if (p.backward) {
     fmt::print("backward  {} calls, {} of them recomputed (about {} operations)\n", calls(*p.backward),
-               p.recomputed.size(), p.recomputed_operations);
+               p.recomputed.size(), p.recomputed_operations.str());
     fmt::print("saved     {} values: {} bytes of activations, {} bytes of inputs\n", p.saved.size(), p.activation_bytes,
                p.input_bytes);
+    for (const auto& [symbol, size] : assumed_sizes(*p.forward))
+      fmt::print("assumed   {} = {}: the file has no hint for it\n", symbol, size);
   }
   for (const Wrapper& w : made.wrappers) fmt::print("wrapper   {}: {}\n", name_of(w), summary(w));
   fmt::print("{}\n", o.as_run ? "the graphs that `run` compiles"

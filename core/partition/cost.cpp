@@ -16,17 +16,6 @@ constexpr std::int64_t unknown_size = 4096;
 /// The most that counts; sums of a million such costs do not overflow.
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() >> 20;
 
-std::int64_t hint(const Node& node, SymExpr e) {
-  if (e.is_int()) return e.as_int();
-  if (auto value = node.graph().shapes->hint(e)) return *value;
-  // Each symbol without a hint counts alone, so that 2*u0 is still twice u0.
-  auto value = e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
-    auto known = node.graph().shapes->hint(SymExpr::symbol(symbol));
-    return known ? known : unknown_size;
-  });
-  return value ? static_cast<std::int64_t>(*value) : unknown_size;
-}
-
 /// At most `most`: hints may be any numbers, and costs are only compared.
 std::int64_t product(std::int64_t a, std::int64_t b) {
   std::int64_t result;
@@ -35,7 +24,7 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
 
 std::int64_t elements(const Node& node, const TensorMeta& t) {
   std::int64_t n = 1;
-  for (SymExpr s : t.sizes) n = product(n, std::max<std::int64_t>(hint(node, s), 0));
+  for (SymExpr s : t.sizes) n = product(n, std::max<std::int64_t>(estimate(node.graph(), s), 0));
   return n;
 }
 
@@ -111,7 +100,41 @@ const OpClass& class_of(const Op* op) {
   return it->second;
 }
 
+/// What a call's arithmetic is estimated by.
+struct Work {
+  std::optional<SymExpr> counted;  ///< operations, where the operator has a count of its own
+  const Node* through = nullptr;   ///< otherwise: one operation for each of its elements
+};
+Work work_of(const Node& call) {
+  if (!call.op()->is_call() || call.meta.sym() || class_of(call.op()).free || call.is(Op::getitem())) return {0, {}};
+  const OpRecord* record = find_record(call.op());
+  if (record && record->operations)
+    if (const auto operations = record->operations(call)) return {*operations, {}};
+  return {{}, &largest_of(call)};
+}
+
 }  // namespace
+
+std::int64_t estimate(const Graph& graph, SymExpr e) {
+  if (e.is_int()) return e.as_int();
+  if (auto value = graph.shapes->hint(e)) return *value;
+  // Each symbol without a hint counts alone, so that 2*u0 is still twice u0.
+  auto value = e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
+    auto known = graph.shapes->hint(SymExpr::symbol(symbol));
+    return known ? known : unknown_size;
+  });
+  return value ? static_cast<std::int64_t>(*value) : unknown_size;
+}
+
+std::map<std::string, std::int64_t> assumed_sizes(const Graph& graph) {
+  std::map<std::string, std::int64_t> assumed;
+  for (const Node* node : graph) {
+    const SymExpr elements = sum_results(*node, [](const TensorMeta& t) { return t.numel(); });
+    for (const std::string& symbol : elements.symbols())
+      if (!graph.shapes->hint(SymExpr::symbol(symbol))) assumed.emplace(symbol, unknown_size);
+  }
+  return assumed;
+}
 
 std::int64_t elements_of(const Node& node) {
   return sum_results(node, [&](const TensorMeta& t) { return elements(node, t); });
@@ -125,19 +148,17 @@ std::int64_t bytes_of(const Node& node) {
 }
 
 std::int64_t operations_of(const Node& node) {
-  if (!node.op()->is_call() || node.meta.sym() || class_of(node.op()).free || node.is(Op::getitem())) return 0;
-  const OpRecord* record = find_record(node.op());
-  if (record && record->operations)
-    if (auto operations = record->operations(node)) return std::clamp<std::int64_t>(hint(node, *operations), 0, most);
-  return elements_of(largest_of(node));
+  const Work work = work_of(node);
+  if (work.counted) return std::clamp<std::int64_t>(estimate(node.graph(), *work.counted), 0, most);
+  return elements_of(*work.through);
 }
 
 SymExpr symbolic_operations_of(const Node& node) {
-  if (operations_of(node) == 0) return 0;
-  const OpRecord* record = find_record(node.op());
-  if (record && record->operations)
-    if (const auto operations = record->operations(node)) return *operations;
-  return sum_results(largest_of(node), [](const TensorMeta& t) { return t.numel(); });
+  const Work work = work_of(node);
+  const SymExpr operations =
+      work.counted ? *work.counted : sum_results(*work.through, [](const TensorMeta& t) { return t.numel(); });
+  const auto known = node.graph().shapes->hint(operations);
+  return known ? SymExpr(std::min(*known, most)) : operations;
 }
 
 CostClass cost_class(const Node& node) {

@@ -1,18 +1,24 @@
 #pragma once
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "core/ir/graph.h"
 
 namespace partita {
 
-/// The bytes of a node's tensors, summed for a tuple; 8 for a number. Symbols count by their hint, as 4096 without one.
-/// What exceeds 43 bits counts as 2^43.
+/// The value of an expression by the hints of its symbols; a symbol without one counts as 4096.
+std::int64_t estimate(const Graph& graph, SymExpr e);
+/// The symbols without hints in the graph's sizes, by name, with the value that estimate() takes for each.
+std::map<std::string, std::int64_t> assumed_sizes(const Graph& graph);
+/// The bytes of a node's tensors, summed for a tuple; 8 for a number. An estimate() where sizes are symbolic. What
+/// exceeds 43 bits counts as 2^43.
 std::int64_t bytes_of(const Node& node);
 std::int64_t elements_of(const Node& node);
 /// Estimates the arithmetic operations of a call: 2 m n k for matrix products, one per element for pointwise work, one
 /// per input element for reductions, none for views and numbers.
 std::int64_t operations_of(const Node& node);
-/// The same as an expression of the symbols.
+/// The same as an expression of the symbols; a number where they have hints.
 SymExpr symbolic_operations_of(const Node& node);
 
 /// Properties of a call that the partitioner needs.

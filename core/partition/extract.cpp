@@ -222,7 +222,7 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
   for (Node* n : *p.backward)
     if (n->op()->is_call() && in_forward.contains(n->name())) {
       p.recomputed.push_back(n->name());
-      p.recomputed_operations += operations_of(*n);
+      p.recomputed_operations = p.recomputed_operations + symbolic_operations_of(*n);
     }
   return p;
 }

@@ -157,6 +157,7 @@ Result<Partition> budget_partition(const Problem& p, double budget) {
     return static_cast<double>(operations_of(*n) + 1) / static_cast<double>(bytes_of(*n) + 1);
   };
   std::stable_sort(candidates.begin(), candidates.end(), [&](Node* a, Node* b) { return rate(a) < rate(b); });
+  auto operations = [&](const Partition& cut) { return estimate(*p.joint, cut.recomputed_operations); };
   // Bytes almost always fall as more bans are lifted, so bisect for the fewest.
   std::size_t low = 0, high = candidates.size();
   Partition best = std::move(smallest);
@@ -166,7 +167,7 @@ Result<Partition> budget_partition(const Problem& p, double budget) {
     for (std::size_t i = 0; i <= middle; ++i) allowed[candidates[i]->id()] = 1;
     TRY(Partition attempt, cut_partition(p, aggressive_cut(), allowed));
     if (attempt.activation_bytes <= limit) {
-      if (attempt.recomputed_operations <= best.recomputed_operations) best = std::move(attempt);
+      if (operations(attempt) <= operations(best)) best = std::move(attempt);
       high = middle;
     } else {
       low = middle + 1;

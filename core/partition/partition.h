@@ -45,10 +45,11 @@ struct Partition {
   std::size_t forward_outputs = 0;  ///< number of outputs before the saved values
   std::vector<SavedValue> saved;    ///< in the order in which the forward returns them
   std::size_t saved_symbols = 0;    ///< number of entries at the end of `saved` that are numbers
-  std::vector<std::string> recomputed;     ///< calls that are in both graphs
-  std::int64_t activation_bytes = 0;       ///< of saved tensors that are not inputs
-  std::int64_t input_bytes = 0;            ///< of saved inputs
-  std::int64_t recomputed_operations = 0;  ///< estimated arithmetic that recomputing adds
+  std::vector<std::string> recomputed;  ///< calls that are in both graphs
+  std::int64_t activation_bytes = 0;    ///< of saved tensors that are not inputs
+  std::int64_t input_bytes = 0;         ///< of saved inputs
+  /// Estimated arithmetic that recomputing adds; an expression where symbols have no hints.
+  SymExpr recomputed_operations = 0;
 };
 
 /// Is this a joint graph? Its inputs are all primals, then the tangents; its outputs are the forward's, then a gradient
@@ -62,7 +63,7 @@ Result<Partition> partition(const Graph& joint, const PartitionOptions& options 
 struct BudgetPoint {
   double budget = 0;
   std::int64_t activation_bytes = 0;
-  std::int64_t recomputed_operations = 0;
+  SymExpr recomputed_operations = 0;
 };
 /// The cost and savings of the memory budgets 0, 1/(points-1), ..., 1. `progress` may be null; it can stop the work
 /// between two points (Fault::Cancelled).

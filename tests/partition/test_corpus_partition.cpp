@@ -107,7 +107,7 @@ class CorpusPartitionTest : public QObject {
     qInfo("min-cut %lld of %lld bytes, with inputs %lld of %lld, %zu recomputed (%lld operations)",
           static_cast<long long>(cut->activation_bytes), static_cast<long long>(theirs),
           static_cast<long long>(cut->activation_bytes + cut->input_bytes), static_cast<long long>(theirs_all),
-          cut->recomputed.size(), static_cast<long long>(cut->recomputed_operations));
+          cut->recomputed.size(), static_cast<long long>(cut->recomputed_operations.as_int()));
     QVERIFY(cut->activation_bytes <= theirs);
     QVERIFY(cut->activation_bytes + cut->input_bytes <= theirs_all);
     QCOMPARE(cut->forward_outputs, expected["min_cut"]["num_fwd_outputs"].get<std::size_t>());

@@ -80,8 +80,7 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
                      .arg(unknown.values)
                      .arg(size_text(unknown.saved), kept_inputs_text(unknown))
                      .arg(cut.recomputed.size());
-  if (unknown.of.empty()) line += tr(" for %1 operations").arg(cut.recomputed_operations);
-  total_->setText(line);
+  total_->setText(line + tr(" for %1 operations").arg(operations_text(cut.recomputed_operations)));
 }
 
 QSizeF AotView::room() const {

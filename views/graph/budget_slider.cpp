@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "views/look/format.h"
+#include "views/graph/sizes.h"
 
 namespace partita::views {
 namespace {
@@ -29,8 +29,8 @@ QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool s
                                 static_cast<double>(std::max<std::int64_t>(1, most.activation_bytes))));
   else if (std::int64_t less = most.activation_bytes - at->activation_bytes; less != 0)
     text += QString(", %1 %2").arg(bytes_text(std::abs(less)), less > 0 ? "less" : "more");
-  if (std::int64_t more = at->recomputed_operations - most.recomputed_operations; more > 0 && sizes_known)
-    text += QString(", %1 operations more").arg(amount_text(static_cast<double>(more)));
+  const SymExpr more = at->recomputed_operations - most.recomputed_operations;
+  if (!more.is_int() || more.as_int() > 0) text += QString(", %1 operations more").arg(operations_text(more));
   return text;
 }
 

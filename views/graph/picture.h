@@ -24,7 +24,7 @@ struct CutSummary {
   std::vector<std::string> recomputed;       ///< names
   std::unordered_set<std::string> backward;  ///< nodes that only the backward computes
   std::int64_t activation_bytes = 0, input_bytes = 0;
-  std::int64_t recomputed_operations = 0;
+  SymExpr recomputed_operations = 0;
 
   static CutSummary of(const Partition& partition);
 };

@@ -17,11 +17,9 @@ inline QString size_text(const ByteSum& sum) {
   return expression_text(sum.unknown + SymExpr(sum.known)) + " B";
 }
 
-/// "182 k", or "2*s0*768" operations of a call.
-inline QString operations_text(const Node& call) {
-  const SymExpr operations = symbolic_operations_of(call);
-  const auto number = call.graph().shapes->hint(operations);
-  return number ? amount_text(static_cast<double>(*number)) : expression_text(operations);
+/// "182 k", or "2*s0*768".
+inline QString operations_text(SymExpr operations) {
+  return operations.is_int() ? amount_text(static_cast<double>(operations.as_int())) : expression_text(operations);
 }
 
 inline QString size_text(const Meta& meta, const ShapeEnv* shapes) {

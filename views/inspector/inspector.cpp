@@ -85,8 +85,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
       account.rows.push_back({QString("value[%1]").arg(i), code(escaped(annotation(tuple->items[i])))});
   if (node.meta.tensor() || node.meta.tuple())
     account.rows.push_back({"size", size_text(node.meta, node.graph().shapes.get()).toHtmlEscaped()});
-  if (node.op()->is_call() && operations_of(node) > 0)
-    account.rows.push_back({"operations", operations_text(node).toHtmlEscaped()});
+  if (const SymExpr operations = symbolic_operations_of(node); !operations.is(0))
+    account.rows.push_back({"operations", operations_text(operations).toHtmlEscaped()});
   if (const TensorMeta* tensor = node.meta.tensor()) {
     if (tensor->requires_grad) account.rows.push_back({"gradient", "required"});
     if (!tensor->offset.is(0)) account.rows.push_back({"offset", code(escaped(tensor->offset.str()))});
@@ -159,8 +159,7 @@ NodeAccount account_of(const Document& document) {
                                        .arg(unknown.values)
                                        .arg(size_text(unknown.saved), kept_inputs_text(unknown))});
   QString recomputed = count_text(static_cast<std::int64_t>(cut.recomputed.size()), "node");
-  // Where sizes are not known the partitioner counts made-up ones.
-  if (unknown.of.empty()) recomputed += ", " + count_text(cut.recomputed_operations, "operation");
+  recomputed += ", " + operations_text(cut.recomputed_operations).toHtmlEscaped() + " operations";
   account.rows.push_back({"recomputed", recomputed});
   std::vector<const SavedValue*> saved;
   for (const SavedValue& value : cut.saved)
