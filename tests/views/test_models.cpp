@@ -217,6 +217,8 @@ class TestModels : public QObject {
     curve[0].recomputed_operations = batch * SymExpr(64);
     QCOMPARE(budget_text(curve, 0, false),
              QString("budget 0 %: 25 % of the bytes, sizes not known, 64*s0 operations more"));
+    curve[0].activation_bytes = curve[1].activation_bytes = 0;
+    QCOMPARE(budget_text(curve, 1, false), QString("budget 100 %: 0 B"));
   }
 
   void modules_are_told_apart() {
@@ -453,6 +455,19 @@ class TestModels : public QObject {
     QStringList cells;
     for (const Cell& cell : row->cells) cells << cell.text;
     QCOMPARE(cells, (QStringList{"aten.addmm.default", "matmul", "own", "own", "", "", "own", "library", "expensive"}));
+  }
+
+  void a_picture_that_fits_stays_in_the_middle() {
+    auto graph = std::make_shared<Graph>();
+    Node* x = graph->placeholder("a_long_name_of_an_input", TensorMeta::contiguous(DType::Float32, {8, 64}));
+    Node* y = graph->create(Op::torch("aten.sin.default"), {x}, {}, "y");
+    y->meta = x->meta;
+    graph->set_output(y);
+    GraphView view;
+    view.resize(200, 500);
+    view.show();
+    view.set_scene(make_scene(graph, {}));
+    QCOMPARE(view.cards_in_view().size(), view.scene()->picture.cards.size());
   }
 
   void palette_finds_by_letters() {

@@ -22,7 +22,7 @@ QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool s
   if (at == curve.end()) return share;
   const BudgetPoint& most = curve.back();
   QString text = QString("%1: %2").arg(share, bytes_text(at->activation_bytes));
-  if (!sizes_known)
+  if (!sizes_known && most.activation_bytes > 0)
     text = QString("%1: %2 % of the bytes, sizes not known")
                .arg(share)
                .arg(std::lround(100.0 * static_cast<double>(at->activation_bytes) /

@@ -243,7 +243,7 @@ void GraphView::fit(bool whole) {
   origin_.setX((b.w * zoom_ <= width ? b.x + b.w / 2 : middle) - width / 2 / zoom_);
   origin_.setY(b.h * zoom_ <= height ? b.y + b.h / 2 - (height / 2 + kHeadingHeight) / zoom_
                                      : b.y - kHeadingHeight / zoom_);
-  show_some_card();
+  if (b.w * zoom_ > width) show_some_card();
   fitted_ = !whole;
   stale();
 }
