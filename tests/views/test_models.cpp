@@ -459,15 +459,18 @@ class TestModels : public QObject {
 
   void a_picture_that_fits_stays_in_the_middle() {
     auto graph = std::make_shared<Graph>();
-    Node* x = graph->placeholder("a_long_name_of_an_input", TensorMeta::contiguous(DType::Float32, {8, 64}));
-    Node* y = graph->create(Op::torch("aten.sin.default"), {x}, {}, "y");
-    y->meta = x->meta;
-    graph->set_output(y);
+    Node* x = graph->placeholder("primals_1", TensorMeta::contiguous(DType::Float32, {SymExpr::symbol("s0"), 4}));
+    Node* y = graph->create(Op::torch("aten.exp.default"), {x}, {}, "exp");
+    Node* z = graph->create(Op::torch("aten.sin.default"), {y}, {}, "sin");
+    y->meta = z->meta = x->meta;
+    graph->set_output(Arg::list({z, x}));
     GraphView view;
-    view.resize(200, 500);
     view.show();
     view.set_scene(make_scene(graph, {}));
-    QCOMPARE(view.cards_in_view().size(), view.scene()->picture.cards.size());
+    for (int width = 120; width < 300; width += 10) {
+      view.resize(width, 500);
+      QCOMPARE(view.cards_in_view().size(), view.scene()->picture.cards.size());
+    }
   }
 
   void palette_finds_by_letters() {
