@@ -12,7 +12,7 @@ inline TensorMeta f32(std::int64_t rows, std::int64_t columns) {
 }
 
 /// A joint graph of `layers` times (t, addmm, gelu, add), and its backward: 12 nodes per layer.
-inline std::shared_ptr<Graph> joint_graph(int layers) {
+inline std::shared_ptr<Graph> joint_graph(int layers, bool backward_has_origins = false) {
   auto graph = std::make_shared<Graph>("joint");
   graph->form = GraphForm::Joint;
   graph->shapes = std::make_shared<ShapeEnv>();
@@ -57,6 +57,8 @@ inline std::shared_ptr<Graph> joint_graph(int layers) {
     Node* weight = call("aten.mm.default", {turned, made[i].input}, f32(64, 64), "mm");
     Node* bias = call("aten.sum.dim_IntList", {gelu, Arg::list({0}), true}, f32(1, 64), "sum");
     grad = call("aten.add.Tensor", {grad, mm}, f32(8, 64), "add");
+    if (backward_has_origins)
+      for (Node* node : {gelu, t, mm, turned, weight, bias, grad}) node->origin = made[i].linear->origin;
     grads.insert(grads.begin(), {Arg(weight), Arg(bias)});
   }
   outputs.push_back(grad);

@@ -78,6 +78,24 @@ class TestMinifying : public QObject {
     QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("differs"));
   }
 
+  void the_picture_is_whole_and_folds() {
+    Workbench bench(minifying_tools());
+    bench.window().show();
+    bench.open(folder_.write("large.py", *tests::joint_graph(60, true)));
+    QVERIFY(wait_shown(bench));
+    bench.get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
+    QVERIFY(wait_minified(bench));
+    GraphView* picture = bench.get<MinifyController>().view()->graph();
+    QVERIFY(QTest::qWaitFor([&] { return picture->scene() && bench.jobs().idle(); }, 30000));
+    const std::size_t cards = picture->scene()->picture.cards.size();
+    QCOMPARE(picture->cards_in_view().size(), cards);
+    const auto folded = std::ranges::find_if(picture->scene()->picture.cards, [](const Card& c) { return !c.node; });
+    QVERIFY(folded != picture->scene()->picture.cards.end());
+    const std::string frame = picture->scene()->picture.frames[folded->frame].key;
+    picture->ask_fold_of(QString::fromStdString(frame));
+    QVERIFY(QTest::qWaitFor([&] { return picture->scene()->picture.cards.size() > cards; }, 30000));
+  }
+
   void a_minification_is_paused_accepted_and_cancelled() {
     WorkbenchTools slow = minifying_tools();
     slow.minifier = [fast = slow.minifier](const MinifyRequest& request) -> Result<MinifyTool> {

@@ -503,6 +503,8 @@ class TestSession : public QObject {
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
     QCOMPARE(view->tried()->model()->rowCount(), 0);
     QVERIFY(view->headline().isEmpty() && !page_names().contains("first.py"));
+    QVERIFY(!view->graph()->scene());
+    QVERIFY(QTest::qWaitFor([&] { return view->graph()->scene() != nullptr; }, 30000));
     QCOMPARE(view->graph()->scene()->picture.graph, bench.current()->graph);
   }
 

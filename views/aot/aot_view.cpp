@@ -84,8 +84,7 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
 }
 
 QSizeF AotView::room() const {
-  constexpr double kFrame = 52;  // heading and legend of a picture
-  return {static_cast<double>(std::min(forward_->width(), backward_->width())), forward_->height() - kFrame};
+  return {std::min(forward_->room().width(), backward_->room().width()), forward_->room().height()};
 }
 
 void AotView::select(const QString& node) {

@@ -230,6 +230,11 @@ QRectF GraphView::scene_area() const {
   return {to_scene({0, 0}), QSizeF(size()) / zoom_};
 }
 
+QSizeF GraphView::room() const {
+  constexpr double kHeadingAndLegend = 52;
+  return {static_cast<double>(width()), height() - kHeadingAndLegend};
+}
+
 void GraphView::fit(bool whole) {
   if (!isVisible()) fit_when_shown_ = true;
   if (!scene_) return;

@@ -43,6 +43,7 @@ class GraphView : public QWidget {
   /// Cards that are wholly in view, by node or folded frame, with their places in this widget.
   std::vector<std::pair<QString, QRectF>> cards_in_view() const;
 
+  QSizeF room() const;  ///< for cards, below the heading and above the legend, in pixels at 100 %
   /// Fits the picture into the view. One that would be too small to read is fitted in width and shown from its top;
   /// `whole` shows all of it.
   void fit(bool whole = false);

@@ -16,7 +16,7 @@ namespace partita::views {
 namespace {
 
 struct Drawn {
-  std::shared_ptr<const Scene> scene;
+  Overview overview;
   std::shared_ptr<const CodeDocument> code;
 };
 
@@ -29,9 +29,9 @@ struct MinifyController::Minification {
   std::vector<minify::Event> steps;  ///< not shown yet; guarded by the mutex
 
   MinifyTool tool;
-  QString parent;             ///< key of the document that is minified
-  int job = 0, draw_job = 0;  ///< ids in the job tracker
-  std::shared_ptr<const Graph> smallest, drawn;
+  QString parent;  ///< key of the document that is minified
+  int job = 0;     ///< id in the job tracker
+  std::shared_ptr<const Graph> smallest;
   std::shared_ptr<const minify::MinifyResult> reduced;  ///< null: not ended yet
   minify::Culprit culprit;
   QStringList notes;  ///< what went wrong beside it, for the log
@@ -55,6 +55,7 @@ MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
   });
   connect(view_, &MinifyView::save_asked, this, &MinifyController::ask_repro_folder);
   connect(view_, &MinifyView::open_asked, this, &MinifyController::open_smallest);
+  connect(view_->graph(), &GraphView::fold_asked, this, &MinifyController::fold);
   connect(view_, &MinifyView::folder_asked, this,
           [](const QString& folder) { QDesktopServices::openUrl(QUrl::fromLocalFile(folder)); });
   // The tracker tells ten times a second, so that a fast minification does not flood the event loop.
@@ -84,8 +85,8 @@ void MinifyController::show_page() {
     view_->clear();
     bench_.window().name_page(view_, {});
   }
-  if (!last_ && document) view_->set_graph(document->scene, document->code);
   raise();
+  if (!last_ && document && document->graph) draw(document->graph);
   view_->setFocus();
 }
 
@@ -147,7 +148,7 @@ void MinifyController::minify(const MinifyRequest& request) {
   last_ = shared;
   bench_.window().name_page(view_, bench_.place_of(*document));
   view_->start();
-  view_->set_graph(document->scene, document->code);
+  draw(document->graph);
 }
 
 void MinifyController::take_tries() {
@@ -171,20 +172,39 @@ void MinifyController::show_tries() {
 
 // One picture at a time: when the graph shrinks faster than it is drawn, steps between are left out.
 void MinifyController::draw_smallest() {
-  const auto of = last_;
-  if (!of->smallest || of->drawn == of->smallest || bench_.jobs().running(of->draw_job)) return;
-  of->drawn = of->smallest;
-  of->draw_job = bench_.jobs().start<Drawn>(
+  if (last_->smallest && drawn_ != last_->smallest && !bench_.jobs().running(draw_job_)) draw(last_->smallest);
+}
+
+void MinifyController::draw(std::shared_ptr<const Graph> graph, std::optional<std::unordered_set<std::string>> folded) {
+  drawn_ = graph;
+  draw_job_ = bench_.jobs().start<Drawn>(
       tr("Draw what is left"), "draw:minify", this,
-      [graph = of->smallest, width = bench_.text_width()](const Progress&) -> Result<Drawn> {
+      [graph, folded = std::move(folded), width = bench_.text_width(),
+       room = view_->graph()->room()](const Progress&) -> Result<Drawn> {
         PictureOptions options;
         options.text_width = width;
         const std::string code = print(*graph, {.annotations = true, .origins = false, .deletions = false});
-        return Drawn{make_scene(graph, options), std::make_shared<CodeDocument>(text(code), graph.get())};
+        Drawn drawn{{}, std::make_shared<CodeDocument>(text(code), graph.get())};
+        if (folded) {
+          options.folded = *folded;
+          drawn.overview = {*folded, make_scene(graph, options)};
+        } else {
+          drawn.overview = fitting(graph, options, room, true);
+        }
+        return drawn;
       },
-      [this, of](Result<Drawn> drawn) {
-        if (drawn && of == last_) view_->set_graph(drawn->scene, drawn->code);
+      [this, graph](Result<Drawn> drawn) {
+        if (!drawn || graph != drawn_) return;
+        folded_ = std::move(drawn->overview.folded);
+        view_->set_graph(drawn->overview.scene, drawn->code);
       });
+}
+
+void MinifyController::fold(const QString& frame_key) {
+  const std::string key = frame_key.toStdString();
+  auto folded = folded_;
+  if (folded.erase(key) == 0) folded.insert(key);
+  draw(drawn_, std::move(folded));
 }
 
 void MinifyController::ask_repro_folder() {

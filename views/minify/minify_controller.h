@@ -25,9 +25,15 @@ class MinifyController : public WidgetController<MinifyView> {
   void take_tries();
   void show_tries();
   void draw_smallest();
+  /// Draws a graph with these modules folded; none given: as few as it takes to be readable.
+  void draw(std::shared_ptr<const Graph> graph, std::optional<std::unordered_set<std::string>> folded = {});
+  void fold(const QString& frame_key);
   void ask_repro_folder();
 
   std::shared_ptr<Minification> last_;  ///< null: there was none
+  std::shared_ptr<const Graph> drawn_;  ///< what is shown or being drawn
+  std::unordered_set<std::string> folded_;
+  int draw_job_ = 0;  ///< id in the job tracker
 };
 
 }  // namespace partita::views

@@ -115,6 +115,7 @@ void MinifyView::clear() {
   tried_->set_rows({});
   headline_->clear();
   line_->clear();
+  set_graph({}, {});
   set_running(false);
 }
 
