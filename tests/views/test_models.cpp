@@ -210,6 +210,12 @@ class TestModels : public QObject {
     QCOMPARE(size_text(picture.saved[0], picture.unknown), QString("256*s0 B"));
     QCOMPARE(size_text(picture.saved[1], picture.unknown), QString("2.00 KiB"));
     QCOMPARE(saved_rows(cut, picture.unknown)[0].cells[1].text, QString("256*s0 B"));
+    options.folded = {"blocks/blocks.0#0"};
+    const Picture folded = make_picture(graph, options);
+    const int block = folded.card_by_key("frame:blocks/blocks.0#0");
+    QVERIFY(block >= 0);
+    QCOMPARE(size_text(folded.cards[block].bytes), QString("512*s0 + 18432 B"));
+    QCOMPARE(folded.cards[block].detail, std::string("4 nodes, 512*s0 + 18432 B"));
     graph->shapes->set_hint("s0", 8);
     QCOMPARE(size_text(graph->find("addmm")->meta, graph->shapes.get()), QString("2.00 KiB"));
     std::vector<BudgetPoint> curve(2);

@@ -195,7 +195,8 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
   std::unordered_map<int, std::pair<int, int>> lines;  // of frames of files: the first and the last
   const auto add_to = [&](int frame, const Node& node) {
     ++frames[frame].nodes;
-    frames[frame].bytes += hinted_bytes(node.meta, graph.shapes.get());
+    const Node* producer = producer_of(&node);
+    if (producer == &node || !producer->meta.known()) frames[frame].bytes.add(node.meta, graph.shapes.get());
   };
   const bool two_sides =
       std::any_of(graph.begin(), graph.end(), [&](const Node* node) { return side_of(*node) == Side::Backward; });

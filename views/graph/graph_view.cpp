@@ -507,7 +507,7 @@ QString GraphView::tooltip(int index) const {
   const Card& card = scene_->picture.cards[index];
   QStringList lines;
   if (!card.node) {
-    lines << QString("%1: %2, %3").arg(text(card.title), count_text(card.nodes, "node"), bytes_text(card.bytes));
+    lines << QString("%1: %2, %3").arg(text(card.title), count_text(card.nodes, "node"), size_text(card.bytes));
     if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
       lines << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
     lines << saved_lines(index) << tr("Enter or double-click unfolds");

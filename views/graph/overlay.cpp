@@ -160,7 +160,9 @@ struct OverlayRow {
 constexpr OverlayRow kOverlays[] = {
     {OverlayKind::None, "Family", nullptr},
     {OverlayKind::Bytes, "Bytes", nullptr,
-     [](const Card& card, const NodeFacts&) { return static_cast<double>(card.bytes); },
+     [](const Card& card, const NodeFacts&) {
+       return card.bytes.unknown.is(0) ? static_cast<double>(card.bytes.known) : -1;
+     },
      [](double v) { return bytes_text(static_cast<std::int64_t>(v)); }},
     {OverlayKind::Error, "Error", [](const NodeFacts& f) { return f.error >= 0; },
      [](const Card&, const NodeFacts& f) { return f.error; }, &error_text},

@@ -25,11 +25,6 @@ bool picks_result(const Node& node) {
   return producer && !producer->meta.tensor() && !producer->is_placeholder();
 }
 
-const Node* producer_of(const Node* node) {
-  while (picks_result(*node)) node = node->args()[0].node();
-  return node;
-}
-
 // By node, whether it belongs to the backward: no output of the forward needs it. Empty when nothing depends on a
 // tangent.
 std::vector<bool> backward_nodes(const Graph& graph, const CutSummary* cut) {
@@ -79,9 +74,15 @@ std::string shortened(const std::string& name) {
   return "…" + name.substr(name.size() - (kLongest - 2));
 }
 
-std::string size_text(std::int64_t bytes) {
+// Empty: an expression too long for a card.
+std::string size_text(const ByteSum& bytes) {
+  if (!bytes.unknown.is(0)) {
+    constexpr std::size_t kLongest = 16;
+    const std::string expression = (bytes.unknown + SymExpr(bytes.known)).str();
+    return expression.size() <= kLongest ? expression + " B" : std::string();
+  }
   static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
+  auto value = static_cast<double>(bytes.known);
   int unit = 0;
   while (value >= 1023.5 && unit < 4) value /= 1024, ++unit;
   return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 9.95 ? 0 : 1, units[unit]);
@@ -96,12 +97,17 @@ Card card_of_node(const Node& node, const TextWidth& width) {
   card.title =
       shortened(is_input(node) ? (node.target.empty() ? node.name() : node.target) : std::string(node.op()->brief()));
   if (!card.minor || is_input(node)) card.detail = shape_text(node.meta);
-  card.bytes = hinted_bytes(node.meta, node.graph().shapes.get());
+  card.bytes.add(node.meta, node.graph().shapes.get());
   measure(card, width);
   return card;
 }
 
 }  // namespace
+
+const Node* producer_of(const Node* node) {
+  while (picks_result(*node)) node = node->args()[0].node();
+  return node;
+}
 
 float estimated_text_width(std::string_view text, bool title) {
   return static_cast<float>(text.size()) * (title ? 7.0F : 6.2F);
@@ -150,18 +156,6 @@ UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& sa
 int Picture::card_by_key(const std::string& key) const {
   auto found = by_key_.find(key);
   return found == by_key_.end() ? -1 : found->second;
-}
-
-std::int64_t hinted_bytes(const Meta& meta, const ShapeEnv* shapes) {
-  if (const TensorMeta* tensor = meta.tensor()) {
-    SymExpr bytes = byte_size(*tensor);
-    if (bytes.is_int()) return bytes.as_int();
-    return shapes ? shapes->hint(bytes).value_or(0) : 0;
-  }
-  std::int64_t sum = 0;
-  if (const MetaTuple* tuple = meta.tuple())
-    for (const Meta& item : tuple->items) sum += hinted_bytes(item, shapes);
-  return sum;
 }
 
 std::string shape_text(const Meta& meta) {
@@ -301,8 +295,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
           if (producer->users().size() > 1) card.detail += " +" + std::to_string(producer->users().size() - 1);
           measure(card, options.text_width);
         }
-        if (card.node == producer && !producer->meta.known())
-          card.bytes += hinted_bytes(node->meta, graph.shapes.get());
+        if (card.node == producer && !producer->meta.known()) card.bytes.add(node->meta, graph.shapes.get());
         continue;
       }
       if (not_drawn[node->id()] || only_reader[node->id()]) continue;
@@ -321,7 +314,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         const Frame& f = picture.frames[frame];
         card.key = "frame:" + f.key;
         card.title = shortened(f.label.substr(0, f.label.find("  ")));  // without the code of a line
-        card.detail = std::to_string(f.nodes) + " nodes, " + size_text(f.bytes);
+        card.detail = std::to_string(f.nodes) + " nodes";
+        if (const std::string size = size_text(f.bytes); !size.empty()) card.detail += ", " + size;
         card.nodes = f.nodes;
         card.bytes = f.bytes;
         card.side = side;
@@ -390,8 +384,10 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       bool crosses = std::any_of(node->users().begin(), node->users().end(), [&](const Node* user) {
         return !user->is_output() && backward[user->id()] && producer_of(user) == user;
       });
-      if (crosses)
-        picture.saved.push_back({node->name(), hinted_bytes(node->meta, graph.shapes.get()), is_input(*node)});
+      if (!crosses) continue;
+      ByteSum bytes;
+      bytes.add(node->meta, graph.shapes.get());
+      picture.saved.push_back({node->name(), bytes.known, is_input(*node)});
     }
   }
   picture.unknown = unknown_bytes(graph, picture.saved);

@@ -29,6 +29,14 @@ struct CutSummary {
   static CutSummary of(const Partition& partition);
 };
 
+/// The bytes of values together. What depends on a symbol without a hint stays an expression.
+struct ByteSum {
+  std::int64_t known = 0;
+  SymExpr unknown;
+
+  void add(const Meta& meta, const ShapeEnv* shapes);
+};
+
 struct Card {
   const Node* node = nullptr;  ///< null for a folded frame
   std::string key;             ///< the same in every pass: node name, "again:NAME", "frame:PATH"
@@ -41,7 +49,7 @@ struct Card {
   int frame = -1;          ///< innermost frame, index into Picture::frames
   std::vector<int> saved;  ///< its values that are saved for the backward: indices into Picture::saved
   int nodes = 1;           ///< calls it stands for
-  std::int64_t bytes = 0;
+  ByteSum bytes;
   float width = 0;
 };
 
@@ -59,7 +67,7 @@ struct Frame {
   int depth = 0;
   Side side = Side::Forward;
   int nodes = 0;
-  std::int64_t bytes = 0;
+  ByteSum bytes;
   bool folded = false;
 };
 
@@ -72,14 +80,6 @@ struct PictureOptions {
   std::unordered_set<std::string> folded;  ///< keys of frames
   TextWidth text_width = estimated_text_width;
   const struct Picture* like = nullptr;  ///< of the same graph and cut: its frames are taken over, to save time
-};
-
-/// The bytes of values together. What depends on a symbol without a hint stays an expression.
-struct ByteSum {
-  std::int64_t known = 0;
-  SymExpr unknown;
-
-  void add(const Meta& meta, const ShapeEnv* shapes);
 };
 
 /// How many values are saved, and their bytes: where nobody knows a size, the partitioner counts made-up ones.
@@ -115,8 +115,8 @@ struct Picture {
 
 Picture make_picture(std::shared_ptr<const Graph> graph, const PictureOptions& options = {});
 
-/// Bytes of a value, with the hints of its symbols; of a tuple their sum; 0 when unknown.
-std::int64_t hinted_bytes(const Meta& meta, const ShapeEnv* shapes);
+/// The call that computes a value: the tuple's where a getitem picks one of its results, otherwise the node itself.
+const Node* producer_of(const Node* node);
 /// "f32[8, 64]"; of a tuple its first tensor and the number of others.
 std::string shape_text(const Meta& meta);
 
