@@ -115,6 +115,8 @@ class TestWindow : public QObject {
       QVERIFY(bench.show_view("aot"));
       AotView* halves = bench.get<AotController>().view();
       QTRY_VERIFY(halves->pair());
+      const QTableView* saved = halves->saved()->view();
+      QVERIFY(size.width() < 1440 || saved->columnViewportPosition(3) + 100 < saved->viewport()->width());
       for (GraphView* half : halves->findChildren<GraphView*>()) {
         QCOMPARE(half->cards_in_view().size(), half->scene()->picture.cards.size());
         QVERIFY2(half->zoom() > 0.5, qPrintable(QString::number(half->zoom())));

@@ -50,13 +50,13 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   total_->setWordWrap(true);
   stack->addWidget(saved_, 1);
   stack->addWidget(total_);
-  auto* split =
-      split_of({column(tr("FORWARD"), forward_), column(tr("BETWEEN THEM"), middle), column(tr("BACKWARD"), backward_)},
-               {420, 230, 420});
-  split->setStretchFactor(0, 2);
-  split->setStretchFactor(1, 1);
-  split->setStretchFactor(2, 2);
-  layout->addWidget(split);
+  between_ = column(tr("BETWEEN THEM"), middle);
+  halves_ = split_of({column(tr("FORWARD"), forward_), column(tr("BACKWARD"), backward_)}, {1, 1});
+  rows_ = split_of({halves_}, {1}, Qt::Vertical);
+  between_->setParent(this);  // until there is a size
+  layout->addWidget(rows_);
+  setTabOrder(forward_, backward_);
+  setTabOrder(backward_, between_);
   for (GraphView* view : {forward_, backward_}) {
     connect(view, &GraphView::fold_asked, this,
             [this, view](const QString& frame) { Q_EMIT fold_asked(view == backward_, frame); });
@@ -64,6 +64,19 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
     connect(view, &GraphView::pin_asked, this, &AotView::pin_asked);
   }
   connect(saved_, &TablePanel::node_chosen, this, &AotView::node_chosen);
+}
+
+// The saved values stand between the halves, or below them where three columns are too narrow and there is the height.
+void AotView::resizeEvent(QResizeEvent* event) {
+  constexpr int kThreeColumns = 1000, kTwoRows = 600;
+  const bool below = width() < kThreeColumns && height() >= kTwoRows;
+  QWidget::resizeEvent(event);
+  QSplitter* home = below ? rows_ : halves_;
+  if (between_->parentWidget() == home) return;
+  home->insertWidget(1, between_);
+  const int all = below ? height() : width();
+  home->setSizes(below ? QList{all * 3 / 4, all / 4} : QList{all * 2 / 5, all / 5, all * 2 / 5});
+  for (int i = 0; i < home->count(); ++i) home->setStretchFactor(i, home->widget(i) == between_ ? 1 : below ? 3 : 2);
 }
 
 void AotView::set_pair(std::shared_ptr<const AotPair> pair) {

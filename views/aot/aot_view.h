@@ -6,7 +6,7 @@
 #include "views/table/table_panel.h"
 
 class QLabel;
-class QSlider;
+class QSplitter;
 
 namespace partita::views {
 
@@ -18,7 +18,7 @@ struct AotPair {
 };
 std::vector<Row> saved_rows(const CutSummary& cut, const UnknownBytes& unknown);
 
-/// Shows forward, saved values and backward side by side.
+/// Shows forward and backward side by side, and what the one saves for the other.
 class AotView : public QWidget {
   Q_OBJECT
 
@@ -35,9 +35,14 @@ class AotView : public QWidget {
   void pin_asked(QString node, partita::views::Pin pin);
   void fold_asked(bool of_backward, QString frame_key);
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   std::shared_ptr<const AotPair> pair_;
   GraphView *forward_, *backward_;
+  QSplitter *halves_, *rows_;  ///< side by side; what stands above the other
+  QWidget* between_;           ///< the saved values, in one of them
   TablePanel* saved_;
   QLabel* total_;
 };
