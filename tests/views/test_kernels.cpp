@@ -52,10 +52,8 @@ class TestKernels : public QObject {
     // Every question is a command, and asks about the chosen node.
     bench.select_node("gelu_1");
     QAction* users = nullptr;
-    for (QAction* menu : bench.window().menuBar()->actions())
-      if (menu->text() == "Ask")
-        for (QAction* action : menu->menu()->actions())
-          if (action->text().contains("users NODE")) users = action;
+    for (QAction* action : bench.window().menuBar()->findChild<QMenu*>("Ask")->actions())
+      if (action->text().contains("users NODE")) users = action;
     QVERIFY(users);
     users->trigger();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));

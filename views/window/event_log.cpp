@@ -61,7 +61,8 @@ class Screen {
       for (QAction* action : menu->actions())
         if (!action->isSeparator()) item(widget, "menu", action->text(), menu->actionGeometry(action));
     if (auto* bar = qobject_cast<const QMenuBar*>(&widget))
-      for (QAction* action : bar->actions()) item(widget, "menu", action->text(), bar->actionGeometry(action));
+      for (QAction* action : bar->actions())
+        item(widget, "menu", action->text().remove('&'), bar->actionGeometry(action));
     if (auto* button = qobject_cast<const QAbstractButton*>(&widget))
       item(widget, "button", button->text().isEmpty() ? button->accessibleName() : button->text(), widget.rect());
     if (auto* label = qobject_cast<const QLabel*>(&widget)) item(widget, "label", label->text(), widget.rect());

@@ -265,15 +265,12 @@ void MainWindow::all_views_added() {
 
 QAction* MainWindow::add_command(const QString& path, const QString& text, const QKeySequence& shortcut,
                                  std::function<void()> run) {
-  const QStringList names = path.split('/');
   QMenu* target = nullptr;
-  for (QAction* action : menuBar()->actions())
-    if (action->text() == names[0]) target = action->menu();
-  if (!target) target = menuBar()->addMenu(names[0]);
-  for (const QString& name : names.mid(1)) {
-    QMenu* inner = target->findChild<QMenu*>(name, Qt::FindDirectChildrenOnly);
+  for (const QString& name : path.split('/')) {
+    QMenu* inner =
+        (target ? static_cast<QWidget*>(target) : menuBar())->findChild<QMenu*>(name, Qt::FindDirectChildrenOnly);
     if (!inner) {
-      inner = target->addMenu(name);
+      inner = target ? target->addMenu(name) : menuBar()->addMenu("&" + name);  // Alt and the first letter open it
       inner->setObjectName(name);
     }
     target = inner;
@@ -288,7 +285,7 @@ QAction* MainWindow::add_command(const QString& path, const QString& text, const
     target->addAction(action);
   action->setShortcut(shortcut);
   action->setShortcutContext(Qt::WindowShortcut);
-  commands_.emplace_back(names[0], action);
+  commands_.emplace_back(path.section('/', 0, 0), action);
   return action;
 }
 
