@@ -115,6 +115,7 @@ class TestWindow : public QObject {
       QVERIFY(bench.show_view("aot"));
       AotView* halves = bench.get<AotController>().view();
       QTRY_VERIFY(halves->pair());
+      QVERIFY(qobject_cast<GraphView*>(bench.window().focusWidget()));
       const QTableView* saved = halves->saved()->view();
       QVERIFY(size.width() < 1440 || saved->columnViewportPosition(3) + 100 < saved->viewport()->width());
       for (GraphView* half : halves->findChildren<GraphView*>()) {

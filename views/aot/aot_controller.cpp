@@ -48,6 +48,7 @@ AotController::AotController(Workbench& bench)
 
 void AotController::show() {
   raise();
+  view_->setFocus();
   make_pair(view_->pair());
 }
 

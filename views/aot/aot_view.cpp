@@ -1,5 +1,7 @@
 #include "views/aot/aot_view.h"
 
+#include <QResizeEvent>
+
 #include "views/graph/sizes.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
@@ -52,11 +54,9 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   stack->addWidget(total_);
   between_ = column(tr("BETWEEN THEM"), middle);
   halves_ = split_of({column(tr("FORWARD"), forward_), column(tr("BACKWARD"), backward_)}, {1, 1});
-  rows_ = split_of({halves_}, {1}, Qt::Vertical);
-  between_->setParent(this);  // until there is a size
+  rows_ = split_of({halves_, between_}, {3, 1}, Qt::Vertical);
   layout->addWidget(rows_);
-  setTabOrder(forward_, backward_);
-  setTabOrder(backward_, between_);
+  setFocusProxy(forward_);
   for (GraphView* view : {forward_, backward_}) {
     connect(view, &GraphView::fold_asked, this,
             [this, view](const QString& frame) { Q_EMIT fold_asked(view == backward_, frame); });
@@ -72,7 +72,7 @@ void AotView::resizeEvent(QResizeEvent* event) {
   const bool below = width() < kThreeColumns && height() >= kTwoRows;
   QWidget::resizeEvent(event);
   QSplitter* home = below ? rows_ : halves_;
-  if (between_->parentWidget() == home) return;
+  if (between_->parentWidget() == home && event->oldSize().isValid()) return;
   home->insertWidget(1, between_);
   const int all = below ? height() : width();
   home->setSizes(below ? QList{all * 3 / 4, all / 4} : QList{all * 2 / 5, all / 5, all * 2 / 5});
