@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/metadata_json.h"
+#include "core/aot/subclass.h"
 #include "core/aot/wrapper.h"
 #include "core/compare/same_calls.h"
 
@@ -34,9 +35,17 @@ struct Given {
   AotOptions options;
 };
 
-Result<Given> given(const Artefact& artefact, const TensorFile& io, const std::vector<bool>& is_leaf, bool train) {
+Result<Given> given(const Artefact& artefact, const TensorFile& stored, std::vector<bool> is_leaf, bool train) {
   Given out;
   TRY(out.graph, artefact.graph());
+  TRY(const std::optional<SubclassWrapper> subclasses, unwrap_subclasses(out.graph, stored, train));
+  if (subclasses) {
+    std::vector<bool> inner;
+    for (std::size_t i = 0; i < is_leaf.size(); ++i)
+      inner.insert(inner.end(), std::max<std::size_t>(1, subclasses->inputs[i].attributes.size()), is_leaf[i]);
+    is_leaf = std::move(inner);
+  }
+  const TensorFile io = subclasses ? with_inner_keys(*subclasses, stored) : stored;
   TRY(GraphInputs inputs, gather_inputs(*out.graph, nullptr, io, std::nullopt));
   const std::vector<Value> values = inputs.values;
   TRY(const Wrappers wrappers, wrap_inputs(*out.graph, inputs, true));

@@ -49,6 +49,17 @@ Result<Moments> moments(const Tensor& t) {
   return m;
 }
 
+// The tensors of an entry of a case: the inner ones of a tensor subclass, whose keys end in ".a", or the only one.
+std::vector<std::pair<std::string, const Json*>> parts(const Json& entry) {
+  if (!entry.contains("subclass")) return {{"", &entry}};
+  std::vector<std::pair<std::string, const Json*>> inner;
+  for (const Json& part : entry.at("inner")) {
+    const std::string key = part.at("key");
+    inner.emplace_back("." + key.substr(key.rfind('.') + 1), &part);
+  }
+  return inner;
+}
+
 class AotCase {
  public:
   AotCase(const Json& json, const TensorFile& stored, const RunFile& run) : json_(json), stored_(stored), run_(run) {}
@@ -97,8 +108,6 @@ class AotCase {
   }
 
   Result<Tensor> stored(const Json& entry) const {
-    if (entry.contains("subclass"))
-      return unsupported("compare.subclass", "tensor subclass " + entry["subclass"].get<std::string>());
     const std::string key = entry.at("key");
     const Tensor* t = stored_.find(key);
     if (!t) return bad("the tensor " + key + " is missing in io.safetensors");
@@ -143,6 +152,10 @@ class AotCase {
       }
       const Json* entry = input(keys_[i]);
       if (!entry) return bad("no input " + keys_[i]);
+      if (entry->contains("subclass")) {
+        TRY_DO(make_subclass(key, *entry));
+        continue;
+      }
       TRY(const Tensor values, stored(*entry));
       const std::string whole_key = fmt::format("storage.{}", entry->at("storage").get<int>());
       const Tensor* whole = stored_.find(whole_key);
@@ -165,15 +178,35 @@ class AotCase {
     return {};
   }
 
+  /// Operators of the corpus's subclasses act on each inner tensor apart; the comparison tells if they do not.
+  Status make_subclass(const std::string& key, const Json& entry) {
+    Json declared = Json::object();
+    if (const auto before = io_.metadata.find("subclasses"); before != io_.metadata.end())
+      declared = Json::parse(before->second);
+    Json& attributes = declared[entry.at("subclass").get<std::string>()] = Json::array();
+    for (const auto& [suffix, part] : parts(entry)) {
+      attributes.push_back(suffix.substr(1));
+      TRY(Tensor inner, stored(*part));
+      inner.requires_grad = entry.value("requires_grad", false);
+      io_.tensors[key + suffix] = std::move(inner);
+    }
+    io_.metadata["subclasses"] = declared.dump();
+    return {};
+  }
+
   Status make_tangents() {
     for (const Json& entry : json_.at("tangents")) {
       const std::string of = entry.at("of");
-      TRY(const Tensor values, stored(entry));
+      std::string key;
       if (of.starts_with("out.")) {
         if (const auto position = graph_output_.at(std::stoul(of.substr(4))))
-          io_.tensors[fmt::format("tangent.{}", *position)] = values;
+          key = fmt::format("tangent.{}", *position);
       } else if (const auto i = placeholder_of(of.substr(std::string_view("after.").size()))) {
-        io_.tensors[fmt::format("tangent.input.{}", *i)] = values;
+        key = fmt::format("tangent.input.{}", *i);
+      }
+      if (key.empty()) continue;
+      for (const auto& [suffix, part] : parts(entry)) {
+        TRY(io_.tensors[key + suffix], stored(*part));
       }
     }
     return {};
@@ -207,8 +240,8 @@ class AotCase {
   Status check_output(std::size_t i) const {
     const Json& entry = json_["outputs"][i];
     const std::string key = fmt::format("output.{}", *graph_output_[i]);
-    const Tensor* found = found_.find(key);
     if (entry.contains("python")) {
+      const Tensor* found = found_.find(key);
       const std::string kind = entry["python"];
       if (!found && (kind == "NoneType" || kind == "bool")) return {};
       const std::string value = entry.at("value");
@@ -218,10 +251,15 @@ class AotCase {
                                                                        : std::stod(value));
       return same ? Status() : Status(differs(fmt::format("{}: {} expected", key, value)));
     }
+    for (const auto& [suffix, part] : parts(entry))
+      TRY_DO(check_tensor(key + suffix, *part, found_.find(key + suffix)));
+    return entry.contains("subclass") ? Status() : check_alias(i, key);
+  }
+
+  Status check_tensor(const std::string& key, const Json& entry, const Tensor* found) const {
     TRY(const Tensor expected, stored(entry));
     TRY_DO(compare(key, expected, found));
-    TRY_DO(compare_strides(key, entry, *found));
-    return check_alias(i, key);
+    return compare_strides(key, entry, *found);
   }
 
   /// In whose memory does output i lie: the first input's or output's that shares it. Unset: in its own.
@@ -267,12 +305,13 @@ class AotCase {
     const auto i = placeholder_of(entry.at("input"));
     if (!i) return {};
     const std::string before = fmt::format("input.{}", *i), key = fmt::format("input_after.{}", *i);
-    TRY(const Tensor expected, stored(entry));
-    const Tensor* found = found_.find(key);
-    // What did not change is absent. The storage of io_ is the file's, which no run may write.
-    if (!found) found = io_.find(before);
-    TRY_DO(compare(key, expected, found));
-    return compare_strides(key, entry, *found);
+    for (const auto& [suffix, part] : parts(entry)) {
+      const Tensor* found = found_.find(key + suffix);
+      // What did not change is absent. The storage of io_ is the file's, which no run may write.
+      if (!found) found = io_.find(before + suffix);
+      TRY_DO(check_tensor(key + suffix, *part, found));
+    }
+    return {};
   }
 
   /// "leaf.N" is the tensor behind the inputs of the N-th storage whose inputs are no leaves.
@@ -320,6 +359,13 @@ class AotCase {
       if (over.size() > 1) key = "grad." + shared_storage(*input(keys_[over[0]]));
     } else {
       return {};  // an input that the graph does not have
+    }
+    if (entry.contains("subclass")) {
+      for (const auto& [suffix, part] : parts(entry)) {
+        TRY(const Tensor expected, stored(*part));
+        TRY_DO(compare(key + suffix, expected, found_.find(key + suffix)));
+      }
+      return {};
     }
     const Tensor* found = found_.find(key);
     Tensor summed;
