@@ -18,6 +18,7 @@
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
 #include "core/ops/values.h"
+#include "core/ops/vmap.h"
 
 namespace partita {
 namespace {
@@ -65,6 +66,7 @@ class Lowering {
       return pre_dispatch_ ? node->next() : drop(node);
     }
     if (is_autocast(node->op())) return autocast_.follow(node);
+    if (is_vmap_call(node->op())) return follow_vmap(node);
     if (const ControlOp* control = find_control(node->op())) {
       if (find_region(node->op())) autocast_.enter_sub_graphs(*node);
       if (control->kind == Control::GradMode) return inline_grad_region(node);

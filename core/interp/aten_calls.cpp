@@ -9,6 +9,7 @@
 #include "core/ops/in_place.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
+#include "core/ops/vmap.h"
 
 namespace partita {
 namespace {
@@ -40,6 +41,14 @@ bool ends_region(const Node& node) {
 bool is_region(const Node& node) {
   const ControlOp* control = find_control(node.op());
   return node.is(set_grad_enabled()) || is_autocast(node.op()) || (control && control->kind == Control::Autocast);
+}
+
+/// Does the call end a vmap in which calls were left as they are, because autocast decides what they compute?
+bool waits_for_autocast(const Node& end) {
+  if (!ends_vmap(end.op())) return false;
+  for (const Node* node = end.previous(); node && !begins_vmap(node->op()); node = node->previous())
+    if (ends_vmap(node->op()) || (is_torch_call(*node) && !is_vmap_call(node->op()) && !is_region(*node))) return true;
+  return false;
 }
 
 /// What a call from Python is depends on what it reads, of which the text need not say anything.
@@ -79,6 +88,13 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     }
     if (is_autocast(node->op())) {
       TRY(next, autocast.follow(node));
+      changed = true;
+      continue;
+    }
+    if (is_vmap_call(node->op())) {
+      next = node->next();
+      if (before_autograd && waits_for_autocast(*node)) continue;
+      TRY(next, follow_vmap(node));
       changed = true;
       continue;
     }

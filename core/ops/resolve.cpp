@@ -234,13 +234,13 @@ Arg resolve_call(Builder& b, const Node& node) {
 }  // namespace
 
 bool is_taken_apart(const Op* op) {
-  return op->kind == OpKind::Torch && (takes_rng_state(op) || is_flex_attention(op));
+  if (op->kind != OpKind::Torch) return false;
+  const bool names_overload = find_schema(op) || find_overloads(op->name).empty();
+  return takes_rng_state(op) || is_flex_attention(op) || !names_overload;
 }
 
 Result<Arg> resolve(Node& node) {
-  if (node.op()->kind == OpKind::Torch && !is_taken_apart(node.op()) &&
-      (find_schema(node.op()) || find_overloads(node.op()->name).empty()))
-    return Arg(&node);
+  if (node.op()->kind == OpKind::Torch && !is_taken_apart(node.op())) return Arg(&node);
   Builder build(node.graph(), &node, node.origin);
   Result<Arg> done = catch_raised<Arg>([&] { return resolve_call(build, node); });
   if (!done && done.error().where.node.empty()) {

@@ -19,7 +19,8 @@ Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, c
 /// The same for values, with positional arguments only.
 Result<const Op*> resolve_values(std::string_view base, const std::vector<Value>& args);
 
-/// Is this a higher-order operator that resolve() takes apart? run_and_save_rng_state and run_with_rng_state, by which
+/// Does resolve() replace calls of this operator of torch.ops? Of aten.slice without an overload, it chooses the
+/// overload. Higher-order operators are taken apart: run_and_save_rng_state and run_with_rng_state, by which
 /// an activation checkpoint draws the same numbers again, become calls that read and set the generator's state around
 /// the call of their operator; flex_attention becomes its products, and its score_mod and mask_mod on whole tensors.
 bool is_taken_apart(const Op* op);

@@ -1,6 +1,7 @@
 #include "core/passes/pipeline.h"
 
 #include <chrono>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -29,10 +30,13 @@ Meta significant(Meta meta) {
   return meta;
 }
 
-/// Collects the metas of the outputs, also those of sub graphs: passes may not change them.
-void output_promises(const Graph& graph, std::vector<Meta>& out) {
-  for (const Arg& a : graph.outputs()) out.push_back(a.node() ? significant(a.node()->meta) : Meta());
-  for (const auto& [name, child] : graph.children) output_promises(*child, out);
+/// The metas of the outputs, by the path of the sub graph ("" for the graph itself): passes may not change them.
+using Promises = std::map<std::string, std::vector<Meta>>;
+
+void output_promises(const Graph& graph, const std::string& path, Promises& out) {
+  std::vector<Meta>& metas = out[path];
+  for (const Arg& a : graph.outputs()) metas.push_back(a.node() ? significant(a.node()->meta) : Meta());
+  for (const auto& [name, child] : graph.children) output_promises(*child, path + "/" + name, out);
 }
 
 Diagnostic broken(std::string code, const Pass& pass, const Graph& graph, std::string_view what, Where where = {}) {
@@ -62,10 +66,16 @@ Status verify_all(const Pass& pass, const Graph& graph) {
   return {};
 }
 
-Status check_promises(const Pass& pass, const Graph& graph, const std::vector<Meta>& before) {
-  std::vector<Meta> after;
-  output_promises(graph, after);
-  if (before.size() != after.size()) return broken("pipeline.outputs", pass, graph, "changed the number of outputs");
+Status check_promises(const Pass& pass, const Graph& graph, const Promises& promised_outputs) {
+  Promises found;
+  output_promises(graph, {}, found);
+  std::vector<Meta> before, after;
+  for (const auto& [path, metas] : promised_outputs) {  // a sub graph that the pass made has promised nothing
+    const std::vector<Meta>& now = found[path];
+    if (metas.size() != now.size()) return broken("pipeline.outputs", pass, graph, "changed the number of outputs");
+    before.insert(before.end(), metas.begin(), metas.end());
+    after.insert(after.end(), now.begin(), now.end());
+  }
   // A pass may replace a call whose size depends on data. The size then has a new name, and new and old names must map
   // one to one.
   UnbackedRenaming forth, back;
@@ -98,8 +108,8 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
   std::shared_ptr<const Graph> last = keep ? std::shared_ptr<const Graph>(graph.clone()) : nullptr;
   if (options.snapshots) run.before = last;
   std::uint64_t hash = structural_hash(graph);
-  std::vector<Meta> promises;
-  output_promises(graph, promises);
+  Promises promises;
+  output_promises(graph, {}, promises);
   for (const Pass& pass : passes) {
     if (options.stop_after >= 0 && run.passes.size() >= static_cast<std::size_t>(options.stop_after)) break;
     TRY_DO(

@@ -1,4 +1,4 @@
-"""Makes tests/cli/aot_cases/r_*: what cond, while_loop, map, scan, checkpoint and functions do in eager PyTorch. Run it by hand with
+"""Makes tests/cli/aot_cases/r_*: what cond, while_loop, map, scan, checkpoint, vmap and functions do in eager PyTorch. Run it by hand with
 PyTorch 2.13: region_cases.py FOLDER [NAME...]. A case is a function, its inputs, and whether it runs under no_grad."""
 import json
 import pathlib
@@ -275,6 +275,41 @@ def r_function_places(x, z):
 def r_function_autocast(x, w):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         return checkpoint(lambda x: Precise.apply(x @ w, w).float(), x, use_reentrant=False)
+
+
+@case(floats(3, 4, grad=True), floats(3, 4, 2, grad=True), floats(5, 4, grad=True), floats(3))
+def r_vmap(x, y, w, z):
+    """Operators that have rules for batches: the results are those of whole tensors."""
+    def f(a, b, c):
+        scores = torch.nn.functional.linear(a, w).softmax(-1)
+        values, places = (b * a.unsqueeze(-1)).max(dim=0)
+        return scores.sum() + c, torch.cat([values, b[1:, 0], c.expand(2)]).view(7), places
+
+    outer = torch.vmap(lambda a: torch.vmap(lambda b: torch.dot(a, b) * z)(w), out_dims=1)(x)
+    return *torch.vmap(f, out_dims=(0, 1, 0))(x, y, z), outer
+
+
+@case(floats(3, 4, grad=True), number([1.0, 2.0, 3.0]), number([[0, 2], [1, 1], [3, 0]]), floats(4, 3))
+def r_vmap_parts(x, y, places, z):
+    """Operators without, computed for each part; a tensor without dimensions promotes types as such."""
+    def f(a, b, i):
+        return a[i] * b.double(), torch.triu(torch.outer(a, a)), a.index_select(0, i).sum() + a.size(0)
+
+    return *torch.vmap(f)(x, y, places), *torch.vmap(lambda a: (x.sum(), a.argmax()), in_dims=1)(z)
+
+
+@case(floats(4, 3), floats(3, 4), floats(4), number([0, 2, 1]), no_grad=True)
+def r_vmap_writes(x, y, seen, places):
+    """Writes to parts of the inputs, to a tensor without a batch, and to what is made within."""
+    def f(a, b, i):
+        seen.add_(1)
+        made = b * seen
+        made[1:].mul_(a[:3])
+        made[i.reshape(1)] = 7.0
+        return a[1:].add_(1).sum() + b, made.clamp_(max=2.0)
+
+    results = torch.vmap(f, in_dims=(1, 0, 0))(x, y, places)
+    return *results, x * 2, seen + 1
 
 
 def described(key, t, **more):
