@@ -139,10 +139,6 @@ class CorpusMetas : public QObject {
     QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
     give_hints(**graph);
     auto aten = to_aten(**graph);
-    if (path.contains("/mamba/")) {
-      QVERIFY(!aten && aten.error().message.find("vmap") != std::string::npos);
-      return;
-    }
     QVERIFY2(bool(aten), aten ? "" : aten.error().line().c_str());
     for (const Node* node : *aten->graph) {
       if (!node->op()->is_call()) continue;
