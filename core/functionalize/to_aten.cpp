@@ -12,13 +12,13 @@
 #include "core/ops/composite.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"
+#include "core/ops/functorch.h"
 #include "core/ops/in_place.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
 #include "core/ops/values.h"
-#include "core/ops/vmap.h"
 
 namespace partita {
 namespace {
@@ -45,6 +45,9 @@ class Lowering {
       }
       TRY(node, lower(node));
     }
+    for (Node* mode : *out_.graph)
+      if (changes_mode(*mode) && mode->users().empty() && !(pre_dispatch_ && mode->is(set_grad_enabled())))
+        out_.graph->erase(mode);
     for (const Node* call : made_here_) TRY_DO(refuse_later_writes(*call));
     out_.graph->eliminate_dead(has_effect);
     return std::move(out_);
@@ -59,14 +62,9 @@ class Lowering {
 
   /// Lowers one node. Returns the next node to lower: the first of its replacements, or the node after it.
   Result<Node*> lower(Node* node) {
-    if (node->is(set_grad_enabled())) {
-      const bool* on = node->args().empty() ? nullptr : node->args()[0].get<bool>();
-      if (!on) return input_error("functionalize.grad_mode", "_set_grad_enabled takes a constant", place_of(*node));
-      grad_enabled_ = *on;
-      return pre_dispatch_ ? node->next() : drop(node);
-    }
+    if (changes_mode(*node)) return change_mode(node);
     if (is_autocast(node->op())) return autocast_.follow(node);
-    if (is_vmap_call(node->op())) return follow_vmap(node);
+    if (functorch_call(node->op()) != Functorch::None) return functorch(node);
     if (const ControlOp* control = find_control(node->op())) {
       if (find_region(node->op())) autocast_.enter_sub_graphs(*node);
       if (control->kind == Control::GradMode) return inline_grad_region(node);
@@ -82,6 +80,39 @@ class Lowering {
     if (node->op()->kind == OpKind::Torch && !is_taken_apart(node->op())) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
+  }
+
+  /// Calls that change how others are seen. They stay until the end, because calls of functorch put new ones among
+  /// those before them.
+  Result<Node*> change_mode(Node* node) {
+    const Functorch kind = functorch_call(node->op());
+    if (kind == Functorch::BeginGrad) {
+      if (!grad_enabled_ && !around_grad_.empty())
+        return unsupported("ops.func_grad", "torch.func.grad under no_grad within another", place_of(*node));
+      around_grad_.push_back(grad_enabled_);
+    } else if (kind == Functorch::EndGrad) {
+      if (around_grad_.empty())
+        return input_error("ops.func_grad", node->op()->name + " ends nothing", place_of(*node));
+      around_grad_.pop_back();
+    } else {
+      const bool* on = node->args().empty() ? nullptr : node->args()[0].get<bool>();
+      if (!on) return input_error("functionalize.grad_mode", "_set_grad_enabled takes a constant", place_of(*node));
+      grad_enabled_ = *on;
+    }
+    return node->next();
+  }
+  static bool changes_mode(const Node& node) {
+    const Functorch kind = functorch_call(node.op());
+    return node.is(set_grad_enabled()) || kind == Functorch::BeginGrad || kind == Functorch::EndGrad;
+  }
+
+  Result<Node*> functorch(Node* node) {
+    TRY(Node* const next, follow_functorch(node));
+    grad_enabled_ = true;
+    around_grad_.clear();
+    for (Node* before = out_.graph->first(); before != next; before = before->next())
+      if (changes_mode(*before)) TRY_DO(change_mode(before));
+    return next;
   }
 
   /// The sub graphs stay as they are; functionalisation lowers them. Here the metas of the results are found.
@@ -248,8 +279,9 @@ class Lowering {
       else if (meta.error().code != "ops.unknown" || !parts_are_known(*node))
         return std::move(meta).error();
     }
-    if (!grad_enabled_) out_.no_grad.insert(node);
-    const bool needs = grad_enabled_ && call_requires_grad(*node);
+    const bool seen = grad_enabled_ && std::ranges::find(around_grad_, false) == around_grad_.end();
+    if (!seen) out_.no_grad.insert(node);
+    const bool needs = seen && call_requires_grad(*node);
     set_requires_grad(*node, needs);
     // A tensor that is written in place requires grad from here on.
     const Schema* schema = node->op()->kind == OpKind::Torch ? find_schema(node->op()) : nullptr;
@@ -293,6 +325,7 @@ class Lowering {
   std::unordered_set<const Node*> made_here_;  ///< calls of custom_backward()
   bool pre_dispatch_ = false;
   bool grad_enabled_ = true;
+  std::vector<bool> around_grad_;  ///< grad_enabled_ where each torch.func.grad around began
 };
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include "core/ir/replace_uses.h"
 #include "core/ops/autocast.h"
 #include "core/ops/control.h"
+#include "core/ops/functorch.h"
 #include "core/ops/in_place.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
-#include "core/ops/vmap.h"
 
 namespace partita {
 namespace {
@@ -41,14 +41,6 @@ bool ends_region(const Node& node) {
 bool is_region(const Node& node) {
   const ControlOp* control = find_control(node.op());
   return node.is(set_grad_enabled()) || is_autocast(node.op()) || (control && control->kind == Control::Autocast);
-}
-
-/// Does the call end a vmap in which calls were left as they are, because autocast decides what they compute?
-bool waits_for_autocast(const Node& end) {
-  if (!ends_vmap(end.op())) return false;
-  for (const Node* node = end.previous(); node && !begins_vmap(node->op()); node = node->previous())
-    if (ends_vmap(node->op()) || (is_torch_call(*node) && !is_vmap_call(node->op()) && !is_region(*node))) return true;
-  return false;
 }
 
 /// What a call from Python is depends on what it reads, of which the text need not say anything.
@@ -91,14 +83,15 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
       changed = true;
       continue;
     }
-    if (is_vmap_call(node->op())) {
+    if (functorch_call(node->op()) != Functorch::None) {
       next = node->next();
-      if (before_autograd && waits_for_autocast(*node)) continue;
-      TRY(next, follow_vmap(node));
+      if (before_autograd) continue;
+      TRY(next, follow_functorch(node));
       changed = true;
       continue;
     }
     next = node->next();
+    if (node->is(set_grad_enabled())) continue;  // functorch's gradients mind it
     if (find_control(node->op())) autocast.enter_sub_graphs(*node);
     TRY_DO(autocast.cast_arguments(*node));
     const bool arithmetic =
@@ -133,6 +126,13 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     const bool strided = !meta.tensor() || meta.tensor()->strides_known;
     if (meta.known() && (strided || !before_autograd || !result->meta.known())) result->meta = meta;
     result->origin = origin;
+  }
+  for (Node* node : graph) {
+    const Functorch kind = functorch_call(node->op());
+    if (before_autograd || !node->users().empty()) continue;
+    if (!node->is(set_grad_enabled()) && kind != Functorch::BeginGrad && kind != Functorch::EndGrad) continue;
+    graph.erase(node);
+    changed = true;
   }
   return changed;
 }

@@ -18,21 +18,6 @@
 namespace partita {
 namespace {
 
-enum class VmapCall : unsigned char { None, Load, Begin, Add, Remove, End };
-
-VmapCall vmap_call(const Op* op) {
-  if (op->kind != OpKind::Function || !op->name.starts_with("torch.")) return VmapCall::None;
-  static constexpr std::pair<std::string_view, VmapCall> names[] = {{"lazy_load_decompositions", VmapCall::Load},
-                                                                    {"_vmap_increment_nesting", VmapCall::Begin},
-                                                                    {"_add_batch_dim", VmapCall::Add},
-                                                                    {"_remove_batch_dim", VmapCall::Remove},
-                                                                    {"_vmap_decrement_nesting", VmapCall::End}};
-  const std::string_view name = std::string_view(op->name).substr(op->name.rfind('.') + 1);
-  for (const auto& [known, call] : names)
-    if (name == known) return call;
-  return VmapCall::None;
-}
-
 Diagnostic refused(const Node& node, std::string_view why) {
   return unsupported("ops.vmap", fmt::format("{} in a vmap {}", node.op()->name, why), place_of(node));
 }
@@ -74,7 +59,8 @@ class Batch {
     }
     for (Node* node = end_->previous(); node != begin_;) {
       Node* const previous = node->previous();
-      if (batched_.contains(node) || vmap_call(node->op()) != VmapCall::None) {
+      const Functorch kind = functorch_call(node->op());
+      if (batched_.contains(node) || kind == Functorch::AddBatch || kind == Functorch::RemoveBatch) {
         if (!node->users().empty()) return bad(*node->users().front(), "reads a value of a vmap that has ended");
         graph_.erase(node);
       }
@@ -93,16 +79,19 @@ class Batch {
   /// Returns the node to go on with.
   Result<Node*> take(Node* node) {
     Builder build(graph_, node, node->origin);
-    const VmapCall kind = vmap_call(node->op());
-    if (kind == VmapCall::Add || kind == VmapCall::Remove) {
-      TRY_DO(catch_raised<void>([&] { return kind == VmapCall::Add ? add(*node, build) : remove(*node, build); }));
+    const Functorch kind = functorch_call(node->op());
+    if (kind == Functorch::AddBatch || kind == Functorch::RemoveBatch) {
+      TRY_DO(
+          catch_raised<void>([&] { return kind == Functorch::AddBatch ? add(*node, build) : remove(*node, build); }));
       return node->next();
     }
     // They are where they were among the new calls, too.
-    if (node->is(set_grad_enabled()) || is_autocast(node->op())) return node->next();
+    if (node->is(set_grad_enabled()) || is_autocast(node->op()) || kind == Functorch::BeginGrad ||
+        kind == Functorch::EndGrad)
+      return node->next();
     const std::vector<Node*> inputs = node->inputs();
     const bool any = std::ranges::any_of(inputs, [&](Node* in) { return batched_.contains(in); });
-    if (node->is(Op::getitem()) && any) {
+    if (node->is(Op::getitem()) && any && batched_.contains(node->args()[0].node())) {
       const std::vector<Arg>& items = batched_.at(node->args()[0].node());
       const auto* index = node->args()[1].get<std::int64_t>();
       if (!index || *index < 0 || *index >= static_cast<std::int64_t>(items.size()))
@@ -205,7 +194,8 @@ class Batch {
     if (results.size() != (tuple ? tuple->items.size() : none ? 0 : 1)) return false;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const TensorMeta* said = tuple ? tuple->items[i].tensor() : node.meta.tensor();
-      const TensorMeta* found = results[i].node()->meta.tensor();
+      if (!said && results[i].is_none()) continue;
+      const TensorMeta* found = results[i].node() ? results[i].node()->meta.tensor() : nullptr;
       if (!said || !found || found->dtype != said->dtype || found->sizes.size() != said->sizes.size() + 1) return false;
     }
     return true;
@@ -242,6 +232,7 @@ class Batch {
     if (tuple) {
       outputs.clear();
       for (std::size_t i = 0; i < tuple->items.size(); ++i) {
+        if (!tuple->items[i].tensor()) continue;  // a gradient that is not wanted
         Node* item = body->create(Op::getitem(), {copy, static_cast<std::int64_t>(i)});
         item->meta = tuple->items[i];
         outputs.push_back(item);
@@ -261,12 +252,14 @@ class Batch {
     map->origin = node.origin;
     const MetaTuple results = region_results(control, *map);
     map->meta = results;
-    std::vector<Arg> wholes;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      Node* whole = graph_.create(Op::getitem(), {map, static_cast<std::int64_t>(i)}, {}, {}, build.before);
-      whole->meta = results.items[i];
+    std::vector<Arg> wholes(tuple ? tuple->items.size() : 1);
+    std::int64_t next = 0;
+    for (std::size_t i = 0; i < wholes.size(); ++i) {
+      if (tuple && !tuple->items[i].tensor()) continue;
+      Node* whole = graph_.create(Op::getitem(), {map, next}, {}, {}, build.before);
+      whole->meta = results.items[static_cast<std::size_t>(next++)];
       whole->origin = node.origin;
-      wholes.emplace_back(whole);
+      wholes[i] = whole;
     }
     return wholes;
   }
@@ -278,12 +271,12 @@ class Batch {
 };
 
 /// Text need not say what the calls that show and hide the batch give.
-Result<Meta> meta_of_call(const Node& call, VmapCall kind) {
+Result<Meta> meta_of_call(const Node& call, Functorch kind) {
   const Node* in = call.args().empty() ? nullptr : call.args()[0].node();
   const TensorMeta* t = in ? in->meta.tensor() : nullptr;
   if (!t) return bad(call, "takes no tensor");
   TensorMeta out = *t;
-  const bool adds = kind == VmapCall::Add;
+  const bool adds = kind == Functorch::AddBatch;
   TRY(const std::size_t dim, dim_of(call, adds ? 1 : 3, t->sizes.size() + (adds ? 0 : 1)));
   const auto at = static_cast<std::ptrdiff_t>(dim);
   if (adds) {
@@ -301,34 +294,20 @@ Result<Meta> meta_of_call(const Node& call, VmapCall kind) {
 
 }  // namespace
 
-bool is_vmap_call(const Op* op) {
-  return vmap_call(op) != VmapCall::None;
+Status give_vmap_meta(Node& call) {
+  TRY(Meta meta, meta_of_call(call, functorch_call(call.op())));
+  const TensorMeta* said = call.meta.tensor();
+  if (call.meta.known() && (!said || said->sizes.size() != meta.tensor()->sizes.size()))
+    return bad(call, "is annotated with another number of dimensions");
+  if (!said) call.meta = std::move(meta);
+  return {};
 }
 
-bool begins_vmap(const Op* op) {
-  return vmap_call(op) == VmapCall::Begin;
-}
-
-bool ends_vmap(const Op* op) {
-  return vmap_call(op) == VmapCall::End;
-}
-
-Result<Node*> follow_vmap(Node* call) {
-  const VmapCall kind = vmap_call(call->op());
-  Node* const next = call->next();
-  if (kind == VmapCall::Load && call->users().empty()) {
-    call->graph().erase(call);
-  } else if (kind == VmapCall::Add || kind == VmapCall::Remove) {
-    if (!call->meta.known()) {
-      TRY(call->meta, meta_of_call(*call, kind));
-    }
-  } else if (kind == VmapCall::End) {
-    Node* begin = call->previous();
-    while (begin && vmap_call(begin->op()) != VmapCall::Begin) begin = begin->previous();
-    if (!begin) return bad(*call, "ends no vmap");
-    return Batch(begin, call).replace();
-  }
-  return next;
+Result<Node*> replace_vmap(Node* end) {
+  Node* begin = end->previous();
+  while (begin && functorch_call(begin->op()) != Functorch::BeginVmap) begin = begin->previous();
+  if (!begin) return bad(*end, "ends no vmap");
+  return Batch(begin, end).replace();
 }
 
 }  // namespace partita

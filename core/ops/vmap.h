@@ -3,22 +3,18 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/ops/call.h"
+#include "core/ops/functorch.h"
 
 namespace partita {
 
-/// Is it a call by which dynamo's graphs record torch.vmap (torch/_functorch/predispatch.py)? Between
-/// _vmap_increment_nesting and _vmap_decrement_nesting a tensor that _add_batch_dim made has a dimension that its meta
-/// does not show, which _remove_batch_dim shows again. Of nested ones this is the innermost that has not ended.
-bool is_vmap_call(const Op* op);
-bool begins_vmap(const Op* op);
-bool ends_vmap(const Op* op);
-
-/// Takes in such a call, after the calls before it, which are ATen calls by now. The call that ends a vmap replaces all
-/// of it by calls on whole tensors (functorch's batching rules), or a map over the batch where there is no such rule.
-/// Returns the call to go on with, which is the first new one. Errors: ops.vmap for what has another meaning in each
-/// part of a batch, such as writes and random numbers.
-Result<Node*> follow_vmap(Node* call);
+/// Between _vmap_increment_nesting and _vmap_decrement_nesting a tensor that _add_batch_dim made has a dimension that
+/// its meta does not show, which _remove_batch_dim shows again. The calls between are ATen calls. Replaces all of it by
+/// calls on whole tensors (functorch's batching rules), or a map over the batch where there is no such rule. Returns
+/// the call to go on with, which is the first new one. Errors: ops.vmap for what has another meaning in each part of a
+/// batch, such as random numbers.
+Result<Node*> replace_vmap(Node* end);
+/// Gives _add_batch_dim and _remove_batch_dim their metas where the text has none.
+Status give_vmap_meta(Node& call);
 
 /// A call on tensors of which some have a batch dimension, before all others, that their nodes' metas do not show.
 struct BatchedCall {

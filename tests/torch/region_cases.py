@@ -312,6 +312,34 @@ def r_vmap_writes(x, y, seen, places):
     return *results, x * 2, seen + 1
 
 
+@case(floats(3, 4, grad=True), floats(5, 4, grad=True), floats(5, grad=True), floats(3, 5))
+def r_func_grad(x, w, b, y):
+    """Gradients of each sample, a step of an inner optimiser, and a penalty of gradients."""
+    def loss(params, a, c):
+        out = torch.nn.functional.linear(torch.nn.functional.silu(a), *params)
+        return torch.nn.functional.mse_loss(out.softmax(0), c)
+
+    each = torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))((w, b), x, y)
+    g, value = torch.func.grad_and_value(lambda a: (a.tanh() @ w.t()).logsumexp(1).sum() + x.sum())(x)
+    with torch.no_grad():
+        unseen = torch.func.grad(lambda a: (a * a * x).sum())(x)
+    return *each, g.pow(2).sum() + value, (x - 0.1 * g) * unseen
+
+
+@case(floats(4), floats(4), floats(3, 4, grad=True))
+def r_func_jacobians(x, v, w):
+    def f(a):
+        return torch.nn.functional.gelu(w @ a) * a.sum()
+
+    def energy(a):
+        with torch.no_grad():
+            scale = a.abs() + 1
+        return (f(a).sigmoid().prod() / scale).sum()
+
+    jvp = torch.func.jvp(torch.func.grad(energy), (x,), (v,))
+    return torch.func.jacrev(f)(x).contiguous(), torch.func.jacfwd(f)(x), torch.func.hessian(energy)(x), *jvp
+
+
 def described(key, t, **more):
     return {"key": key, "shape": list(t.shape), "stride": list(t.stride()), "dtype": str(t.dtype).removeprefix("torch."),
             **more}

@@ -184,22 +184,58 @@ void add_activations(OpTable& t) {
                                                         "(clamp_max(self, 0) - log1p(buffer), buffer)",
                                              .derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}});
 
-  row("aten.gelu_backward.default", body<gelu_backward>, grad_self);
-  row("aten.silu_backward.default", body<silu_backward>, grad_self);
+  // Their derivatives are those of derivatives.yaml.
+  auto backward = [&](std::string_view name, Pointwise::Function f, const Names& inputs,
+                      std::vector<Derivative> derivative) {
+    t.add(name, {.pointwise = {f, Promotion::Default, inputs}, .derivative = std::move(derivative)});
+  };
+  backward(
+      "aten.gelu_backward.default", body<gelu_backward>, grad_self,
+      {{"grad_output", "gelu_backward(grad, self, approximate=approximate)"},
+       {"self",
+        "t = tanh((self + 0.044715 * self * self * self) * 0.7978845608028654) if approximate == 'tanh' else None; "
+        "d = (1 + 0.134145 * self * self) * 0.7978845608028654 if approximate == 'tanh' else None; "
+        "grad * grad_output * (exp(self * self * -0.5) * 0.3989422804014327 * (2 - self * self) if t is None else "
+        "(1 - t * t) * (d + self * (0.10703222408 * self - t * d * d)))"}});
+  backward("aten.silu_backward.default", body<silu_backward>, grad_self,
+           {{"grad_output", "silu_backward(grad, self)"},
+            {"self", "s = sigmoid(self); grad * grad_output * s * (1 - s) * (2 + self * (1 - 2 * s))"}});
   t.add("aten.mish_backward.default",
         {.fake = fake_mish_backward, .pointwise = {.body = body<mish_backward>, .inputs = {"self", "grad_output"}}});
-  row("aten.elu_backward.default", body<elu_backward>, {"grad_output", "self_or_result"});
-  row("aten.softplus_backward.default", body<softplus_backward>, grad_self);
-  row("aten.leaky_relu_backward.default", body<leaky_relu_backward>, {"self", "grad_output"});
-  row("aten.threshold_backward.default", body<threshold_backward>, {"self", "grad_output"});
-  row("aten.hardtanh_backward.default", body<hardtanh_backward>, grad_self);
-  row("aten.hardswish_backward.default", body<hardswish_backward>, grad_self);
-  row("aten.hardsigmoid_backward.default", body<hardsigmoid_backward>, grad_self);
-  row("aten.hardshrink_backward.default", body<shrink_backward>, {"grad_out", "self"});
-  row("aten.softshrink_backward.default", body<shrink_backward>, grad_self);
-  row("aten.log_sigmoid_backward.default", body<log_sigmoid_backward>, {"grad_output", "self", "buffer"});
-  row("aten.tanh_backward.default", F(x * Conj(1.0 - in[1] * in[1])), grad_output);
-  row("aten.sigmoid_backward.default", F(x * Conj(1.0 - in[1]) * Conj(in[1])), grad_output);
+  backward("aten.elu_backward.default", body<elu_backward>, {"grad_output", "self_or_result"},
+           {{"grad_output", "elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)"},
+            {"self_or_result",
+             "where(ge(self_or_result, 0), 0.0, grad * grad_output * input_scale if is_result else "
+             "elu_backward(grad * grad_output * input_scale, alpha, scale, input_scale, is_result, self_or_result))"}});
+  backward("aten.softplus_backward.default", body<softplus_backward>, grad_self,
+           {{"grad_output", "softplus_backward(grad, self, beta, threshold)"},
+            {"self",
+             "where(gt(self * beta, threshold), 0.0, "
+             "sigmoid_backward(grad * grad_output, sigmoid(self * beta)) * beta)"}});
+  backward("aten.leaky_relu_backward.default", body<leaky_relu_backward>, {"self", "grad_output"},
+           {{"grad_output", "leaky_relu_backward(grad, self, negative_slope, False)"}, {"self", "zeros_like(self)"}});
+  backward("aten.threshold_backward.default", body<threshold_backward>, {"self", "grad_output"},
+           {{"grad_output", "threshold_backward(grad, self, threshold)"}, {"self", "zeros_like(self)"}});
+  backward("aten.hardtanh_backward.default", body<hardtanh_backward>, grad_self,
+           {{"grad_output", "hardtanh_backward(grad, self, min_val, max_val)"}, {"self", "zeros_like(self)"}});
+  backward("aten.hardswish_backward.default", body<hardswish_backward>, grad_self,
+           {{"grad_output", "hardswish_backward(grad, self)"},
+            {"self", "where(lt(abs(self), 3), grad * grad_output / 3.0, 0.0)"}});
+  backward("aten.hardsigmoid_backward.default", body<hardsigmoid_backward>, grad_self,
+           {{"grad_output", "hardsigmoid_backward(grad, self)"}});
+  backward("aten.hardshrink_backward.default", body<shrink_backward>, {"grad_out", "self"},
+           {{"grad_out", "hardshrink_backward(grad, self, lambd)"}, {"self", "zeros_like(self)"}});
+  backward("aten.softshrink_backward.default", body<shrink_backward>, grad_self,
+           {{"grad_output", "softshrink_backward(grad, self, lambd)"}, {"self", "zeros_like(self)"}});
+  backward("aten.log_sigmoid_backward.default", body<log_sigmoid_backward>, {"grad_output", "self", "buffer"},
+           {{"grad_output", "log_sigmoid_backward(grad, self, buffer)"},
+            {"self", "z = sigmoid(self); grad * grad_output * (z - 1) * z"}});
+  backward("aten.tanh_backward.default", F(x * Conj(1.0 - in[1] * in[1])), grad_output,
+           {{"grad_output", "tanh_backward(grad, conj(output))"},
+            {"output", "conj(grad) * (-2 * conj(output) * grad_output)"}});
+  backward("aten.sigmoid_backward.default", F(x * Conj(1.0 - in[1]) * Conj(in[1])), grad_output,
+           {{"grad_output", "sigmoid_backward(grad, conj(output))"},
+            {"output", "conj(grad) * grad_output * (-2 * conj(output) + 1)"}});
 }
 
 #undef F

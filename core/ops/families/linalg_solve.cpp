@@ -174,7 +174,7 @@ void register_solve(OpTable& t) {
           "w = conj(grads[0]) * result0 if grads[0] is not None and is_complex(A) else None; "
           "d = sum_of(grads[1], None if w is None else (conj(w) - w) * 0.5); "
           "None if d is None else lu_diagonal_solve(d, result2, result3)"}},
-        {.all_results_differentiable = true, .expensive = true});
+        {.all_results_differentiable = true, .constant_results = 0b1100, .expensive = true});
   t.add("aten.linalg_inv_ex.default", fake_inv, eval_inv, {{"A", "-matmul(mH(result0), matmul(grad, mH(result0)))"}},
         {.expensive = true});
   t.add("aten._linalg_solve_ex.default", fake_solve, eval_solve,

@@ -28,7 +28,8 @@ struct Rows {
         reduction(static_cast<Reduction>(call.integer("reduction"))) {
     if (call.has("weight")) weight = call.in("weight");
     const SymExpr classes = x.sizes.back();
-    if (classes.is(0) || classes.is(1)) fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
+    if (classes.is(0) || classes.is(1))
+      fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
     bound = {call.to.origin, "the classes", classes, false};
     x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)),
                         {product(std::span(x.sizes).first(x.dim() - 1)), classes});
@@ -255,8 +256,13 @@ void register_nll_loss(OpTable& t) {
         {.lower = lower_nll_loss});
   t.add(forward_2d, fake_nll_loss_forward, eval_nll_loss_forward,
         {{"self", "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}});
-  t.add(backward_1d, fake_nll_loss_backward, eval_nll_loss_backward, {}, {.lower = lower_nll_loss_backward});
-  t.add(backward_2d, fake_nll_loss_backward, eval_nll_loss_backward);
+  t.add(backward_1d, fake_nll_loss_backward, eval_nll_loss_backward,
+        {{"grad_output", "aten.nll_loss_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
+         {"self", "zeros_like(self)"}},
+        {.lower = lower_nll_loss_backward});
+  t.add(backward_2d, fake_nll_loss_backward, eval_nll_loss_backward,
+        {{"grad_output", "aten.nll_loss2d_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
+         {"self", "zeros_like(self)"}});
   t.add("aten.nll_loss.default", {.program = "nll_loss_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss2d.default", {.program = "nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss_nd.default", {.decompose = decompose_nll_loss_nd});

@@ -229,7 +229,10 @@ void register_pointwise_losses(OpTable& t) {
           "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
           "grad, weight, self, reduction)"}});
 
-  t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>);
+  t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>,
+        {{"grad_output", "grad * mse_loss_backward(ones_like(grad_output), self, target, reduction)"},
+         {"self", "mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"},
+         {"target", "-mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"}});
   t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>);
   t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>);
   t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>);

@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/alias.h"
+#include "core/ops/catch_raised.h"
+#include "core/ops/control.h"
+#include "core/ops/functorch.h"
+#include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
+
+namespace partita {
+namespace {
+
+Diagnostic refused(const Node& node, std::string_view why) {
+  return unsupported("ops.func_grad", fmt::format("{} in a torch.func.grad {}", node.op()->name, why), place_of(node));
+}
+
+std::vector<Arg> items_of(const Arg& arg) {
+  if (const auto* list = arg.get<ArgList>()) return list->items;
+  return arg.is_none() ? std::vector<Arg>() : std::vector<Arg>{arg};
+}
+
+/// Gradients by a sweep over the calls before a node, from outputs back to inputs. New calls stand before the node.
+class Gradient {
+ public:
+  /// `everything`: forward mode sees calls under no_grad, too.
+  Gradient(Node* before, std::vector<Node*> inputs, bool everything = false)
+      : graph_(before->graph()),
+        before_(before),
+        build_(graph_, before, before->origin),
+        inputs_(std::move(inputs)),
+        everything_(everything) {}
+
+  /// Of the outputs, each times its seed (null: ones), by the inputs; null where none depends on it.
+  Result<std::vector<Node*>> of(const std::vector<Node*>& outputs, const std::vector<Node*>& seeds) {
+    TRY_DO(find_what_depends());
+    Node* const last = before_->previous();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      Node* const output = now(outputs[i]);
+      if (!output || !needs(output)) continue;
+      Node* const seed = i < seeds.size() ? now(seeds[i]) : nullptr;
+      arrive(output, seed ? seed : build_.call("aten.ones_like.default", {output}));
+    }
+    for (Node* node = last; node; node = node->previous())
+      if (incoming_.contains(node) && !is_input(node)) TRY_DO(apply(*node));
+    std::vector<Node*> gradients;
+    for (Node* input : inputs_) {
+      const auto found = incoming_.find(input);
+      gradients.push_back(found == incoming_.end() ? nullptr : found->second[0]);
+    }
+    return gradients;
+  }
+
+  /// The node, or what replaced it.
+  Node* now(Node* node) const {
+    for (auto it = replaced_.find(node); it != replaced_.end(); it = replaced_.find(node)) node = it->second;
+    return node;
+  }
+  /// After it stand calls that replaced others, of which there were no derivatives; null when there are none.
+  Node* before_replaced() const { return before_replaced_; }
+
+ private:
+  bool is_input(const Node* node) const { return std::ranges::find(inputs_, node) != inputs_.end(); }
+  bool needs(const Node* node) const { return node->id() < needs_.size() && needs_[node->id()]; }
+  bool would_need(const Node& node) const {
+    return call_requires_grad(node, [&](const Node* in) { return needs(in); });
+  }
+
+  /// Calls that have a decomposition and no derivative are replaced by it.
+  Status find_what_depends() {
+    bool enabled = true;
+    for (Node *node = graph_.first(), *next = nullptr; node != before_; node = next) {
+      next = node->next();
+      needs_.resize(graph_.id_limit());
+      if (node->is(set_grad_enabled()) && !node->args().empty()) enabled = everything_ || node->args()[0] != Arg(false);
+      if (is_input(node)) {
+        needs_[node->id()] = true;
+        continue;
+      }
+      if (!node->op()->is_call()) continue;
+      for (Node* target : written_by(*node))
+        if (needs(target) || needs(memory_owner(target)) || would_need(*node))
+          return refused(*node, "writes what is differentiated");
+      if (!enabled || !would_need(*node)) continue;
+      const OpRecord* record = node->op()->kind == OpKind::Torch ? ops().find(node->op()) : nullptr;
+      if (!record || !record->decompose || record->gradient || !record->derivative.empty()) {
+        needs_[node->id()] = true;
+        continue;
+      }
+      Node* const previous = node->previous();
+      TRY(const Arg value, decompose(*node));
+      TRY_DO(replace_uses(*node, value));
+      replaced_[node] = value.node();
+      next = previous->next() == node ? node->next() : previous->next();
+      graph_.erase(node);
+      if (!before_replaced_) before_replaced_ = previous;
+    }
+    return {};
+  }
+
+  void arrive(Node* value, Node* gradient) {
+    const bool item = value->is(Op::getitem()) && !is_input(value);
+    Node* const function = item ? value->args()[0].node() : value;
+    const auto* index = item ? value->args()[1].get<std::int64_t>() : nullptr;
+    const auto at = static_cast<std::size_t>(index && *index > 0 ? *index : 0);
+    std::vector<Node*>& gradients = incoming_[function];
+    if (gradients.size() <= at) gradients.resize(at + 1);
+    gradients[at] = gradients[at] ? build_.call("aten.add.Tensor", {gradients[at], gradient}) : gradient;
+  }
+
+  Status apply(Node& node) {
+    const Schema* schema = find_schema(node.op());
+    if (!schema) return refused(node, "has no derivative");
+    TRY(const Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
+    std::vector<bool> wants;
+    for (const Arg& arg : bound)
+      wants.push_back(std::ranges::any_of(items_of(arg), [&](const Arg& a) { return a.node() && needs(a.node()); }));
+    std::vector<Node*> gradients = incoming_.at(&node);
+    if (const MetaTuple* tuple = node.meta.tuple()) gradients.resize(std::max(gradients.size(), tuple->items.size()));
+    Builder build(graph_, before_, node.origin);
+    std::map<int, std::vector<Node*>> lists;
+    Node* const last = before_->previous();
+    TRY(std::vector<Node*> direct, differentiate(build, node, std::move(gradients), wants, &lists));
+    for (Node* made = last->next(); made != before_; made = made->next()) TRY_DO(check_differentiable(*made, node));
+    direct.resize(bound.size());
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      const std::vector<Arg> items = items_of(bound[i]);
+      std::vector<Node*> each{direct[i]};
+      if (bound[i].get<ArgList>()) each = lists[static_cast<int>(i)];
+      each.resize(std::max(each.size(), items.size()));
+      for (std::size_t k = 0; k < items.size(); ++k)
+        if (items[k].node() && needs(items[k].node()) && each[k]) arrive(items[k].node(), each[k]);
+    }
+    return {};
+  }
+
+  /// PyTorch's formulas may read results that have no gradient, as the factors of a matrix whose determinant is asked
+  /// for. Where what they give is differentiated again, PyTorch takes other formulas.
+  Status check_differentiable(const Node& made, const Node& of) const {
+    for (const Node* in : made.inputs()) {
+      if (!in->is(Op::getitem()) || in->args()[0].node() != &of || !can_require_grad(in->meta) || would_need(*in))
+        continue;
+      bool again = requires_grad(&of);
+      for (const Node* later = before_->next(); later; later = later->next())
+        again |=
+            functorch_call(later->op()) == Functorch::Gradient || functorch_call(later->op()) == Functorch::UnpackDual;
+      if (again && differentiates_by(made, in)) return refused(of, "has a gradient that we cannot differentiate again");
+    }
+    return {};
+  }
+
+  /// Would the call's derivative have a part for this input?
+  static bool differentiates_by(const Node& call, const Node* input) {
+    const OpRecord* record = find_record(call.op());
+    if (!record || record->derivative.empty()) return true;
+    const auto bound = bind_arguments(*record->schema, call.args(), call.kwargs());
+    return !bound || std::ranges::any_of(record->derivative, [&](const Derivative& part) {
+      const int at = record->schema->index_of(part.input);
+      return at >= 0 && (*bound)[static_cast<std::size_t>(at)].node() == input;
+    });
+  }
+
+  Graph& graph_;
+  Node* before_;
+  Builder build_;
+  std::vector<Node*> inputs_;
+  bool everything_;
+  std::unordered_map<Node*, Node*> replaced_;  ///< what was erased -> what has its value
+  Node* before_replaced_ = nullptr;
+  std::vector<char> needs_;                                 ///< by Node::id
+  std::unordered_map<Node*, std::vector<Node*>> incoming_;  ///< gradients, by call and result
+};
+
+std::vector<Node*> nodes_of(const Node& call, std::size_t argument) {
+  std::vector<Node*> nodes;
+  if (argument < call.args().size())
+    for (const Arg& item : items_of(call.args()[argument])) nodes.push_back(item.node());
+  return nodes;
+}
+
+/// Replaces a call by a tuple of what was computed after `last`. Returns the first call after it.
+Result<Node*> finish(Node* call, const std::vector<Node*>& results, Node* last) {
+  TRY_DO(replace_uses(*call, Arg::tuple(std::vector<Arg>(results.begin(), results.end()))));
+  Node* const first = last->next() == call ? call->next() : last->next();
+  call->graph().erase(call);
+  return first;
+}
+
+}  // namespace
+
+Result<Node*> replace_gradient(Node* call) {
+  return catch_raised<Node*>([&]() -> Result<Node*> {
+    const std::vector<Node*> inputs = nodes_of(*call, 1);
+    if (inputs.empty() || std::ranges::find(inputs, nullptr) != inputs.end())
+      return input_error("ops.func_grad", "differentiates by what is no tensor", place_of(*call));
+    Node* const last = call->previous();
+    Gradient gradient(call, inputs);
+    TRY(std::vector<Node*> results, gradient.of(nodes_of(*call, 0), nodes_of(*call, 2)));
+    Builder build(call->graph(), call, call->origin);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!results[i]) results[i] = build.call("aten.zeros_like.default", {inputs[i]});
+    return finish(call, results, gradient.before_replaced() ? gradient.before_replaced() : last);
+  });
+}
+
+// The derivative by u of the gradient of y times u, which is linear in u: forward mode by two backwards
+// (https://j-towns.github.io/2017/06/12/A-new-trick.html).
+Result<Node*> replace_tangent(Node* call) {
+  return catch_raised<Node*>([&]() -> Result<Node*> {
+    Node* const value = call->args().empty() ? nullptr : call->args()[0].node();
+    if (!value) return input_error("ops.func_grad", call->op()->name + " takes no tensor", place_of(*call));
+    std::vector<Node*> primals, tangents;
+    for (Node* node = call->previous(); node && functorch_call(node->op()) != Functorch::BeginJvp;
+         node = node->previous()) {
+      if (functorch_call(node->op()) != Functorch::MakeDual) continue;
+      if (node->args().size() < 2 || !node->args()[1].node())
+        return input_error("ops.func_grad", "a tangent is no tensor", place_of(*node));
+      primals.push_back(node);
+      tangents.push_back(node->args()[1].node());
+    }
+    Node* const last = call->previous();
+    Builder build(call->graph(), call, call->origin);
+    Node* const u = build.call("aten.zeros_like.default", {value});
+    Gradient backward(call, primals, true);
+    TRY(const std::vector<Node*> gradients, backward.of({value}, {u}));
+    Gradient twice(call, {u}, true);
+    TRY(const std::vector<Node*> tangent, twice.of(gradients, tangents));
+    Node* const replaced = backward.before_replaced() ? backward.before_replaced() : twice.before_replaced();
+    return finish(call, {twice.now(backward.now(value)), tangent[0] ? tangent[0] : u}, replaced ? replaced : last);
+  });
+}
+
+}  // namespace partita
