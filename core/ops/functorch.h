@@ -3,8 +3,7 @@
 
 namespace partita {
 
-/// The calls by which dynamo's graphs record torch.vmap and torch.func.grad, vjp, jacrev, jvp and
-/// jacfwd
+/// The calls by which dynamo's graphs record torch.vmap and torch.func.grad, vjp, jvp and what is made of these
 /// (torch/_functorch/predispatch.py, eager_transforms.py).
 enum class Functorch : unsigned char {
   None,

@@ -25,26 +25,34 @@ std::vector<Arg> items_of(const Arg& arg) {
   return arg.is_none() ? std::vector<Arg>() : std::vector<Arg>{arg};
 }
 
-/// Gradients by a sweep over the calls before a node, from outputs back to inputs. New calls stand before the node.
+std::vector<Node*> nodes_of(const Node& call, std::size_t argument) {
+  std::vector<Node*> nodes;
+  if (argument < call.args().size())
+    for (const Arg& item : items_of(call.args()[argument])) nodes.push_back(item.node());
+  return nodes;
+}
+
+/// The gradients that a call (outputs, inputs, seeds) asks for, by a sweep over the calls before it. New calls stand
+/// before it.
 class Gradient {
  public:
   /// `everything`: forward mode sees calls under no_grad, too.
-  Gradient(Node* before, std::vector<Node*> inputs, bool everything = false)
-      : graph_(before->graph()),
-        before_(before),
-        build_(graph_, before, before->origin),
-        inputs_(std::move(inputs)),
+  explicit Gradient(Node* call, bool everything = false)
+      : graph_(call->graph()),
+        before_(call),
+        build_(graph_, call, call->origin),
+        inputs_(nodes_of(*call, 1)),
         everything_(everything) {}
 
-  /// Of the outputs, each times its seed (null: ones), by the inputs; null where none depends on it.
-  Result<std::vector<Node*>> of(const std::vector<Node*>& outputs, const std::vector<Node*>& seeds) {
+  /// Of the outputs, each times its seed (none: ones), by the inputs; null where none depends on it.
+  Result<std::vector<Node*>> run() {
     TRY_DO(find_what_depends());
     Node* const last = before_->previous();
+    const std::vector<Node*> outputs = nodes_of(*before_, 0), seeds = nodes_of(*before_, 2);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      Node* const output = now(outputs[i]);
-      if (!output || !needs(output)) continue;
-      Node* const seed = i < seeds.size() ? now(seeds[i]) : nullptr;
-      arrive(output, seed ? seed : build_.call("aten.ones_like.default", {output}));
+      if (!outputs[i] || !needs(outputs[i])) continue;
+      Node* const seed = i < seeds.size() ? seeds[i] : nullptr;
+      arrive(outputs[i], seed ? seed : build_.call("aten.ones_like.default", {outputs[i]}));
     }
     for (Node* node = last; node; node = node->previous())
       if (incoming_.contains(node) && !is_input(node)) TRY_DO(apply(*node));
@@ -56,11 +64,6 @@ class Gradient {
     return gradients;
   }
 
-  /// The node, or what replaced it.
-  Node* now(Node* node) const {
-    for (auto it = replaced_.find(node); it != replaced_.end(); it = replaced_.find(node)) node = it->second;
-    return node;
-  }
   /// After it stand calls that replaced others, of which there were no derivatives; null when there are none.
   Node* before_replaced() const { return before_replaced_; }
 
@@ -95,7 +98,6 @@ class Gradient {
       Node* const previous = node->previous();
       TRY(const Arg value, decompose(*node));
       TRY_DO(replace_uses(*node, value));
-      replaced_[node] = value.node();
       next = previous->next() == node ? node->next() : previous->next();
       graph_.erase(node);
       if (!before_replaced_) before_replaced_ = previous;
@@ -170,22 +172,20 @@ class Gradient {
   Builder build_;
   std::vector<Node*> inputs_;
   bool everything_;
-  std::unordered_map<Node*, Node*> replaced_;  ///< what was erased -> what has its value
   Node* before_replaced_ = nullptr;
   std::vector<char> needs_;                                 ///< by Node::id
   std::unordered_map<Node*, std::vector<Node*>> incoming_;  ///< gradients, by call and result
 };
 
-std::vector<Node*> nodes_of(const Node& call, std::size_t argument) {
-  std::vector<Node*> nodes;
-  if (argument < call.args().size())
-    for (const Arg& item : items_of(call.args()[argument])) nodes.push_back(item.node());
-  return nodes;
+Arg list_of(const std::vector<Node*>& nodes) {
+  std::vector<Arg> items;
+  for (Node* node : nodes) items.push_back(node ? Arg(node) : Arg());
+  return Arg::list(std::move(items));
 }
 
 /// Replaces a call by a tuple of what was computed after `last`. Returns the first call after it.
 Result<Node*> finish(Node* call, const std::vector<Node*>& results, Node* last) {
-  TRY_DO(replace_uses(*call, Arg::tuple(std::vector<Arg>(results.begin(), results.end()))));
+  TRY_DO(replace_uses(*call, list_of(results)));
   Node* const first = last->next() == call ? call->next() : last->next();
   call->graph().erase(call);
   return first;
@@ -199,8 +199,8 @@ Result<Node*> replace_gradient(Node* call) {
     if (inputs.empty() || std::ranges::find(inputs, nullptr) != inputs.end())
       return input_error("ops.func_grad", "differentiates by what is no tensor", place_of(*call));
     Node* const last = call->previous();
-    Gradient gradient(call, inputs);
-    TRY(std::vector<Node*> results, gradient.of(nodes_of(*call, 0), nodes_of(*call, 2)));
+    Gradient gradient(call);
+    TRY(std::vector<Node*> results, gradient.run());
     Builder build(call->graph(), call, call->origin);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!results[i]) results[i] = build.call("aten.zeros_like.default", {inputs[i]});
@@ -226,12 +226,15 @@ Result<Node*> replace_tangent(Node* call) {
     Node* const last = call->previous();
     Builder build(call->graph(), call, call->origin);
     Node* const u = build.call("aten.zeros_like.default", {value});
-    Gradient backward(call, primals, true);
-    TRY(const std::vector<Node*> gradients, backward.of({value}, {u}));
-    Gradient twice(call, {u}, true);
-    TRY(const std::vector<Node*> tangent, twice.of(gradients, tangents));
+    // The call holds what the sweeps go over, since they may replace it.
+    call->set_args({value, list_of(primals), u}, {});
+    Gradient backward(call, true);
+    TRY(const std::vector<Node*> gradients, backward.run());
+    call->set_args({list_of(gradients), u, list_of(tangents), call->args()[0]}, {});
+    Gradient twice(call, true);
+    TRY(const std::vector<Node*> tangent, twice.run());
     Node* const replaced = backward.before_replaced() ? backward.before_replaced() : twice.before_replaced();
-    return finish(call, {twice.now(backward.now(value)), tangent[0] ? tangent[0] : u}, replaced ? replaced : last);
+    return finish(call, {call->args()[3].node(), tangent[0] ? tangent[0] : u}, replaced ? replaced : last);
   });
 }
 

@@ -173,15 +173,8 @@ class Batch {
 
   Status remove(Node& node, Builder& build) {
     const Arg& inner = node.args().at(0);
-    Arg whole;
-    if (batched_.contains(inner.node())) {
-      whole = batched_.at(inner.node()).front();
-    } else {
-      std::vector<Arg> sizes(BatchedCall::rank(inner), Arg(-1));
-      sizes.insert(sizes.begin(), size_);
-      whole = build.call("aten.expand.default",
-                         {build.call("aten.unsqueeze.default", {inner, 0}), Arg::list(std::move(sizes))});
-    }
+    const auto found = batched_.find(inner.node());
+    const Arg whole = found == batched_.end() ? for_each_part(build, inner, size_) : found->second.front();
     TRY(const std::size_t dim, dim_of(node, 3, BatchedCall::rank(whole)));
     return replace_uses(node, moved(build, whole, 0, dim));
   }

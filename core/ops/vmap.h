@@ -29,6 +29,9 @@ struct BatchedCall {
   static std::size_t rank(const Arg& value) { return Builder::tensor(value).sizes.size(); }  ///< without the batch
 };
 
+/// A tensor without a batch for each part of one.
+Arg for_each_part(Builder& build, const Arg& tensor, const Arg& size);
+
 /// The results as whole tensors, by the operator's rule; nullopt when it has none for such arguments. Raises what the
 /// calls that it makes raise.
 std::optional<std::vector<Arg>> call_on_batch(const BatchedCall& call);

@@ -21,13 +21,8 @@ Arg padded(const BatchedCall& c, const Arg& tensor, std::size_t rank) {
   return whole;
 }
 
-/// With the batch in front, also where it has none.
 Arg with_batch(const BatchedCall& c, const Arg& tensor) {
-  if (c.has_batch(tensor)) return c.whole(tensor);
-  std::vector<Arg> sizes(BatchedCall::rank(tensor), Arg(-1));
-  sizes.insert(sizes.begin(), c.size);
-  return c.build.call("aten.expand.default",
-                      {c.build.call("aten.unsqueeze.default", {tensor, 0}), Arg::list(std::move(sizes))});
+  return c.has_batch(tensor) ? c.whole(tensor) : for_each_part(c.build, tensor, c.size);
 }
 
 Arg with_size(const BatchedCall& c, const Arg& sizes) {
@@ -306,6 +301,13 @@ auto find_rule(const Table& table, std::string_view op) {
 }
 
 }  // namespace
+
+Arg for_each_part(Builder& build, const Arg& tensor, const Arg& size) {
+  std::vector<Arg> sizes(BatchedCall::rank(tensor), Arg(-1));
+  sizes.insert(sizes.begin(), size);
+  return build.call("aten.expand.default",
+                    {build.call("aten.unsqueeze.default", {tensor, 0}), Arg::list(std::move(sizes))});
+}
 
 Results call_on_batch(const BatchedCall& call) {
   const Schema* schema = find_schema(call.node.op());
