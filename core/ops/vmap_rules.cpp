@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "core/ops/promote.h"
 #include "core/ops/record.h"
@@ -65,11 +66,10 @@ Results pointwise(const BatchedCall& c, const Schema& schema, Args bound) {
 /// An operator of which some arguments count dimensions.
 struct Dims {
   std::string_view op;
-  std::initializer_list<std::string_view> arguments = {"dim"};
+  std::array<std::string_view, 2> arguments = {"dim"};
   bool all_when_missing = false;  ///< None and [] are all dimensions
   bool one_more = false;          ///< counts the dimension that it makes, too
 };
-constexpr const char* kDims = "dims";
 const Dims dims_table[] = {{"aten.sum.dim_IntList", {"dim"}, true},
                            {"aten.mean.dim", {"dim"}, true},
                            {"aten.amax.default", {"dim"}, true},
@@ -99,7 +99,7 @@ const Dims dims_table[] = {{"aten.sum.dim_IntList", {"dim"}, true},
                            {"aten.sort.default"},
                            {"aten.sort.stable"},
                            {"aten.topk.default"},
-                           {"aten.flip.default", {kDims}},
+                           {"aten.flip.default", {"dims"}},
                            {"aten.unsqueeze.default", {"dim"}, false, true},
                            {"aten.squeeze.dim"},
                            {"aten.squeeze.dims"},
@@ -109,7 +109,7 @@ const Dims dims_table[] = {{"aten.sum.dim_IntList", {"dim"}, true},
                            {"aten.split_with_sizes.default"},
                            {"aten.unbind.int"},
                            {"aten.transpose.int", {"dim0", "dim1"}},
-                           {"aten.permute.default", {kDims}},
+                           {"aten.permute.default", {"dims"}},
                            {"aten.gather.default"},
                            {"aten.scatter.src"},
                            {"aten.scatter.value"},
@@ -134,6 +134,7 @@ Results by_dims(const BatchedCall& c, const Dims& rule, const Schema& schema, Ar
   }
   const bool permutes = rule.op == "aten.permute.default";
   for (const std::string_view name : rule.arguments) {
+    if (name.empty()) continue;
     Arg& arg = bound[static_cast<std::size_t>(schema.index_of(name))];
     std::vector<Arg> all;
     if (const auto* list = arg.get<ArgList>(); list || arg.is_none()) {

@@ -227,8 +227,9 @@ void register_pointwise(OpTable& t) {
   binary("aten.remainder.Scalar", remainder, {{"self", "grad"}});
   binary("aten.remainder.Scalar_Tensor", remainder, {by_floor});
   t.add("prims.fma.default",
-        {.pointwise = {
-             body<[](In& x) { return is_floating(x[0].dtype()) ? Fma(x[0], x[1], x[2]) : x[0] * x[1] + x[2]; }>}});
+        {.pointwise =
+             {body<[](In& x) { return is_floating(x[0].dtype()) ? Fma(x[0], x[1], x[2]) : x[0] * x[1] + x[2]; }>},
+         .derivative = {{"a", "grad * conj(b)"}, {"b", "grad * conj(a)"}, {"c", "grad"}}});
   t.add("aten.addcmul.default", {.pointwise = {body<[](In& x) { return x[0] + times(x, x[1] * x[2], "value"); }>},
                                  .derivative = {{"self", "grad"},
                                                 {"tensor1", "grad * conj(maybe_multiply(tensor2, value))"},
