@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -161,10 +162,14 @@ class Gradient {
     const OpRecord* record = find_record(call.op());
     if (!record || record->derivative.empty()) return true;
     const auto bound = bind_arguments(*record->schema, call.args(), call.kwargs());
-    return !bound || std::ranges::any_of(record->derivative, [&](const Derivative& part) {
-      const int at = record->schema->index_of(part.input);
-      return at >= 0 && (*bound)[static_cast<std::size_t>(at)].node() == input;
-    });
+    if (!bound) return true;
+    for (std::size_t i = 0; i < bound->size(); ++i) {
+      if ((*bound)[i].node() != input) continue;
+      for (const Derivative& part : record->derivative)  // "input, weight": one formula for both
+        for (const auto name : part.input | std::views::split(std::string_view(", ")))
+          if (std::string_view(name.begin(), name.end()) == record->schema->args[i].name) return true;
+    }
+    return false;
   }
 
   Graph& graph_;

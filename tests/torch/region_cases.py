@@ -340,6 +340,24 @@ def r_func_jacobians(x, v, w):
     return torch.func.jacrev(f)(x).contiguous(), torch.func.jacfwd(f)(x), torch.func.hessian(energy)(x), *jvp
 
 
+@case(floats(2, 3, 6, 6, grad=True), floats(4, 3, 3, 3, grad=True), floats(4, grad=True), floats(9, grad=True))
+def r_func_second(x, w, b, v):
+    """Gradients of gradients: a penalty over a convolution and a norm, and each activation's."""
+    def critic(a, kernel, bias):
+        y = torch.nn.functional.conv2d(a, kernel, bias, stride=2, padding=1)
+        return torch.nn.functional.layer_norm(y, (3, 3), v.view(3, 3)).tanh().sum()
+
+    gx, gw, gb = torch.func.grad(critic, argnums=(0, 1, 2))(x, w, b)
+    functional = torch.nn.functional
+    each = [functional.gelu, lambda a: functional.gelu(a, approximate="tanh"), functional.silu, functional.elu,
+            functional.softplus, functional.leaky_relu, functional.relu, functional.hardtanh, functional.hardswish,
+            functional.hardshrink, functional.softshrink, functional.logsigmoid, torch.tanh, torch.sigmoid]
+    seconds = torch.stack([torch.func.grad(lambda a: f(a).pow(2).sum())(v) for f in each])
+    loss = torch.func.grad(lambda a: functional.mse_loss(a * a, v.sin()))(v)
+    ce = torch.func.grad(lambda a: functional.cross_entropy(a[None], torch.tensor([3]), label_smoothing=0.1))(v)
+    return (gx.flatten(1).norm(dim=1) - 1).pow(2).mean(), gw.abs().sum(), gb, seconds, loss * ce
+
+
 def described(key, t, **more):
     return {"key": key, "shape": list(t.shape), "stride": list(t.stride()), "dtype": str(t.dtype).removeprefix("torch."),
             **more}

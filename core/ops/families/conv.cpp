@@ -115,11 +115,24 @@ void register_conv(OpTable& t) {
           "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
           "stride, padding, dilation, transposed, output_padding, groups, output_mask)"}},
         {.expensive = true, .operations = convolution_operations, .library = LibraryRoutine::Convolution, .images = 1});
-  t.add("aten.convolution_backward.default", fake_convolution_backward, eval_convolution_backward, {},
-        {.expensive = true,
-         .operations = convolution_backward_operations,
-         .library = LibraryRoutine::ConvolutionBackward,
-         .images = 2});
+  // _convolution_double_backward
+  t.add(
+      "aten.convolution_backward.default", fake_convolution_backward, eval_convolution_backward,
+      {{"grad_output",
+        "sum_of(convolution(zeros_like(input) if grads[0] is None else grads[0], weight, grads[2], stride, padding, "
+        "dilation, transposed, output_padding, groups), None if grads[1] is None else convolution(input, grads[1], "
+        "None, stride, padding, dilation, transposed, output_padding, groups))"},
+       {"input",
+        "None if grads[1] is None else aten.convolution_backward.default(grad_output, input, grads[1], None, stride, "
+        "padding, dilation, transposed, output_padding, groups, [True, False, False])[0]"},
+       {"weight",
+        "None if grads[0] is None else aten.convolution_backward.default(grad_output, grads[0], weight, None, stride, "
+        "padding, dilation, transposed, output_padding, groups, [False, True, False])[1]"}},
+      {.all_results_differentiable = true,
+       .expensive = true,
+       .operations = convolution_backward_operations,
+       .library = LibraryRoutine::ConvolutionBackward,
+       .images = 2});
   register_conv_composites(t);
 }
 

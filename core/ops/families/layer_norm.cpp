@@ -5,6 +5,8 @@
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
+#include "core/ops/formula.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -272,6 +274,20 @@ Arg decompose_fused_rms_norm(DecomposeCall& c) {
   return Arg::list({result, scale});
 }
 
+/// last_dims(normalized_shape)
+Arg last_dims(const FormulaCall& f) {
+  std::vector<Arg> dims;
+  for (std::size_t i = f.args[0].get<ArgList>()->items.size(); i > 0; --i)
+    dims.emplace_back(-static_cast<std::int64_t>(i));
+  return Arg::list(std::move(dims));
+}
+
+/// row_gradient(v, n, rstd, dims): v without a row's mean and without what lies along the normalised row n, over the
+/// row's deviation. The gradient of a layer norm; its own transpose, and the derivative of n.
+Arg row_gradient(const FormulaCall& f) {
+  return f("x2 * (x0 - aten.mean.dim(x0, x3, True) - x1 * aten.mean.dim(x0 * x1, x3, True))");
+}
+
 }  // namespace
 
 void register_layer_norm(OpTable& t) {
@@ -280,8 +296,24 @@ void register_layer_norm(OpTable& t) {
           "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
           "bias, output_mask)"}},
         {.lower = lower_layer_norm});
-  t.add("aten.native_layer_norm_backward.default", fake_native_layer_norm_backward, eval_native_layer_norm_backward, {},
-        {.lower = lower_layer_norm_backward});
+  t.add_formula_functions({{"last_dims", last_dims}, {"row_gradient", row_gradient}});
+  // layer_norm_double_backward
+  t.add(
+      "aten.native_layer_norm_backward.default", fake_native_layer_norm_backward, eval_native_layer_norm_backward,
+      {{"grad_out, input, weight",
+        "d = last_dims(normalized_shape); n = (input - mean) * rstd; gi = grads[0]; gw = grads[1]; "
+        "a = grad_out if weight is None else grad_out * weight; "
+        "p = None if gi is None else row_gradient(gi, n, rstd, d); "
+        "cg = None if gi is None else aten.mean.dim(gi * n, d, True); "
+        "ca = None if gi is None else aten.mean.dim(a * n, d, True); "
+        "k = None if gi is None else aten.mean.dim(gi * a, d, True) - "
+        "aten.mean.dim(gi, d, True) * aten.mean.dim(a, d, True) - cg * ca; "
+        "x = None if gi is None else -rstd * (rstd * k * n + p * ca + cg * row_gradient(a, n, rstd, d)); "
+        "(sum_of(sum_of(None if gi is None else p if weight is None else p * weight, None if gw is None else gw * n), "
+        "None if grads[2] is None else grads[2] + n * 0), "
+        "sum_of(x, None if gw is None else row_gradient(grad_out * gw, n, rstd, d)), "
+        "None if gi is None else grad_out * p)"}},
+      {.all_results_differentiable = true, .lower = lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
   t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = lower_rms_norm});
