@@ -106,6 +106,25 @@ std::optional<FunctionalVariant> functional_variant(const Op* op) {
   return std::nullopt;
 }
 
+Node* call_in_order(Builder& build, const Schema& schema, const Args& bound) {
+  Args args;
+  Kwargs kwargs;
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    if (schema.args[i].keyword_only)
+      kwargs.emplace_back(schema.args[i].name, bound[i]);
+    else
+      args.push_back(bound[i]);
+  }
+  return build.call(schema.name, std::move(args), std::move(kwargs));
+}
+
+Node* call_functional(Builder& build, const FunctionalVariant& variant, const Node& call) {
+  const Args bound = unwrap(bind_arguments(*find_schema(call.op()), call.args(), call.kwargs()));
+  Args args;
+  for (const int from : variant.from) args.push_back(bound[static_cast<std::size_t>(from)]);
+  return call_in_order(build, *variant.schema, args);
+}
+
 Result<Meta> infer_variant(const FunctionalVariant& variant, const Schema& schema, const Args& bound, ShapeEnv& shapes,
                            const Node* node) {
   Args args;

@@ -19,6 +19,10 @@ struct FunctionalVariant {
 Status check_fits(const Schema& mutating, DType to, const SymList& to_sizes, DType from, const SymList& from_sizes);
 /// Nullopt when op writes nothing or the table has no functional variant of it.
 std::optional<FunctionalVariant> functional_variant(const Op* op);
+/// Calls an operator with arguments in the order of its schema.
+Node* call_in_order(Builder& build, const Schema& schema, const Args& bound);
+/// The call's functional variant, without the copy. Raises ops.arguments.
+Node* call_functional(Builder& build, const FunctionalVariant& variant, const Node& call);
 Result<Meta> infer_variant(const FunctionalVariant& variant, const Schema& schema, const Args& bound, ShapeEnv& shapes,
                            const Node* node);
 Result<Value> evaluate_variant(const FunctionalVariant& variant, const Schema& schema, std::vector<Value> bound,

@@ -10,6 +10,7 @@
 #include "core/ops/alias.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/control.h"
+#include "core/ops/functional_variant.h"
 #include "core/ops/functorch.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
@@ -87,9 +88,12 @@ class Gradient {
         continue;
       }
       if (!node->op()->is_call()) continue;
-      for (Node* target : written_by(*node))
-        if (needs(target) || needs(memory_owner(target)) || would_need(*node))
-          return refused(*node, "writes what is differentiated");
+      for (Node* target : written_by(*node)) {
+        if (!needs(target) && !needs(memory_owner(target)) && !would_need(*node)) continue;
+        TRY(next, make_functional(node, target));
+        break;
+      }
+      if (next != node->next()) continue;
       if (!enabled || !would_need(*node)) continue;
       const OpRecord* record = node->op()->kind == OpKind::Torch ? ops().find(node->op()) : nullptr;
       if (!record || !record->decompose || record->gradient || !record->derivative.empty()) {
@@ -104,6 +108,27 @@ class Gradient {
       if (!before_replaced_) before_replaced_ = previous;
     }
     return {};
+  }
+
+  /// Readers of a tensor that nothing else shows read the new value from here on. Returns the call to go on with.
+  Result<Node*> make_functional(Node* node, Node* target) {
+    const std::optional<FunctionalVariant> variant = functional_variant(node->op());
+    const auto shows = [&](const Node* other) {
+      const OpRecord* record = find_record(other->op());
+      return written_by(*other).empty() &&
+             (memory_owner(other) == target || (record && record->may_alias && other->args()[0].node() == target));
+    };
+    const bool own = target->op()->is_call() && memory_owner(target) == target && !is_input(target) &&
+                     std::ranges::none_of(target->users(), shows);
+    if (!own || !variant || variant->written.size() != 1) return refused(*node, "writes what is differentiated");
+    Builder build(graph_, node, node->origin);
+    Node* const before = node->previous();
+    Node* const value = call_functional(build, *variant, *node);
+    for (Node* later = node->next(); later; later = later->next()) later->replace_input(target, value);
+    if (!before_replaced_) before_replaced_ = before;
+    node->replace_all_uses_with(value);
+    graph_.erase(node);
+    return value;
   }
 
   void arrive(Node* value, Node* gradient) {

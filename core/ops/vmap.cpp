@@ -124,7 +124,7 @@ class Batch {
     }
     while (node->previous() != previous) graph_.erase(node->previous());
     if (!written.empty()) {
-      TRY(batched_[node], write(node, *schema, build));
+      TRY(batched_[node], write(node, build));
       return node->next();
     }
     if (schema && schema->is_view) return refused(*node, "is a view without a rule for batches");
@@ -133,23 +133,12 @@ class Batch {
   }
 
   /// The functional variant of a call that writes, and a copy of its result.
-  Result<std::vector<Arg>> write(Node* node, const Schema& schema, Builder& build) {
+  Result<std::vector<Arg>> write(Node* node, Builder& build) {
     const std::optional<FunctionalVariant> variant = functional_variant(node->op());
     if (!variant || variant->written.size() != 1) return refused(*node, "writes memory");
-    TRY(const Args bound, bind_arguments(schema, node->args(), node->kwargs()));
-    Args args;
-    Kwargs kwargs;
-    for (std::size_t i = 0; i < variant->from.size(); ++i) {
-      const SchemaArg& to = variant->schema->args[i];
-      const Arg& value = bound[static_cast<std::size_t>(variant->from[i])];
-      if (to.keyword_only)
-        kwargs.emplace_back(to.name, value);
-      else
-        args.push_back(value);
-    }
-    TRY(Node* const value, catch_raised<Node*>([&] { return build.call(variant->op->name, args, kwargs); }));
+    TRY(Node* const value, catch_raised<Node*>([&] { return call_functional(build, *variant, *node); }));
     TRY_DO(take(value));
-    const Node* target = bound[static_cast<std::size_t>(variant->written[0])].node();
+    const Node* target = written_by(*node).front();
     return catch_raised<std::vector<Arg>>([&] {
       return std::vector<Arg>{
           build.call("aten.copy_.default", {batched_.at(target).front(), batched_.at(value).front()})};

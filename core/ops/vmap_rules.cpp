@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/ops/functional_variant.h"
 #include "core/ops/promote.h"
 #include "core/ops/record.h"
 #include "core/ops/vmap.h"
@@ -33,16 +34,8 @@ Arg with_size(const BatchedCall& c, const Arg& sizes) {
 }
 
 /// The call with other arguments, in the schema's order; its results one by one.
-std::vector<Arg> call_again(const BatchedCall& c, std::string_view op, const Schema& schema, const Args& bound) {
-  Args args;
-  Kwargs kwargs;
-  for (std::size_t i = 0; i < bound.size(); ++i) {
-    if (schema.args[i].keyword_only)
-      kwargs.emplace_back(schema.args[i].name, bound[i]);
-    else
-      args.push_back(bound[i]);
-  }
-  Node* const made = c.build.call(op, std::move(args), std::move(kwargs));
+std::vector<Arg> call_again(const BatchedCall& c, const Schema& schema, const Args& bound) {
+  Node* const made = call_in_order(c.build, schema, bound);
   if (schema.returns.empty()) return {};
   const MetaTuple* tuple = made->meta.tuple();
   if (!tuple) return {made};
@@ -60,7 +53,7 @@ Results pointwise(const BatchedCall& c, const Schema& schema, Args bound) {
     if (arg.get<ArgList>()) return std::nullopt;
     if (c.has_batch(arg)) arg = padded(c, arg, result->sizes.size());
   }
-  return call_again(c, schema.name, schema, bound);
+  return call_again(c, schema, bound);
 }
 
 /// An operator of which some arguments count dimensions.
@@ -148,7 +141,7 @@ Results by_dims(const BatchedCall& c, const Dims& rule, const Schema& schema, Ar
       arg = next_dim(arg, rank + (rule.one_more ? 1 : 0));
     }
   }
-  return call_again(c, schema.name, schema, bound);
+  return call_again(c, schema, bound);
 }
 
 /// Reductions of everything, as those of all dimensions but the batch's.
@@ -238,7 +231,7 @@ Results join(const BatchedCall& c, const Schema& schema, Args bound) {
   }
   bound[0] = Arg::list(std::move(items));
   bound[1] = next_dim(bound[1], rank);
-  return call_again(c, schema.name, schema, bound);
+  return call_again(c, schema, bound);
 }
 
 /// Operators that take any dimensions before those that they work on in the argument `batch`.
@@ -258,7 +251,7 @@ Results leading(const BatchedCall& c, const Leading& rule, const Schema& schema,
     if (c.has_batch(bound[i]) != (i == rule.batch)) return std::nullopt;
   bound[rule.batch] = c.whole(bound[rule.batch]);
   if (const int matrix = schema.index_of("is_matrix"); matrix >= 0) bound[static_cast<std::size_t>(matrix)] = false;
-  return call_again(c, schema.name, schema, bound);
+  return call_again(c, schema, bound);
 }
 
 struct Rule {

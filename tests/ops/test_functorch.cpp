@@ -77,7 +77,10 @@ class TestFunctorch : public QObject {
                     "b = (a + c).sum()") +
             gradient,
         "alias sin add sum ones_like expand");
-    row("a write", std::string("c = a * 1\nd = c.add_(1)\nb = c.sum()") + gradient, "writes what is differentiated");
+    row("a write", std::string("c = a * 1\nd = c.exp()\ne = c.neg_()\nb = (c + d).sum()") + gradient,
+        "alias mul exp neg add sum ones_like expand neg mul add mul");
+    row("a write below a view", std::string("c = a * 1\nv = c[0]\ne = c.neg_()\nb = v.sum()") + gradient,
+        "writes what is differentiated");
     row("a second time",
         std::string("c = a @ a.t()\nb = torch.logdet(c)") + gradient + "\nh = " + (gradient + 5) + "\n",
         "cannot differentiate again");

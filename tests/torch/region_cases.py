@@ -323,6 +323,15 @@ def r_func_grad(x, w, b, y):
     g, value = torch.func.grad_and_value(lambda a: (a.tanh() @ w.t()).logsumexp(1).sum() + x.sum())(x)
     with torch.no_grad():
         unseen = torch.func.grad(lambda a: (a * a * x).sum())(x)
+
+    def writes(a):
+        made = a * 2
+        before = made.exp()
+        made.sin_().mul_(a)
+        made += before
+        return made.sum()
+
+    unseen = unseen + torch.func.grad(writes)(x)
     return *each, g.pow(2).sum() + value, (x - 0.1 * g) * unseen
 
 

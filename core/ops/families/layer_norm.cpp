@@ -312,7 +312,8 @@ void register_layer_norm(OpTable& t) {
         "(sum_of(sum_of(None if gi is None else p if weight is None else p * weight, None if gw is None else gw * n), "
         "None if grads[2] is None else grads[2] + n * 0), "
         "sum_of(x, None if gw is None else row_gradient(grad_out * gw, n, rstd, d)), "
-        "None if gi is None else grad_out * p)"}},
+        "None if gi is None else grad_out * p)"},
+       {"bias", "zeros_like(bias)"}},
       {.all_results_differentiable = true, .lower = lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});

@@ -118,11 +118,46 @@ class GraphModule(torch.nn.Module):
         _grad_decrement_nesting_2 = torch._C._functorch._grad_decrement_nesting();  _grad_decrement_nesting_2 = None
         _saved_tensors_hooks_enable_2 = torch._C._autograd._saved_tensors_hooks_enable();  _saved_tensors_hooks_enable_2 = None
         _set_grad_enabled_3 = torch._C._set_grad_enabled(True);  _set_grad_enabled_3 = None
+        _saved_tensors_hooks_disable_3 = torch._C._autograd._saved_tensors_hooks_disable("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use case.");  _saved_tensors_hooks_disable_3 = None
+        _grad_increment_nesting_3 = torch._C._functorch._grad_increment_nesting();  _grad_increment_nesting_3 = None
+
+        diff_args_2: "f32[3, 4][4, 1]cpu" = torch._C._functorch._wrap_for_grad(l_x_, 1)
+
+        # No stacktrace found for following nodes
+        set_inplace_requires_grad_allowed_8 = torch._C._functorch.set_inplace_requires_grad_allowed(True);  set_inplace_requires_grad_allowed_8 = None
+
+        _set_tensor_requires_grad_4: "f32[3, 4][4, 1]cpu" = torch._functorch.eager_transforms._set_tensor_requires_grad(diff_args_2);  _set_tensor_requires_grad_4 = None
+
+        # No stacktrace found for following nodes
+        set_inplace_requires_grad_allowed_9 = torch._C._functorch.set_inplace_requires_grad_allowed(False);  set_inplace_requires_grad_allowed_9 = None
+
+        made: "f32[3, 4][4, 1]cpu" = diff_args_2 * 2
+
+        before: "f32[3, 4][4, 1]cpu" = made.exp()
+
+        sin_: "f32[3, 4][4, 1]cpu" = made.sin_()
+        mul_: "f32[3, 4][4, 1]cpu" = sin_.mul_(diff_args_2);  sin_ = mul_ = None
+
+        made += before;  made_1: "f32[3, 4][4, 1]cpu" = made;  made = before = None
+
+        output_6: "f32[][]cpu" = made_1.sum();  made_1 = None
+
+        _autograd_grad_3 = torch._functorch.eager_transforms._autograd_grad((output_6,), [diff_args_2], create_graph = True);  diff_args_2 = None
+        grad_input_4: "f32[3, 4][4, 1]cpu" = _autograd_grad_3[0];  _autograd_grad_3 = None
+
+        grad_input_5: "f32[3, 4][4, 1]cpu" = torch._functorch.predispatch._unwrap_for_grad(grad_input_4, 1);  grad_input_4 = None
+        output_7: "f32[][]cpu" = torch._functorch.predispatch._unwrap_for_grad(output_6, 1);  output_6 = output_7 = None
+
+        # No stacktrace found for following nodes
+        _grad_decrement_nesting_3 = torch._C._functorch._grad_decrement_nesting();  _grad_decrement_nesting_3 = None
+        _saved_tensors_hooks_enable_3 = torch._C._autograd._saved_tensors_hooks_enable();  _saved_tensors_hooks_enable_3 = None
+
+        unseen: "f32[3, 4][4, 1]cpu" = grad_input_3 + grad_input_5;  grad_input_3 = grad_input_5 = None
 
         pow_1: "f32[3, 4][4, 1]cpu" = grad_input_1.pow(2)
-        sum_4: "f32[][]cpu" = pow_1.sum();  pow_1 = None
-        add_1: "f32[][]cpu" = sum_4 + output_3;  sum_4 = output_3 = None
-        mul_2: "f32[3, 4][4, 1]cpu" = 0.1 * grad_input_1;  grad_input_1 = None
-        sub: "f32[3, 4][4, 1]cpu" = l_x_ - mul_2;  l_x_ = mul_2 = None
-        mul_3: "f32[3, 4][4, 1]cpu" = sub * grad_input_3;  sub = grad_input_3 = None
-        return (_remove_batch_dim, _remove_batch_dim_1, add_1, mul_3)
+        sum_5: "f32[][]cpu" = pow_1.sum();  pow_1 = None
+        add_2: "f32[][]cpu" = sum_5 + output_3;  sum_5 = output_3 = None
+        mul_3: "f32[3, 4][4, 1]cpu" = 0.1 * grad_input_1;  grad_input_1 = None
+        sub: "f32[3, 4][4, 1]cpu" = l_x_ - mul_3;  l_x_ = mul_3 = None
+        mul_4: "f32[3, 4][4, 1]cpu" = sub * unseen;  sub = unseen = None
+        return (_remove_batch_dim, _remove_batch_dim_1, add_2, mul_4)
