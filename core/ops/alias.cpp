@@ -57,4 +57,15 @@ const Node* memory_owner(const Node* node) {
   return node;
 }
 
+MemoryUses memory_uses(const Graph& graph) {
+  MemoryUses out;
+  for (const Node* node : graph) {
+    if (!node->op()->is_call()) continue;
+    const std::vector<Node*> written = written_by(*node);
+    for (const Node* target : written) out[memory_owner(target)].writers.push_back(node);
+    if (const Node* owner = memory_owner(node); owner != node && written.empty()) out[owner].views.push_back(node);
+  }
+  return out;
+}
+
 }  // namespace partita

@@ -1,4 +1,5 @@
 #pragma once
+#include <unordered_map>
 #include <vector>
 
 #include "core/ir/graph.h"
@@ -15,5 +16,13 @@ std::vector<Node*> written_by(const Node& call);
 /// The end of the chain of aliased_input: the node whose memory this is.
 Node* memory_owner(Node* node);
 const Node* memory_owner(const Node* node);
+
+/// Who else has to do with the memory of a node, in the order of execution.
+struct MemoryUse {
+  std::vector<const Node*> writers, views;
+};
+/// By memory_owner. Memory that nothing writes and of which nothing is a view is left out.
+using MemoryUses = std::unordered_map<const Node*, MemoryUse>;
+MemoryUses memory_uses(const Graph& graph);
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 #include <QAbstractItemModelTester>
 #include <QPainter>
+#include <QRegularExpression>
 #include <QSignalSpy>
 #include <QStyleOptionHeader>
 #include <QTest>
@@ -13,6 +14,7 @@
 #include "views/coverage/coverage_view.h"
 #include "views/graph/budget_slider.h"
 #include "views/graph/sizes.h"
+#include "views/inspector/inspector.h"
 #include "views/look/elided_label.h"
 #include "views/look/format.h"
 #include "views/look/style.h"
@@ -225,6 +227,37 @@ class TestModels : public QObject {
              QString("budget 0 %: 25 % of the bytes, sizes not known, 64*s0 operations more"));
     curve[0].activation_bytes = curve[1].activation_bytes = 0;
     QCOMPARE(budget_text(curve, 1, false), QString("budget 100 %: 0 B"));
+  }
+
+  void writes_and_views_of_inputs_are_shown() {
+    auto graph = std::make_shared<Graph>("forward");
+    Node* x = graph->placeholder("x", tests::f32(8, 64));
+    const auto call = [&](const char* op, Args args) {
+      Node* node = graph->create(Op::torch(op), std::move(args));
+      node->meta = tests::f32(8, 64);
+      return node;
+    };
+    Node* view = call("aten.alias.default", {x});
+    Node* sum = call("aten.add.Tensor", {x, 1});
+    call("aten.copy_.default", {view, sum});
+    graph->set_output(Arg::list({view, sum}));
+    const Picture picture = make_picture(graph);
+    const auto detail = [&](const char* name) { return picture.cards[picture.card_by_key(name)].detail; };
+    QCOMPARE(detail("x"), std::string("f32[8, 64]  written"));
+    QCOMPARE(detail("alias"), std::string("view of x"));
+    QCOMPARE(detail("add"), std::string("f32[8, 64]"));
+    Document document;
+    document.graph = graph;
+    document.scene = make_scene(graph, {});
+    const auto row = [&](const Node& node, const char* name) {
+      for (const auto& [key, html] : account_of(document, node, nullptr).rows)
+        if (key == name) return QString(html).remove(QRegularExpression("<[^>]*>"));
+      return QString();
+    };
+    QCOMPARE(row(*x, "written by"), QString("copy_"));
+    QCOMPARE(row(*x, "views"), QString("alias"));
+    QCOMPARE(row(*view, "view of"), QString("x"));
+    QVERIFY(row(*sum, "view of").isEmpty() && row(*sum, "written by").isEmpty());
   }
 
   void modules_are_told_apart() {

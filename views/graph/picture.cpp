@@ -102,6 +102,19 @@ Card card_of_node(const Node& node, const TextWidth& width) {
   return card;
 }
 
+// What happens to the memory of an input, and which results are views of one.
+std::string memory_text(const MemoryUses& memories, const Node& node) {
+  if (is_input(node)) {
+    const auto found = memories.find(&node);
+    return found == memories.end() || found->second.writers.empty() ? "" : "written";
+  }
+  const bool returned = std::ranges::any_of(node.users(), [](const Node* user) { return user->is_output(); });
+  const Node* owner = returned ? memory_owner(&node) : &node;
+  return owner != &node && is_input(*owner)
+             ? "view of " + shortened(owner->target.empty() ? owner->name() : owner->target)
+             : std::string();
+}
+
 }  // namespace
 
 const Node* producer_of(const Node* node) {
@@ -189,9 +202,11 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   std::vector<int>& frame_of = picture.frame_of;
   if (options.like) {
     picture.frames = options.like->frames;
+    picture.memories = options.like->memories;
     frame_of = options.like->frame_of;
     for (Frame& frame : picture.frames) frame.folded = options.folded.contains(frame.key);
   } else {
+    picture.memories = std::make_shared<MemoryUses>(memory_uses(graph));
     picture.frames = make_frames(graph, side_of, options.folded, frame_of);
   }
   auto folded_frame = [&](int frame) {
@@ -303,6 +318,10 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       int frame = folded_frame(frame_of[node->id()]);
       if (frame < 0) {
         Card card = card_of_node(*node, options.text_width);
+        if (const std::string memory = memory_text(*picture.memories, *node); !memory.empty()) {
+          card.detail += (card.detail.empty() ? "" : "  ") + memory;
+          measure(card, options.text_width);
+        }
         card.side = side;
         card.frame = frame_of[node->id()];
         picture.card_of[node->id()] = add(std::move(card));

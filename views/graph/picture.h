@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "core/ops/alias.h"
 #include "core/ops/family.h"
 #include "core/partition/partition.h"
 
@@ -99,6 +100,7 @@ struct Picture {
   std::vector<Frame> frames;
   std::vector<SavedValue> saved;
   UnknownBytes unknown;
+  std::shared_ptr<const MemoryUses> memories;
   std::vector<int> card_of;   ///< by Node::id; -1: not drawn (output)
   std::vector<int> frame_of;  ///< by Node::id: the innermost frame, folded or not; -1: none
   bool joint = false;         ///< has a backward

@@ -47,6 +47,18 @@ QString frame_html(const StackFrame& frame) {
          (frame.code.empty() ? "" : "<br>" + code(escaped(frame.code)));
 }
 
+void add_memory_rows(const Document& document, const Node& node, NodeAccount& account) {
+  const Node* owner = memory_owner(&node);
+  if (owner != &node) account.rows.push_back({"view of", links({owner})});
+  if (!document.scene) return;
+  const MemoryUses& memories = *document.scene->picture.memories;
+  const auto found = memories.find(owner);
+  if (found == memories.end()) return;
+  const auto& [writers, views] = found->second;
+  if (!writers.empty()) account.rows.push_back({"written by", links(writers)});
+  if (owner == &node && !views.empty()) account.rows.push_back({"views", links(views)});
+}
+
 void add_cut_rows(const Document& document, const Node& node, NodeAccount& account) {
   if (!document.cut) return;
   const std::string& name = node.name();
@@ -92,6 +104,7 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
     if (!tensor->offset.is(0)) account.rows.push_back({"offset", code(escaped(tensor->offset.str()))});
     if (tensor->storage_id >= 0) account.rows.push_back({"storage", QString::number(tensor->storage_id)});
   }
+  add_memory_rows(document, node, account);
   add_cut_rows(document, node, account);
   if (account.pin != Pin::None) account.rows.push_back({"pin", account.pin == Pin::Save ? "save" : "recompute"});
   if (facts) {
