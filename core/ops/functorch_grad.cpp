@@ -88,12 +88,13 @@ class Gradient {
         continue;
       }
       if (!node->op()->is_call()) continue;
-      for (Node* target : written_by(*node)) {
-        if (!needs(target) && !needs(memory_owner(target)) && !would_need(*node)) continue;
-        TRY(next, make_functional(node, target));
-        break;
+      const std::vector<Node*> written = written_by(*node);
+      const auto differentiated = std::ranges::find_if(
+          written, [&](Node* target) { return needs(target) || needs(memory_owner(target)) || would_need(*node); });
+      if (differentiated != written.end()) {
+        TRY(next, make_functional(node, *differentiated));
+        continue;
       }
-      if (next != node->next()) continue;
       if (!enabled || !would_need(*node)) continue;
       const OpRecord* record = node->op()->kind == OpKind::Torch ? ops().find(node->op()) : nullptr;
       if (!record || !record->decompose || record->gradient || !record->derivative.empty()) {
