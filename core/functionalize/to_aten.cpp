@@ -107,7 +107,9 @@ class Lowering {
   }
 
   Result<Node*> functorch(Node* node) {
+    const Node* const after = node->next();
     TRY(Node* const next, follow_functorch(node));
+    if (next == after) return next;
     grad_enabled_ = true;
     around_grad_.clear();
     for (Node* before = out_.graph->first(); before != next; before = before->next())

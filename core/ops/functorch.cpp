@@ -62,7 +62,7 @@ Result<Node*> end_jvp(Node* end) {
     Node* const node = begin->previous();
     if (!node) return input_error("ops.func_grad", end->op()->name + " ends no jvp", place_of(*end));
     if (functorch_call(node->op()) == Functorch::MakeDual) {
-      TRY_DO(replace_uses(*node, node->args().at(0)));
+      TRY_DO(replace_uses(*node, node->args()[0]));
       end->graph().erase(node);
     } else {
       open = functorch_call(node->op()) != Functorch::BeginJvp;
@@ -100,7 +100,8 @@ Result<Node*> follow_functorch(Node* call) {
       return end_jvp(call);
     case Functorch::MakeDual: {  // stays while tangents of what is computed from it may be asked for
       const Node* primal = call->args().empty() ? nullptr : call->args()[0].node();
-      if (primal && !call->meta.known()) call->meta = primal->meta;
+      if (!primal) return input_error("ops.func_grad", call->op()->name + " takes no tensor", place_of(*call));
+      if (!call->meta.known()) call->meta = primal->meta;
       break;
     }
     case Functorch::BeginJvp:

@@ -89,9 +89,13 @@ class Gradient {
       }
       if (!node->op()->is_call()) continue;
       const std::vector<Node*> written = written_by(*node);
-      const auto differentiated = std::ranges::find_if(
-          written, [&](Node* target) { return needs(target) || needs(memory_owner(target)) || would_need(*node); });
+      const auto differentiated = std::ranges::find_if(written, [&](Node* target) {
+        return needs(target) || needs(memory_owner(target)) || would_need(*node) ||
+               (everything_ && was_read(*node, target));
+      });
       if (differentiated != written.end()) {
+        // Autograd goes on as if nothing had been written.
+        if (!enabled) return refused(*node, "writes what is differentiated under no_grad");
         TRY(next, make_functional(node, *differentiated));
         continue;
       }
@@ -109,6 +113,16 @@ class Gradient {
       if (!before_replaced_) before_replaced_ = previous;
     }
     return {};
+  }
+
+  /// Has what depends on the inputs read this memory before? Its derivative reads it too, and is computed later. Where
+  /// a backward would read what was written meanwhile, PyTorch raises an error; forward mode computes tangents at once.
+  bool was_read(const Node& write, const Node* target) const {
+    const Node* owner = memory_owner(target);
+    for (const Node* node = write.previous(); node; node = node->previous())
+      if (needs(node) && std::ranges::any_of(node->inputs(), [&](const Node* in) { return memory_owner(in) == owner; }))
+        return true;
+    return false;
   }
 
   /// Readers of a tensor that nothing else shows read the new value from here on. Returns the call to go on with.

@@ -45,7 +45,8 @@ std::vector<Arg> call_again(const BatchedCall& c, const Schema& schema, const Ar
   return items;
 }
 
-/// Element by element: tensors of fewer dimensions get theirs after the batch.
+/// Element by element: tensors of fewer dimensions get theirs after the batch. Comparisons promote by the whole
+/// tensors, as functorch's do; other results have the dtype that the call says (vmap.cpp).
 Results pointwise(const BatchedCall& c, const Schema& schema, Args bound) {
   const TensorMeta* result = c.node.meta.tensor();
   if (!result) return std::nullopt;
@@ -102,7 +103,6 @@ const Dims dims_table[] = {{"aten.sum.dim_IntList", {"dim"}, true},
                            {"aten.split_with_sizes.default"},
                            {"aten.unbind.int"},
                            {"aten.transpose.int", {"dim0", "dim1"}},
-                           {"aten.permute.default", {"dims"}},
                            {"aten.gather.default"},
                            {"aten.scatter.src"},
                            {"aten.scatter.value"},
@@ -125,7 +125,6 @@ Results by_dims(const BatchedCall& c, const Dims& rule, const Schema& schema, Ar
     if (BatchedCall::rank(arg) != rank) return std::nullopt;
     arg = with_batch(c, arg);
   }
-  const bool permutes = rule.op == "aten.permute.default";
   for (const std::string_view name : rule.arguments) {
     if (name.empty()) continue;
     Arg& arg = bound[static_cast<std::size_t>(schema.index_of(name))];
@@ -135,7 +134,6 @@ Results by_dims(const BatchedCall& c, const Dims& rule, const Schema& schema, Ar
         for (const Arg& d : list->items) all.push_back(next_dim(d, rank));
       if (all.empty() && !rule.all_when_missing) return std::nullopt;
       for (std::size_t d = 1; all.empty() && d <= rank; ++d) all.push_back(number(d));
-      if (permutes) all.insert(all.begin(), Arg(0));
       arg = Arg::list(std::move(all));
     } else {
       arg = next_dim(arg, rank + (rule.one_more ? 1 : 0));
@@ -181,6 +179,14 @@ Results squeezed(const BatchedCall& c, const Schema&, const Args& bound) {
   for (std::size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d].is(1)) dims.push_back(number(d + 1));
   return std::vector<Arg>{c.build.call("aten.squeeze.dims", {c.whole(bound[0]), Arg::list(std::move(dims))})};
+}
+
+Results permuted(const BatchedCall& c, const Schema&, const Args& bound) {
+  const auto* order = bound[1].get<ArgList>();
+  if (!order) return std::nullopt;
+  std::vector<Arg> dims{Arg(0)};
+  for (const Arg& d : order->items) dims.push_back(next_dim(d, BatchedCall::rank(bound[0])));
+  return std::vector<Arg>{c.build.call("aten.permute.default", {c.whole(bound[0]), Arg::list(std::move(dims))})};
 }
 
 Results transposed(const BatchedCall& c, const Schema&, const Args& bound) {
@@ -269,6 +275,7 @@ constexpr Rule rules[] = {{"aten.view.default", by<view>},
                           {"aten._unsafe_view.default", by<view>},
                           {"aten.expand.default", by<expand>},
                           {"aten.squeeze.default", by<squeezed>},
+                          {"aten.permute.default", by<permuted>},
                           {"aten.t.default", by<transposed>},
                           {"aten.mm.default", by<product>},
                           {"aten.bmm.default", by<product>},

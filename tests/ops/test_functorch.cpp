@@ -79,6 +79,11 @@ class TestFunctorch : public QObject {
         "alias sin add sum ones_like expand");
     row("a write", std::string("c = a * 1\nd = c.exp()\ne = c.neg_()\nb = (c + d).sum()") + gradient,
         "alias mul exp neg add sum ones_like expand neg mul add mul");
+    row("a write under no_grad",
+        std::string("c = a * 1\ntorch._C._set_grad_enabled(False)\nd = c.neg_()\ntorch._C._set_grad_enabled(True)\n"
+                    "b = c.sum()") +
+            gradient,
+        "under no_grad");
     row("a write below a view", std::string("c = a * 1\nv = c[0]\ne = c.neg_()\nb = v.sum()") + gradient,
         "writes what is differentiated");
     row("a second time",
@@ -86,6 +91,7 @@ class TestFunctorch : public QObject {
         "cannot differentiate again");
     row("without arguments", "r = torch._functorch.eager_transforms._autograd_grad()", "no tensor");
     row("of numbers", "g = torch._functorch.eager_transforms._autograd_grad((a,), [3])\nr = g[0]", "no tensor");
+    row("no dual", "r = torch._functorch.predispatch._make_dual()", "no tensor");
     row("no jvp", "torch._functorch.predispatch._jvp_decrement_nesting()\nr = a", "no jvp");
     row("no grad", "torch._C._functorch._grad_decrement_nesting()\nr = a", "ends nothing");
   }

@@ -295,7 +295,8 @@ def r_vmap_parts(x, y, places, z):
     def f(a, b, i):
         return a[i] * b.double(), torch.triu(torch.outer(a, a)), a.index_select(0, i).sum() + a.size(0)
 
-    return *torch.vmap(f)(x, y, places), *torch.vmap(lambda a: (x.sum(), a.argmax()), in_dims=1)(z)
+    compared = torch.vmap(lambda a, b: a == b)(torch.full((3, 4), 0.1), torch.full((3,), 0.1, dtype=torch.float64))
+    return *torch.vmap(f)(x, y, places), *torch.vmap(lambda a: (x.sum(), a.argmax()), in_dims=1)(z), compared
 
 
 @case(floats(4, 3), floats(3, 4), floats(4), number([0, 2, 1]), no_grad=True)
@@ -345,7 +346,14 @@ def r_func_jacobians(x, v, w):
             scale = a.abs() + 1
         return (f(a).sigmoid().prod() / scale).sum()
 
-    jvp = torch.func.jvp(torch.func.grad(energy), (x,), (v,))
+    def writes(a):
+        factor = v * 2
+        before = a * factor
+        factor.add_(1)
+        return before + factor * a
+
+    written = torch.func.jvp(writes, (x,), (v,))
+    jvp = *torch.func.jvp(torch.func.grad(energy), (x,), (v,)), *written
     return torch.func.jacrev(f)(x).contiguous(), torch.func.jacfwd(f)(x), torch.func.hessian(energy)(x), *jvp
 
 
