@@ -21,6 +21,7 @@
 #include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
 #include "core/ops/record.h"
+#include "core/sym/unbacked.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
@@ -145,14 +146,15 @@ class Case {
   Status check_symbolic(Graph& graph) {
     if (json_.contains("symbols"))
       for (const auto& [symbol, value] : json_["symbols"].items())
-        if (value.is_number_integer() && !symbol.starts_with("u")) graph.shapes->set_hint(symbol, value);
+        if (value.is_number_integer() && !is_unbacked(symbol)) graph.shapes->set_hint(symbol, value);
     TRY(std::vector<Value> inputs, make_inputs());
     TRY(SymbolMap bound, bind_symbols(graph, inputs));
     const auto placeholders = graph.placeholders();
     for (std::size_t i = 0; i < placeholders.size() && i < inputs.size(); ++i)
       for (const Node* user : placeholders[i]->users())
         if (const SymExpr* e = user->meta.sym(); e && reads_number(*user))
-          if (const auto* t = inputs[i].get<Tensor>(); t && e->symbols().size() == 1 && !e->str().starts_with("u"))
+          if (const auto* t = inputs[i].get<Tensor>();
+              t && e->symbols().size() == 1 && !is_unbacked(*e->symbols().begin()))
             bound.bind(*e, static_cast<std::int64_t>(t->item_as_double()));
     for (const auto& [symbol, value] : bound.all()) graph.shapes->set_hint(symbol, value);
     MetaCheck found = partita::check_metas(graph);

@@ -1,21 +1,10 @@
 #include "core/fake/renaming.h"
 
-#include <cctype>
 #include <optional>
-#include <string_view>
+
+#include "core/sym/unbacked.h"
 
 namespace partita {
-namespace {
-
-/// An unbacked integer (u0) or float (zuf0).
-bool is_unbacked(const SymExpr& e) {
-  if (e.kind() != SymKind::Symbol) return false;
-  std::string_view name = e.name();
-  if (name.starts_with("zuf")) return true;
-  return name.size() > 1 && name[0] == 'u' && std::isdigit(static_cast<unsigned char>(name[1]));
-}
-
-}  // namespace
 
 bool UnbackedRenaming::same(const Meta& a, const Meta& b) {
   if (auto* t = a.tensor(); t && b.tensor()) return same_annotation(renamed(*t, *b.tensor()), b);
@@ -30,7 +19,7 @@ bool UnbackedRenaming::same(const Meta& a, const Meta& b) {
 }
 
 SymExpr UnbackedRenaming::rename(SymExpr from, SymExpr to) {
-  if (is_unbacked(from)) names_.emplace(from.name(), to);
+  if (from.kind() == SymKind::Symbol && is_unbacked(from.name())) names_.emplace(from.name(), to);
   return from.substitute([&](const std::string& symbol) -> std::optional<SymExpr> {
     auto it = names_.find(symbol);
     return it == names_.end() ? std::nullopt : std::optional(it->second);

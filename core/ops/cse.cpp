@@ -11,6 +11,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
+#include "core/sym/unbacked.h"
 
 namespace partita {
 namespace {
@@ -19,7 +20,7 @@ bool may_merge(const Node& node) {
   if (!node.op()->is_call()) return false;
   if (const SymExpr* e = node.meta.sym())
     for (const std::string& s : e->symbols())
-      if (s.starts_with('u')) return false;
+      if (is_unbacked(s)) return false;
   if (node.op()->kind != OpKind::Torch) return true;
   const Schema* schema = find_schema(node.op());
   if (!schema || schema->is_mutable || draws(node.op())) return false;

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/symbols_of.h"
 #include "core/ops/record.h"
+#include "core/sym/unbacked.h"
 
 namespace partita::schedule {
 namespace {
@@ -26,26 +28,14 @@ void for_each_expression(Meta& meta, const F& f) {
   }
 }
 
-std::set<std::string> symbols_of(const Node& node) {
-  std::set<std::string> out;
-  Meta meta = node.meta;
-  for_each_expression(meta, [&](SymExpr& e) {
-    if (!e.is_int())
-      for (std::string& name : e.symbols()) out.insert(std::move(name));
-  });
-  return out;
-}
-
 /// The first call with symbols for what only values decide (u0, zuf0) that no input has, and these symbols.
 std::pair<const Node*, std::set<std::string>> first_unknown(const Graph& graph) {
   std::set<std::string> known;
   for (const Node* node : graph) {
-    std::set<std::string> symbols = symbols_of(*node);
+    std::set<std::string> symbols = symbols_of(node->meta);
     if (node->is_placeholder()) known.merge(symbols);
     if (node->is_placeholder() || node->is_output()) continue;
-    std::erase_if(symbols, [&](const std::string& s) {
-      return known.contains(s) || !(s.starts_with("u") || s.starts_with("zu"));
-    });
+    std::erase_if(symbols, [&](const std::string& s) { return known.contains(s) || !is_unbacked(s); });
     if (symbols.empty()) continue;
     while (node->is(Op::getitem()) && node->args()[0].node()) node = node->args()[0].node();
     return {node, symbols};
@@ -142,8 +132,8 @@ class Splitter {
       return t ? std::ranges::any_of(t->sizes, is) : node.meta.sym() && is(*node.meta.sym());
     };
     std::set<std::string> symbols;
-    for (const Node* node : copied) symbols.merge(symbols_of(*node));
-    for (const auto& [index, node] : taken) symbols.merge(symbols_of(*node));
+    for (const Node* node : copied) symbols.merge(symbols_of(node->meta));
+    for (const auto& [index, node] : taken) symbols.merge(symbols_of(node->meta));
     for (const std::string& symbol : symbols) {
       if (std::ranges::any_of(taken, [&](const auto& t) { return gives(*t.second, symbol); })) continue;
       for (const Node* p : graph_.placeholders())
@@ -209,11 +199,15 @@ class Splitter {
   /// The sizes become symbols of inputs, as s0 is, which no other symbol of the graph is called.
   void name_sizes(Graph& after, const std::set<std::string>& symbols) const {
     std::set<std::string> used;
-    for (const Node* node : graph_) used.merge(symbols_of(*node));
+    for (const Node* node : graph_) used.merge(symbols_of(node->meta));
+    if (graph_.shapes) {  // which knows symbols of the parts before, and their ranges
+      for (const auto& [symbol, hint] : graph_.shapes->hints()) used.insert(symbol);
+      for (const auto& [symbol, range] : graph_.shapes->ranges()) used.insert(symbol);
+    }
     std::map<std::string, SymExpr> named;
     int number = 0;
     for (const std::string& symbol : symbols) {
-      if (!symbol.starts_with("u")) continue;  // a number that is no size
+      if (SymExpr::symbol(symbol).is_float()) continue;  // a number that is no size
       std::string name;
       do name = fmt::format("s{}", number++);
       while (used.contains(name));

@@ -6,6 +6,7 @@
 
 #include "core/sym/integer.h"
 #include "core/sym/sym_node.h"
+#include "core/sym/unbacked.h"
 
 namespace partita {
 namespace {
@@ -171,7 +172,7 @@ void ShapeEnv::assume(SymExpr condition) {
 }
 
 void ShapeEnv::assume_not_positive(SymExpr e) {
-  if (e.is_float() || !std::ranges::any_of(e.symbols(), [](const std::string& s) { return s[0] == 'u'; })) return;
+  if (e.is_float() || !std::ranges::any_of(e.symbols(), is_unbacked)) return;
   std::lock_guard lock(mutex_);
   // c + u <= 0 and c - u <= 0 are ranges.
   std::int64_t constant = 0;

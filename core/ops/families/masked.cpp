@@ -5,6 +5,7 @@
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
+#include "core/sym/unbacked.h"
 
 namespace partita {
 
@@ -20,8 +21,7 @@ SymExpr selected_by(const FakeCall& c, const Arg& mask) {
         schema->name == "aten.nonzero.default" ||
         (schema->name == "aten.index.Tensor" && user->args() == Args{user->args()[0], Arg::list({mask})});
     // An annotation may say anything else.
-    if (selects && t && t->sizes[0].kind() == SymKind::Symbol && t->sizes[0].name().starts_with('u'))
-      known = t->sizes[0];
+    if (selects && t && t->sizes[0].kind() == SymKind::Symbol && is_unbacked(t->sizes[0].name())) known = t->sizes[0];
   }
   return known.is(0) ? c.shapes.new_unbacked() : known;
 }
