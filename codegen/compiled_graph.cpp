@@ -13,10 +13,12 @@
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
 #include "core/interp/interpreter.h"
+#include "core/ir/symbols_of.h"
 #include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
 #include "core/store/code_store.h"
+#include "core/sym/unbacked.h"
 
 namespace partita {
 
@@ -104,6 +106,13 @@ Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs) 
     }
   }
   return run(instances_.back(), inputs);
+}
+
+std::optional<std::string> CompiledGraph::untold_symbol() const {
+  for (const Node* node : *graph_)
+    for (const std::string& s : symbols_of(node->meta))
+      if (!is_unbacked(s) && !std::ranges::binary_search(binder_->names(), s)) return s;
+  return std::nullopt;
 }
 
 Status CompiledGraph::need_graph() {
@@ -229,6 +238,13 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
   bool changed = false;
   if (std::ranges::find(fitting_, sizes) == fitting_.end()) {
     TRY_DO(need_graph());
+    if (const auto symbol = untold_symbol()) {
+      tell_interpreted({.graph = name_,
+                        .number = static_cast<int>(entries_.size()) + 1,
+                        .sizes = sizes,
+                        .why_not = fmt::format("no input tells {}, of which sizes are made", *symbol)});
+      return nullptr;
+    }
     if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
     // What passes decompose was checked for sizes from 2 on only.
     if (source_ && std::ranges::any_of(sizes, [](const auto& size) { return size.second < 2; })) {

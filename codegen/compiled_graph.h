@@ -93,6 +93,9 @@ class CompiledGraph {
   /// Makes the graph and runs the passes on it, unless that was done.
   Status need_graph();
 
+  /// A symbol of the graph that its inputs do not give.
+  std::optional<std::string> untold_symbol() const;
+
   /// Finds out what has to be known of the inputs, from the placeholders of a graph that outlives this.
   void sign(const Graph& graph);
 

@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/ops/python_ops.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
+#include "core/sym/solve.h"
 
 namespace partita {
 
@@ -29,6 +32,28 @@ void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
     if (!a.keyword_only && !is_default) positional = i + 1;
   }
   args.assign(bound.begin(), bound.begin() + static_cast<std::ptrdiff_t>(positional));
+}
+
+/// A symbol from a size or number a*s + b, as (a*s + b - b) // a; nullopt where there is none.
+std::optional<Arg> solved(Builder& build, SymExpr symbol) {
+  const auto at = [&](SymExpr e, std::int64_t value) {
+    return e.substitute([&](const std::string&) { return std::optional(SymExpr(value)); });
+  };
+  const auto tells = [&](SymExpr e) {
+    const auto found = solve(e, 0);
+    return found && found->symbol == symbol.name();
+  };
+  for (Node* n : build.graph) {
+    if (n == build.before) break;
+    SymList held;
+    if (const SymExpr* e = n->meta.sym()) held = {*e};
+    if (const TensorMeta* t = n->meta.tensor()) held = t->sizes;
+    const auto e = std::ranges::find_if(held, tells);
+    if (e == held.end()) continue;
+    const SymExpr b = at(*e, 0), a = at(*e, 1) - b;
+    return build.call("_operator.floordiv", {build.call("_operator.sub", {build.size(*e), b.as_int()}), a.as_int()});
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -96,9 +121,22 @@ Arg Builder::size(SymExpr e) {
       return fold("torch.sym_max");
     case SymKind::Min:
       return fold("torch.sym_min");
+    case SymKind::TrueDiv:
+      return fold("_operator.truediv");
+    case SymKind::Float:
+      return e.as_float();
+    case SymKind::Call:
+      for (const auto& [function, op] : {std::pair("ToFloat", "torch.sym_float"),
+                                         {"TruncToInt", "math.trunc"},
+                                         {"FloorToInt", "math.floor"},
+                                         {"CeilToInt", "math.ceil"}})
+        if (e.name() == function) return call(op, {size(e.args()[0])});
+      break;
     default:
-      fail_unsupported(fmt::format("no node holds the symbolic size {}", e.str()));
+      break;
   }
+  if (auto symbol = e.kind() == SymKind::Symbol ? solved(*this, e) : std::nullopt) return *std::move(symbol);
+  fail_unsupported(fmt::format("no node holds the symbolic size {}", e.str()));
 }
 
 Arg Builder::sizes(const SymList& list) {

@@ -213,32 +213,39 @@ bool shows_twice(const Sizes& sizes, const Sizes& strides) {
   return false;
 }
 
+/// How many elements of memory a view covers. Symbolic sizes are at least 1.
+SymExpr covered(const SymList& sizes, const SymList& strides) {
+  const auto known = concrete(sizes), known_strides = concrete(strides);
+  if (known && known_strides) return unwrap(reach(*known, *known_strides));
+  SymExpr last = 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d) last = last + (sizes[d] - 1) * strides[d];
+  return last + 1;
+}
+
 /// as_strided_backward(grad, self, size, stride, storage_offset). Where each element occurs in the view at most once,
 /// grad is scattered into zeros. Otherwise the gradients of all indices of an element are added up, in a buffer that
 /// covers both self and the view.
 Arg as_strided_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   FakeCall guards = f.guards();
-  auto sizes = concrete(f.sizes(2)), strides = concrete(f.sizes(3));
-  if (!sizes || !strides) fail_unsupported("the gradient of as_strided with symbolic strides");
+  const auto sizes = concrete(f.sizes(2)), strides = concrete(f.sizes(3));
   if (!is_non_overlapping_and_dense(guards, self.sizes, self.strides))
     fail_unsupported("the gradient of as_strided of a tensor that is not dense");
-  if (!shows_twice(*sizes, *strides)) {
+  if (sizes && strides && !shows_twice(*sizes, *strides)) {
     Node* zeros = f.build.call("aten.new_empty_strided.default",
                                {f.args[0], f.build.sizes(self.sizes), f.build.sizes(self.strides)});
     Node* zeroed = f.build.call("aten.zeros_like.default", {zeros});
     return f.build.call("aten.as_strided_scatter.default", {zeroed, f.args[0], f.args[2], f.args[3], f.args[4]});
   }
-  const auto own = concrete(self.sizes), own_strides = concrete(self.strides);
   const auto* given = f.has(4) ? f.args[4].get<std::int64_t>() : nullptr;
-  if (!own || !own_strides || !self.offset.is_int() || (f.has(4) && !given))
-    fail_unsupported("the gradient of as_strided of symbolic sizes");
+  if (!self.offset.is_int() || (f.has(4) && !given))
+    fail_unsupported("the gradient of as_strided with a symbolic offset");
   std::int64_t at = self.offset.as_int(), window_at = given ? *given : at;
   const std::int64_t shared = std::min(at, window_at);
   at -= shared;
   window_at -= shared;
-  const std::int64_t room =
-      std::max(at + unwrap(reach(*own, *own_strides)), window_at + unwrap(reach(*sizes, *strides)));
+  const Arg room =
+      f.build.size(sym_max(covered(self.sizes, self.strides) + at, covered(f.sizes(2), f.sizes(3)) + window_at));
   auto flat = [&](const Arg& x) { return reshape({f.build, {x, Arg::list({-1})}}); };
   Node* storage = f.build.call("aten.new_zeros.default", {f.args[0], Arg::list({room})});
   Node* places = f.build.call("aten.arange.start", {0, room},

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ir/symbols_of.h"
 #include "core/partition/cost.h"
+#include "core/sym/solve.h"
 
 namespace partita {
 namespace {
@@ -133,18 +135,18 @@ void raise_getitems(Graph& graph) {
   }
 }
 
-void collect_symbols(const Meta& meta, std::set<std::string>& into) {
-  auto add = [&](SymExpr e) {
-    for (std::string& s : e.symbols()) into.insert(std::move(s));
+/// The symbols in the sizes of a graph's inputs that cannot be told from them, as s0 cannot from s0 % 4.
+std::set<std::string> untold_symbols(const std::vector<Node*>& inputs) {
+  std::set<std::string> mentioned;
+  for (const Node* n : inputs) mentioned.merge(symbols_of(n->meta));
+  const auto tell = [&](SymExpr e) {
+    if (const auto solved = solve(e, 0)) mentioned.erase(solved->symbol);
   };
-  if (auto* e = meta.sym()) add(*e);
-  if (auto* t = meta.tensor()) {
-    for (SymExpr e : t->sizes) add(e);
-    for (SymExpr e : t->strides) add(e);
-    add(t->offset);
+  for (const Node* n : inputs) {
+    if (const SymExpr* e = n->meta.sym()) tell(*e);
+    if (const TensorMeta* t = n->meta.tensor()) std::ranges::for_each(t->sizes, tell);
   }
-  if (auto* tuple = meta.tuple())
-    for (const Meta& item : tuple->items) collect_symbols(item, into);
+  return mentioned;
 }
 
 std::unordered_set<std::string> calls(const Graph& graph) {
@@ -195,12 +197,15 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
     }
   }
   for (Node* n : joined({derived, tensors, parts.tangents})) {
-    std::set<std::string> symbols;
-    collect_symbols(n->meta, symbols);
-    for (const std::string& s : symbols)
+    for (const std::string& s : symbols_of(n->meta))
       if (auto it = binding.find(s); it != binding.end() && known.insert(s).second) bound.push_back(it->second);
   }
   numbers = joined({bound, derived});
+  std::set<std::string> untold = untold_symbols(joined({numbers, tensors, parts.tangents}));
+  for (Node* n : joint) {
+    const SymExpr* e = untold.empty() || parts.backward(n) ? nullptr : n->meta.sym();
+    if (e && e->kind() == SymKind::Symbol && untold.erase(e->name()) > 0) numbers.push_back(n);
+  }
 
   Partition p;
   p.forward_outputs = parts.forward_outputs.size();

@@ -1,15 +1,20 @@
 // Graphs with symbolic sizes: compiled once, they give the interpreter's results for all sizes that their guards take.
 #include <QtTest>
+#include <list>
 
 #include "codegen/backends.h"
 #include "codegen/cpu/host.h"
+#include "core/aot/aot.h"
 #include "core/aot/pipeline.h"
 #include "core/compare/compare.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
+#include "core/ir/symbols_of.h"
+#include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
+#include "core/schedule/split.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
@@ -120,11 +125,11 @@ const Row rows[] = {
      "p = $split.Tensor(x, 4, 1)\na = p[0]\nb = p[2]\nc = $mul.Tensor(a, b)\nreturn (c,)"},
 };
 
-std::unique_ptr<Graph> with_hints(const char* parameters, const char* lines, const char* sub_graphs) {
+std::unique_ptr<Graph> with_hints(const char* parameters, const char* lines, const char* sub_graphs,
+                                  const SymbolValues& hints = {{"s0", 12}, {"s1", 4}}) {
   auto graph = fx(parameters, lines, sub_graphs);
   if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
-  graph->shapes->set_hint("s0", 12);
-  graph->shapes->set_hint("s1", 4);
+  for (const auto& [symbol, hint] : hints) graph->shapes->set_hint(symbol, hint);
   return graph;
 }
 
@@ -136,12 +141,21 @@ struct Compiled {
   Result<CompiledFn> run;
 
   Compiled(const char* parameters, const char* lines, const char* sub_graphs = "")
-      : graph(with_hints(parameters, lines, sub_graphs)), run(made()) {}
+      : graph(with_hints(parameters, lines, sub_graphs)), run(made(*graph)) {}
+  /// A program, of which AOTAutograd makes the graph for sizes like these.
+  Compiled(const char* parameters, const char* lines, const SymbolValues& hints)
+      : graph(with_hints(parameters, lines, "", hints)), run(made_of_program()) {}
 
-  Result<CompiledFn> made() {
+  Result<CompiledFn> made(const Graph& source) {
     BackendOptions options;
     options.on_sizes = [this](const SizeCompilation& c) { compilations.push_back(c); };
-    return default_compiler().make(options)(*graph);
+    return default_compiler().make(options)(source);
+  }
+  Result<CompiledFn> made_of_program() {
+    AotOptions inference;
+    inference.train = false;
+    TRY(const AotGraphs graphs, aot(*graph, nullptr, as_run(*graph, inference)));
+    return made(*graphs.partition.forward);
   }
 
   /// Why the results for these sizes are not the interpreter's, strides included unless there are none or values
@@ -206,6 +220,40 @@ class TestSymbolic : public QObject {
     QVERIFY(!graphs.empty());
   }
 
+  void images_are_interpolated_data() {
+    QTest::addColumn<QString>("call");
+    const std::pair<const char*, const char*> calls[] = {
+        {"twice the size", "$upsample_nearest2d.vec(x, None, [2.0, 2.0])"},
+        {"less than the size", "$upsample_nearest2d.vec(x, None, [0.7, 1.5])"},
+        {"to given sizes", "$upsample_nearest2d.vec(x, [7, 9], None)"},
+        {"exact", "$_upsample_nearest_exact2d.vec(x, None, [1.5, 0.4])"},
+        {"bilinear", "$upsample_bilinear2d.vec(x, None, False, [1.3, 2.0])"},
+        {"bilinear between corners", "$upsample_bilinear2d.vec(x, [s1, s0], True, None)"},
+        {"bilinear to given sizes", "$upsample_bilinear2d.vec(x, [7, 9], False, None)"},
+        {"bicubic", "$upsample_bicubic2d.vec(x, None, False, [2.0, 0.6])"},
+        {"bicubic to other sizes", "$upsample_bicubic2d.vec(x, [s1, s0], True, None)"},
+    };
+    for (const auto& [name, call] : calls) QTest::newRow(name) << call;
+  }
+  void images_are_interpolated() {
+    QFETCH(QString, call);
+    const QByteArray lines = "y = " + call.toUtf8() + "\nreturn (y,)";
+    const char* const image = "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[2, 4, s0, s1][4*s0*s1, s0*s1, s1, 1]>";
+    std::list<Compiled> all;
+    for (const auto& [first, second] : {std::pair{12, 4}, {8, 10}, {40, 63}, {64, 64}, {12, 12}, {70, 90}, {3, 5}}) {
+      const SymbolValues sizes{{"s0", first}, {"s1", second}};
+      const auto fits = [&](const Compiled& c) {
+        return schedule::broken_guards(c.graph->shapes->guards(), sizes).empty();
+      };
+      auto compiled = std::ranges::find_if(all, fits);
+      if (compiled == all.end()) compiled = all.emplace(all.end(), image, lines.constData(), sizes);
+      QCOMPARE(compiled->wrong_for(sizes), QString());
+    }
+    QVERIFY2(all.size() <= 3, std::to_string(all.size()).c_str());
+    for (const SizeCompilation& c : all.front().compilations)
+      QVERIFY2(c.kind == Kind::Symbolic, all.front().told().c_str());
+  }
+
   /// Images of all sizes have the layout that the library prefers.
   void channels_come_last() {
     const auto row = std::ranges::find(rows, std::string_view("images"), &Row::name);
@@ -221,7 +269,8 @@ class TestSymbolic : public QObject {
   void sizes_that_a_decomposed_call_refuses_are_refused() {
     const auto graph = with_hints("s0: 'Sym(s0)', x: <f32[2, 3, s0, 5][15*s0, 5*s0, 5, 1]>",
                                   "y = $im2col(x, [2, 2], [1, 1], [0, 0], [1, 1])\nreturn (y,)", "");
-    QVERIFY(propagate(*graph));
+    const auto known = propagate(*graph);
+    QVERIFY2(known, known ? "" : known.error().line().c_str());
     const auto run = default_compiler().make({})(*graph);
     QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
     const auto result = [&](std::int64_t rows) {
@@ -324,6 +373,22 @@ class TestSymbolic : public QObject {
       if (c.fixed.empty()) ++symbolic[c.graph];
     }
     for (const auto& [graph, times] : symbolic) QVERIFY2(times == 1, compiled.told().c_str());
+  }
+
+  /// The shapes of all parts are one object, which knows the range of an input's size.
+  void sizes_that_values_decide_are_not_called_as_sizes_of_inputs() {
+    const auto graph =
+        fx("x: <f32[s0, 6][6, 1]>", "n = $nonzero(x)\nm = $gt.Scalar(n, 1)\no = $nonzero(m)\nreturn (o,)");
+    graph->shapes->set_hint("s0", 3);
+    graph->shapes->set_range("s0", {2, 3});
+    const auto known = propagate(*graph);
+    QVERIFY2(known, known ? "" : known.error().line().c_str());
+    const auto first = schedule::split_at_values(*graph);
+    QVERIFY(first && first->after);
+    const auto second = schedule::split_at_values(*first->after);
+    QVERIFY(second && second->after);
+    for (const Node* input : second->after->placeholders())
+      for (const std::string& symbol : symbols_of(input->meta)) QVERIFY2(symbol != "s0", symbol.c_str());
   }
 
   void an_input_is_written_after_a_view_of_it_was_read() {

@@ -30,7 +30,7 @@ SymList scaled_sizes(const TensorMeta& input, const std::vector<double>& scales)
     else if (in.is_int())
       sizes.push_back(as_int(static_cast<double>(in.as_int()) * scale));
     else
-      fail_unsupported("upsampling a symbolic size by a scale that is not a whole number");
+      sizes.push_back(sym_call("TruncToInt", {SymExpr::real(scale) * sym_call("ToFloat", {in})}));
   }
   return sizes;
 }
@@ -87,9 +87,9 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
   return target;
 }
 
-bool is_small_or_channels_last(const SymList& sizes, const SymList& strides, const SymList& output) {
-  if (output.size() == 2 && (output[0] + output[1]).as_int() <= 128) return true;
-  if (output.size() == 1 || sizes[1].as_int() <= 3) return false;
+bool is_small_or_channels_last(const FakeCall& c, const SymList& sizes, const SymList& strides, const SymList& output) {
+  if (output.size() == 2 && c.test(sym_le(output[0] + output[1], 128), "a small image")) return true;
+  if (output.size() == 1 || c.test(sym_le(sizes[1], 3), "three channels at most")) return false;
   const SymList last = channels_last_strides(sizes);
   for (std::size_t d = 0; d < sizes.size(); ++d)
     if (!sizes[d].is(1) && strides[d] != last[d]) return false;
@@ -98,13 +98,11 @@ bool is_small_or_channels_last(const SymList& sizes, const SymList& strides, con
 
 namespace {
 
-std::int64_t known(SymExpr size) {
-  if (!size.is_int()) fail_unsupported("upsampling between symbolic sizes");
-  return size.as_int();
-}
-
-double ratio(std::int64_t in, std::int64_t out, double scale) {
-  return scale > 0 ? 1.0 / scale : static_cast<double>(in) / static_cast<double>(out);
+/// The steps in the input from one output element to the next: a number, or the node that holds it.
+Arg ratio(Builder& b, SymExpr in, SymExpr out, double scale) {
+  if (scale > 0) return 1.0 / scale;
+  if (in.is_int() && out.is_int()) return static_cast<double>(in.as_int()) / static_cast<double>(out.as_int());
+  return b.call("_operator.truediv", {b.size(in), b.size(out)});
 }
 
 Node* trailing_ones(Builder& b, Node* x, std::size_t count) {
@@ -112,18 +110,26 @@ Node* trailing_ones(Builder& b, Node* x, std::size_t count) {
   return x;
 }
 
-Node* arange(Builder& b, std::int64_t size, const TensorMeta& like, std::optional<DType> dtype) {
+Node* arange(Builder& b, SymExpr size, const TensorMeta& like, std::optional<DType> dtype) {
   Kwargs kwargs;
   if (dtype) kwargs.emplace_back("dtype", *dtype);
   kwargs.emplace_back("device", like.device);
   kwargs.emplace_back("pin_memory", false);
-  return b.call("aten.arange.default", {size}, std::move(kwargs));
+  return b.call("aten.arange.default", {b.size(size)}, std::move(kwargs));
 }
 
-/// Clamps indices to `in` inputs where the largest, about `last`, may exceed them: a scale that the caller gives need
-/// not fit the sizes.
-Node* kept_inside(Builder& b, Node* positions, double last, std::int64_t in) {
-  return last < static_cast<double>(in) - 0.01 ? positions : b.call("aten.clamp.default", {positions, Arg(), in - 1});
+/// Whether `out` is exactly `scale` times `in`.
+bool is_multiple(SymExpr in, SymExpr out, double scale) {
+  return scale == std::floor(scale) && out == in * static_cast<std::int64_t>(scale);
+}
+
+/// Clamps indices to `in` inputs where the largest of `out`, about (out - 1) / scale + first, may exceed them: a scale
+/// that the caller gives need not fit the sizes.
+Node* kept_inside(Builder& b, Node* positions, SymExpr in, SymExpr out, double scale, double first) {
+  bool fits = is_multiple(in, out, scale);
+  if (in.is_int() && out.is_int())
+    fits = static_cast<double>(out.as_int() - 1) / scale + first < static_cast<double>(in.as_int()) - 0.01;
+  return fits ? positions : b.call("aten.clamp.default", {positions, Arg(), b.size(in - 1)});
 }
 
 /// The first argument; overloads call it input or self.
@@ -149,23 +155,34 @@ Arg in_format_of(DecomposeCall& c, Node* result) {
 
 }  // namespace
 
+namespace {
+
+/// Whether PyTorch's kernel takes no notice of the scale that is given for a dimension.
+bool ignores_scale(const DecomposeCall& c, const ResampleTarget& target, std::size_t d) {
+  const TensorMeta& input = input_of(c);
+  const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
+  if (is_multiple(in, out, target.scales[d])) return false;  // it makes no difference
+  return c.test(sym_or(sym_eq(out, in), sym_eq(out, in * 2)), "an image of the same or of twice the size") &&
+         is_small_or_channels_last(c, input.sizes, input.strides, target.sizes);
+}
+
+}  // namespace
+
 template <std::size_t rank, bool exact>
 Arg decompose_nearest(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = input_of(c);
   ResampleTarget target = resample_target(c, input, rank);
-  const bool by_sizes = !exact && concrete(input.sizes) && concrete(target.sizes) &&
-                        is_small_or_channels_last(input.sizes, input.strides, target.sizes);
   Arg image = widened(c);
   std::vector<Arg> indices(2);
   for (std::size_t d = 0; d < rank; ++d) {
-    std::int64_t in = known(input.sizes[d + 2]), out = known(target.sizes[d]);
-    const double given = by_sizes && (out == in || out == 2 * in) ? 0 : target.scales[d];
-    double scale = given > 0 ? static_cast<double>(in) / (static_cast<double>(in) * given) : ratio(in, out, 0);
+    const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
+    const double given = !exact && target.scales[d] > 0 && ignores_scale(c, target, d) ? 0 : target.scales[d];
+    const Arg scale = ratio(b, in, out, given);
     Node* x = arange(b, out, input, DType::Float32);
     x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, exact ? 0.5 : 0.0}), scale});
     x = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-    if (given > 0) x = kept_inside(b, x, (static_cast<double>(out - 1) + (exact ? 0.5 : 0.0)) * scale, in);
+    if (given > 0) x = kept_inside(b, x, in, out, given, (exact ? 0.5 : 0.0) / given);
     indices.emplace_back(trailing_ones(b, x, rank - 1 - d));
   }
   Node* result = b.call("aten._unsafe_index.Tensor", {image, Arg::list(std::move(indices))});
@@ -175,14 +192,14 @@ Arg decompose_nearest(DecomposeCall& c) {
 namespace {
 
 /// The positions in the input of output elements 0 to out - 1.
-Node* source_positions(DecomposeCall& c, std::int64_t in, std::int64_t out, double given, DType dtype) {
+Node* source_positions(DecomposeCall& c, SymExpr in, SymExpr out, double given, DType dtype) {
   Builder& b = c.build;
   Node* x = b.call("aten._to_copy.default", {arange(b, out, input_of(c), std::nullopt)}, {{"dtype", dtype}});
   if (c.boolean("align_corners")) {
-    double scale = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
-    return b.call("aten.mul.Tensor", {x, scale});
+    const bool several = c.test(sym_lt(1, out), "several elements between aligned corners");
+    return b.call("aten.mul.Tensor", {x, several ? ratio(b, in - 1, out - 1, 0) : Arg(0.0)});
   }
-  x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, 0.5}), ratio(in, out, given)});
+  x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, 0.5}), ratio(b, in, out, given)});
   return b.call("aten.sub.Tensor", {x, 0.5});
 }
 
@@ -194,18 +211,18 @@ struct Axis {
 template <std::size_t rank>
 Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType dtype) {
   Builder& b = c.build;
-  std::int64_t in = known(input_of(c).sizes[d + 2]), out = known(target.sizes[d]);
+  const SymExpr in = input_of(c).sizes[d + 2], out = target.sizes[d];
   // Between equal sizes PyTorch's kernels copy, whatever scale is given.
-  const double given = in == out ? 0 : target.scales[d];
+  const bool same = target.scales[d] > 0 && c.test(sym_eq(in, out), "an image of the same size");
+  const double given = same ? 0 : target.scales[d];
   Node* x = source_positions(c, in, out, given, dtype);
   x = b.call("aten.clamp.default", {x, 0.0});
   SymList shape(rank - d, 1);
   shape[0] = out;
   x = b.call("aten.view.default", {x, b.sizes(shape)});
   Node* low = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-  if (!c.boolean("align_corners") && given > 0)
-    low = kept_inside(b, low, (static_cast<double>(out) - 0.5) * ratio(in, out, given) - 0.5, in);
-  Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), in - 1});
+  if (!c.boolean("align_corners") && given > 0) low = kept_inside(b, low, in, out, given, 0.5 / given - 0.5);
+  Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), b.size(in - 1)});
   return {x, low, high};
 }
 
@@ -267,7 +284,7 @@ Arg decompose_cubic_interpolation(DecomposeCall& c) {
     std::array<Node*, 4> index, weight;
   } lines[2];
   for (std::size_t d = 0; d < 2; ++d) {
-    std::int64_t in = known(input.sizes[d + 2]), out = known(target.sizes[d]);
+    const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
     Node* at = source_positions(c, in, out, target.scales[d], b.tensor(x).dtype);
     if (d == 0) at = b.call("aten.unsqueeze.default", {at, -1});
     Node* floor = b.call("aten.floor.default", {at});
@@ -275,7 +292,7 @@ Arg decompose_cubic_interpolation(DecomposeCall& c) {
     Node* first = b.call("aten._to_copy.default", {floor}, {{"dtype", DType::Int64}});
     for (std::int64_t k = 0; k < 4; ++k) {
       Node* place = k == 1 ? first : b.call("aten.add.Tensor", {first, k - 1});
-      lines[d].index[static_cast<std::size_t>(k)] = b.call("aten.clamp.default", {place, 0, in - 1});
+      lines[d].index[static_cast<std::size_t>(k)] = b.call("aten.clamp.default", {place, 0, b.size(in - 1)});
     }
     lines[d].weight = cubic_coefficients(b, t);
   }

@@ -29,9 +29,9 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
 
 /// PyTorch has two kinds of kernels: a general one, and one for images that are small or have their channels last (and
 /// more than three channels). They round weights differently, and nearest neighbours of the second kind ignore a scale
-/// between equal sizes or to twice the size. Takes concrete sizes: those of the input [n, c, ...] and the spatial ones
-/// of the output.
-bool is_small_or_channels_last(const SymList& sizes, const SymList& strides, const SymList& output);
+/// between equal sizes or to twice the size. Takes the sizes of the input [n, c, ...] and the spatial ones of the
+/// output.
+bool is_small_or_channels_last(const FakeCall& c, const SymList& sizes, const SymList& strides, const SymList& output);
 
 /// Weights of the four neighbours of a point at distance 0 <= t < 1 from the second, as PyTorch's decompositions
 /// compute them.

@@ -8,6 +8,7 @@
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
+#include "core/ops/values.h"
 
 namespace partita {
 
@@ -181,9 +182,10 @@ struct Resampler {
   std::int64_t row(std::int64_t d, std::int64_t h) const { return (d * in[1] + h) * in[2]; }
 };
 
-bool is_small_or_channels_last(const Tensor& self, const Sizes& out) {
-  return partita::is_small_or_channels_last({self.sizes.begin(), self.sizes.end()},
-                                            {self.strides.begin(), self.strides.end()}, {out.begin() + 2, out.end()});
+bool is_small_or_channels_last(const EvalCall& c, const Sizes& out) {
+  const CallOfValues metas(c);
+  const TensorMeta& self = metas.call.tensor("self");
+  return partita::is_small_or_channels_last(metas.call, self.sizes, self.strides, {out.begin() + 2, out.end()});
 }
 
 template <std::size_t rank>
@@ -227,7 +229,7 @@ Value eval_upsample(EvalCall& c) {
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   dispatch_floating(dtype, "upsample", [&]<class T>() {
     const Tensor& self = c.tensor("self");
-    const bool special = is_small_or_channels_last(self, y.sizes);
+    const bool special = is_small_or_channels_last(c, y.sizes);
     // PyTorch's general kernel rounds weights to the tensor's dtype.
     const DType weights = mode == Resampling::Linear && special ? DType::Float32 : self.dtype;
     Resampler<mode, rank, T> resampler(c, x.sizes, y.sizes, weights, special);
