@@ -101,6 +101,27 @@ def recompiled(home):
           done.returncode == 0 and "0 graphs" not in done.stdout and "0 problems" in done.stdout)
 
 
+def of_another_build(home):
+    """A copy of the program with another build ID finds no entries of this one, and does not call them damaged."""
+    global partita
+    this, partita = partita, f"{home.path}/partita"
+    program = open(this, "rb").read()
+    at = program.index(b"\3\0\0\0GNU\0") + 8  # the note of the build ID
+    with open(partita, "wb") as out:
+        out.write(program[:at] + bytes([program[at] ^ 1]) + program[at + 1:])
+    os.chmod(partita, 0o755)
+    events, _, others = home.run()
+    check(f"another build: {events} {others}", sorted(events) == MISSED_ALL[False] and not others)
+    home.store("clear")
+    partita, other = this, partita
+    home.run()
+    partita = other
+    done = home.store("verify", "--recompile", "9")
+    check(f"verify of another build: {done.stdout} {done.stderr}",
+          done.returncode == 0 and "0 graphs compiled again" in done.stdout and "1 graph(s) left out" in done.stdout)
+    partita = this
+
+
 def random_bytes(home):
     """Every kind of entry, at random places."""
     random.seed(1)
@@ -158,6 +179,7 @@ with tempfile.TemporaryDirectory() as work:
         if test is found_again:
             explained(home)
             recompiled(home)
+            of_another_build(home)
 
 print("\n".join(f"FAIL: {f}" for f in failures) or "ok")
 sys.exit(bool(failures))
