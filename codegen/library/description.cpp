@@ -7,7 +7,7 @@
 namespace partita::codegen {
 namespace {
 
-constexpr std::string_view heading = "PTL2";
+constexpr std::string_view heading = "PTL3";
 
 }  // namespace
 
@@ -24,11 +24,11 @@ void fields(A& a, LibraryWeight& w) {
 template <class A>
 void fields(A& a, LibraryArgument& argument) {
   a.choice(argument.from, 4);
-  a(argument.index);
+  a(argument.index, argument.number);
 }
 template <class A>
-void fields(A& a, LibraryGraphFacts& f) {
-  a(f.numbers, f.constants, f.fixed);
+void fields(A& a, LibraryPart& p) {
+  a(p.inputs, p.results, p.graph, p.numbers, p.constants, p.fixed);
 }
 template <class A>
 void fields(A& a, LibraryDescription::Range& r) {
@@ -48,8 +48,13 @@ bool sound(const LibraryDescription& d) {
   const auto below = [](const std::vector<std::uint64_t>& list, std::uint64_t count) {
     return std::ranges::all_of(list, [&](std::uint64_t i) { return i < count; });
   };
-  const auto constants = [&](const LibraryGraphFacts& f) {
-    return std::ranges::all_of(f.constants, [&](const auto& entry) { return entry.second < d.weights.size(); });
+  const auto parts = [&](const std::vector<LibraryPart>& list, std::uint64_t inputs) {
+    return std::ranges::all_of(list, [&](const LibraryPart& p) {
+      const bool holds = below(p.inputs, inputs) && p.numbers.size() == p.inputs.size() && p.results <= 1'000'000 &&
+                         std::ranges::all_of(p.constants, [&](const auto& c) { return c.second < d.weights.size(); });
+      inputs += p.results;
+      return holds;
+    });
   };
   const auto argument = [&](const LibraryArgument& a) {
     using From = LibraryArgument::From;
@@ -63,11 +68,12 @@ bool sound(const LibraryDescription& d) {
          std::ranges::all_of(d.inputs, value) && std::ranges::all_of(d.outputs, value) &&
          std::ranges::all_of(d.gradients, value) &&
          std::ranges::all_of(d.weights, [&](const LibraryWeight& w) { return value(w.value); }) &&
-         constants(d.forward) && constants(d.backward) && constants(d.constants) &&
-         below(d.constant_inputs, d.weights.size()) && std::ranges::all_of(d.written, written) &&
-         d.results <= 1'000'000 && below(d.output_result, d.results) && d.output_result.size() == d.outputs.size() &&
-         d.saved <= 1'000'000 && d.saved_numbers <= d.saved && below(d.tangent_of, d.results) &&
-         d.gradient_result.size() == d.gradients.size();
+         parts(d.forward, d.arguments.size()) && parts(d.backward, d.saved + d.tangent_of.size()) &&
+         parts(d.constants, d.constant_inputs.size()) && d.forward.size() > 0 && d.trains == !d.backward.empty() &&
+         (d.folded > 0) == !d.constants.empty() && below(d.constant_inputs, d.weights.size()) &&
+         std::ranges::all_of(d.written, written) && d.results <= 1'000'000 && below(d.output_result, d.results) &&
+         d.output_result.size() == d.outputs.size() && d.saved <= 1'000'000 && d.saved_numbers <= d.saved &&
+         below(d.tangent_of, d.results) && d.gradient_result.size() == d.gradients.size();
 }
 
 }  // namespace

@@ -34,12 +34,20 @@ struct LibraryArgument {
   enum class From : std::uint8_t { Input, Weight, Nothing, Folded };
   From from = From::Nothing;
   std::uint64_t index = 0;
+  std::string number = {};  ///< of a symbolic number: its expression
 };
 
-struct LibraryGraphFacts {
-  std::vector<std::string> numbers;                ///< by placeholder: the expression of a symbolic number, else empty
-  std::map<std::string, std::uint64_t> constants;  ///< weights that the graph reads as constants, by name
-  /// By code of the graph: the small sizes that it has as numbers. Others are at least 2; the first has no such size.
+/// A part of a graph. Graphs are cut at calls whose results' sizes only values decide (schedule::split_at_values),
+/// which are parts of their own. The values that parts take are numbered: the graph's inputs, then what each part
+/// returns.
+struct LibraryPart {
+  std::vector<std::uint64_t> inputs;
+  std::uint64_t results = 0;
+  /// codegen::graph_bytes() of what is interpreted where there is no code, or none for some sizes; empty: nothing is.
+  std::string graph;
+  std::vector<std::string> numbers;                ///< by input: the expression of a symbolic number, else empty
+  std::map<std::string, std::uint64_t> constants;  ///< weights that the part reads as constants, by name
+  /// By code of the part: the small sizes that it has as numbers. Others are at least 2; the first has no such size.
   std::vector<std::map<std::string, std::int64_t>> fixed;
 };
 
@@ -48,11 +56,11 @@ struct LibraryDescription {
   int threads = 1;
   std::vector<LibraryValue> inputs, outputs, gradients;
   std::vector<LibraryWeight> weights;
-  std::string weights_file;                ///< beside the library; empty: the weights are in it
-  std::vector<LibraryArgument> arguments;  ///< by placeholder of the forward
-  LibraryGraphFacts forward, backward;
+  std::string weights_file;                    ///< beside the library; empty: the weights are in it
+  std::vector<LibraryArgument> arguments;      ///< by placeholder of the forward
+  std::vector<LibraryPart> forward, backward;  ///< in the order in which they run; the last returns the results
   /// What depends on weights only (AotGraphs::constants): a graph that is run when the weights are loaded.
-  LibraryGraphFacts constants;
+  std::vector<LibraryPart> constants;
   std::vector<std::uint64_t> constant_inputs;  ///< the weights that it takes
   std::uint64_t folded = 0;                    ///< how many results it has
 

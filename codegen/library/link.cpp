@@ -24,16 +24,17 @@ class ImageText {
     text = ".section .data.rel.ro,\"aw\"\n.balign 8\n.globl partita_image\n.hidden partita_image\npartita_image:\n";
     text += bytes("description", request.description) + bytes("weights", request.weights);
     text += fmt::format("  .quad code, {}\n", request.code.size());
-    text += fmt::format("  .quad {}\n", request.evaluations ? "partita_prepare_all" : "partita_prepare_library");
+    text += request.evaluations ? "  .quad partita_prepare_all, partita_interpret\n"
+                                : "  .quad partita_prepare_library, 0\n";
     text += ".size partita_image, .-partita_image\ncode:\n";
     for (const LinkCode& code : request.code) {
       text += fmt::format("  .quad isa_{}\n", code.isa);
-      graphs(code.isa + "_forward", code.forward);
-      graphs(code.isa + "_backward", code.backward);
-      graphs(code.isa + "_constants", code.constants);
+      graph(code.isa + "_forward", code.forward);
+      graph(code.isa + "_backward", code.backward);
+      graph(code.isa + "_constants", code.constants);
       data += fmt::format("isa_{0}:\n  .asciz \"{0}\"\n", code.isa);
     }
-    text += lists + functions;
+    text += graphs + lists + functions;
     text += ".section .rodata,\"a\"\n" + data + ".section .note.GNU-stack,\"\",%progbits\n";
   }
 
@@ -45,24 +46,31 @@ class ImageText {
     return fmt::format("  .quad {0}, {0}_end - {0}\n", label);
   }
 
-  /// A LibraryGraphs.
-  void graphs(const std::string& label, const std::vector<LinkGraph>& list) {
-    text += fmt::format("  .quad {}, {}\n", label, list.size());
-    lists += label + ":\n";
-    for (std::size_t i = 0; i < list.size(); ++i) graph(fmt::format("{}_{}", label, i), list[i]);
+  /// A LibraryGraph.
+  void graph(const std::string& label, const LinkGraph& parts) {
+    text += fmt::format("  .quad {}, {}\n", label, parts.size());
+    graphs += label + ":\n";
+    for (std::size_t i = 0; i < parts.size(); ++i) part(fmt::format("{}_{}", label, i), parts[i]);
   }
 
-  void graph(const std::string& label, const LinkGraph& g) {
-    lists += bytes(label + "_program", g.program);
-    lists += fmt::format("  .quad {}_functions, {}\n", label, g.functions.size());
+  /// A LibraryPartCodes.
+  void part(const std::string& label, const std::vector<LinkPartCode>& codes) {
+    graphs += fmt::format("  .quad {}, {}\n", label, codes.size());
+    lists += label + ":\n";
+    for (std::size_t i = 0; i < codes.size(); ++i) code(fmt::format("{}_{}", label, i), codes[i]);
+  }
+
+  void code(const std::string& label, const LinkPartCode& c) {
+    lists += bytes(label + "_program", c.program);
+    lists += fmt::format("  .quad {}_functions, {}\n", label, c.functions.size());
     functions += label + "_functions:\n";
-    for (std::size_t i = 0; i < g.functions.size(); ++i) {
-      functions += fmt::format("  .quad {}_name_{}, {}{}\n", label, i, g.prefix, g.functions[i]);
-      data += fmt::format("{}_name_{}:\n  .asciz \"{}\"\n", label, i, g.functions[i]);
+    for (std::size_t i = 0; i < c.functions.size(); ++i) {
+      functions += fmt::format("  .quad {}_name_{}, {}{}\n", label, i, c.prefix, c.functions[i]);
+      data += fmt::format("{}_name_{}:\n  .asciz \"{}\"\n", label, i, c.functions[i]);
     }
   }
 
-  std::string lists, data, functions;
+  std::string graphs, lists, data, functions;
 };
 
 Result<std::string> runtime_archive() {

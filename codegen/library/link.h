@@ -7,15 +7,16 @@
 
 namespace partita::codegen {
 
-/// A graph's parts on disk, for some sizes.
-struct LinkGraph {
+/// The code of a part of a graph, for some sizes, on disk.
+struct LinkPartCode {
   std::string program;                 ///< the file of its bytes
   std::string prefix;                  ///< of its functions' symbols
   std::vector<std::string> functions;  ///< names, without prefix
 };
+using LinkGraph = std::vector<std::vector<LinkPartCode>>;  ///< by part; no code: it is interpreted
 struct LinkCode {
   std::string isa;
-  std::vector<LinkGraph> forward, backward, constants;  ///< none: there is no such graph
+  LinkGraph forward, backward, constants;  ///< no parts: there is no such graph
 };
 struct LinkRequest {
   std::string folder;                ///< for files in between

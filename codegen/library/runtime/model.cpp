@@ -10,11 +10,10 @@
 
 #include "codegen/cpu/extern/onednn_calls.h"
 #include "core/load/safetensors.h"
+#include "core/schedule/instantiate.h"
 
 namespace partita::codegen {
 namespace {
-
-using Sizes_ = std::map<std::string, std::int64_t>;
 
 bool processor_has(std::string_view isa) {
 #ifdef __x86_64__
@@ -152,36 +151,34 @@ Status Model::take_weights(const LibraryImage& image, const char* path) {
 
 Status Model::make_runners(const LibraryCode& code, const LibraryImage& image) {
   using From = LibraryArgument::From;
-  if (description_.folded > 0) {
-    TRY(GraphRunner constants, GraphRunner::make(code.constants, description_.constants, weights_, {}, image.prepare));
+  const LibraryDescription& d = description_;
+  const LibraryContext library{.image = image, .weights = weights_, .threads = d.threads};
+  if (d.folded > 0) {
+    TRY(GraphRunner constants,
+        GraphRunner::make(library, code.constants, d.constants, d.constant_inputs.size(), d.folded, {}));
     std::vector<Value> values;
-    for (std::uint64_t i : description_.constant_inputs) values.emplace_back(weights_[i]);
-    TRY(folded_, constants.run(values, {}));
-    if (folded_.size() != description_.folded)
-      return input_error("library.damaged", "the library's program and description differ; compile it again");
+    for (std::uint64_t i : d.constant_inputs) values.emplace_back(weights_[i]);
+    TRY(folded_, constants.run(values));
   }
   std::set<int> fixed;
-  if (!description_.trains)
-    for (std::size_t i = 0; i < description_.arguments.size(); ++i)
-      if (const LibraryArgument& a = description_.arguments[i];
-          a.from == From::Folded || (a.from == From::Weight && !description_.weights[a.index].written))
+  if (!d.trains)
+    for (std::size_t i = 0; i < d.arguments.size(); ++i)
+      if (const LibraryArgument& a = d.arguments[i];
+          a.from == From::Folded || (a.from == From::Weight && !d.weights[a.index].written))
         fixed.insert(static_cast<int>(i));
-  TRY(forward_, GraphRunner::make(code.forward, description_.forward, weights_, fixed, image.prepare));
-  if (forward_->program().plan.inputs.size() != description_.arguments.size() ||
-      forward_->program().plan.outputs.size() != description_.results + description_.saved)
-    return input_error("library.damaged", "the library's program and description differ; compile it again");
+  TRY(forward_, GraphRunner::make(library, code.forward, d.forward, d.arguments.size(), d.results + d.saved, fixed));
   // A machine without oneDNN is told so here, not in the first run.
-  const auto calls_library = [](const GraphRunner& runner) {
-    return std::ranges::any_of(runner.program().calls,
-                               [](const ProgramCall& call) { return needs_onednn(call.routine); });
-  };
-  if (calls_library(*forward_)) onednn_function("dnnl_engine_create");
-  if (!description_.trains) return {};
-  TRY(backward_, GraphRunner::make(code.backward, description_.backward, weights_, {}, image.prepare));
-  if (backward_->program().plan.inputs.size() != description_.saved + description_.tangent_of.size() ||
-      std::ranges::any_of(description_.gradient_result,
-                          [&](std::uint64_t i) { return i >= backward_->program().plan.outputs.size(); }))
+  const bool calls_library = std::ranges::any_of(forward_->parts(), [](const PartRunner& part) {
+    return part.program() && std::ranges::any_of(part.program()->calls,
+                                                 [](const ProgramCall& call) { return needs_onednn(call.routine); });
+  });
+  if (calls_library) onednn_function("dnnl_engine_create");
+  if (!d.trains) return {};
+  if (d.backward.back().results < d.gradient_result.size() ||
+      std::ranges::any_of(d.gradient_result, [&](std::uint64_t i) { return i >= d.backward.back().results; }))
     return input_error("library.damaged", "the library's program and description differ; compile it again");
+  TRY(backward_, GraphRunner::make(library, code.backward, d.backward, d.saved + d.tangent_of.size(),
+                                   d.backward.back().results, {}));
   return {};
 }
 
@@ -203,11 +200,26 @@ Status Model::describe() {
   for (const auto& [symbol, range] : description_.symbols)
     guards_.push_back(range.high == INT64_MAX ? fmt::format("{} <= {}", range.low, symbol)
                                               : fmt::format("{} <= {} <= {}", range.low, symbol, range.high));
-  for (const GraphRunner* runner : {&*forward_, backward_ ? &*backward_ : nullptr})
-    if (runner)
-      for (const Guard& g : runner->program().plan.guards)
+  for (const GraphRunner* runner : {&*forward_, backward_ ? &*backward_ : nullptr}) {
+    if (!runner) continue;
+    for (const PartRunner& part : runner->parts()) {
+      if (part.is_general()) continue;
+      for (const Guard& g : part.program()->plan.guards)
         if (const std::string text = g.condition.str(); std::ranges::find(guards_, text) == guards_.end())
           guards_.push_back(text);
+    }
+  }
+  for (const LibraryValue& input : description_.inputs) {
+    SymList& sizes = input_sizes_.emplace_back();
+    for (const std::string& size : input.sizes) {
+      TRY(const SymExpr e, expression(size));
+      sizes.push_back(e);
+    }
+  }
+  for (const LibraryArgument& argument : description_.arguments) {
+    TRY(const SymExpr e, expression(argument.number));
+    numbers_.push_back(e);
+  }
   return {};
 }
 
@@ -226,23 +238,29 @@ Result<Tensor> Model::weight(std::size_t index) const {
   return weights_[index];
 }
 
-/// The values of the forward's placeholders, and the symbols in the user's inputs.
-Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs, Sizes_& sizes) {
+Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs) const {
+  using From = LibraryArgument::From;
   std::vector<Value> out;
-  for (const LibraryArgument& a : description_.arguments) {
-    if (a.from == LibraryArgument::From::Input)
-      out.push_back(inputs[a.index]);
-    else if (a.from == LibraryArgument::From::Folded)
-      out.push_back(folded_[a.index]);
-    else
-      out.push_back(a.from == LibraryArgument::From::Weight ? Value(weights_[a.index]) : Value());
-  }
+  for (const LibraryArgument& a : description_.arguments)
+    out.push_back(a.from == From::Input    ? inputs[a.index]
+                  : a.from == From::Folded ? folded_[a.index]
+                  : a.from == From::Weight ? Value(weights_[a.index])
+                                           : Value());
+  std::map<std::string, std::int64_t> sizes;
   for (int round = 0; round < 2; ++round)  // the second one checks expressions whose symbols came later
     for (std::size_t i = 0; i < out.size(); ++i)
-      if (const LibraryArgument& a = description_.arguments[i]; a.from == LibraryArgument::From::Input)
-        TRY_DO(forward_->bind(i, out[i], "input " + description_.inputs[a.index].name, sizes));
-  for (std::size_t i = 0; i < out.size(); ++i)
-    if (description_.arguments[i].from == LibraryArgument::From::Nothing) out[i] = forward_->number(i, sizes);
+      if (const LibraryArgument& a = description_.arguments[i]; a.from == From::Input)
+        TRY_DO(bind_sizes(out[i], input_sizes_[a.index], numbers_[i], "input " + description_.inputs[a.index].name,
+                          sizes));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (description_.arguments[i].from != From::Nothing || numbers_[i].is_int()) continue;
+    if (const auto number = schedule::instance_value(numbers_[i], sizes)) out[i] = Value(*number);
+  }
+  TRY_DO(check_ranges(sizes));
+  return out;
+}
+
+Status Model::check_ranges(const std::map<std::string, std::int64_t>& sizes) const {
   for (const auto& [symbol, range] : description_.symbols) {
     const auto value = sizes.find(symbol);
     if (value == sizes.end() || (value->second >= range.low && value->second <= range.high)) continue;
@@ -255,14 +273,13 @@ Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs, Si
                                     : fmt::format("{} to {}", range.low, range.high);
     return input_error("library.guard", std::move(line));
   }
-  return out;
+  return {};
 }
 
 Result<std::vector<Value>> Model::forward(const std::vector<Value>& inputs, Saved* saved) {
   std::lock_guard lock(mutex_);
-  Sizes_ sizes;
-  TRY(const std::vector<Value> values, arguments(inputs, sizes));
-  TRY(std::vector<Value> results, forward_->run(values, sizes));
+  TRY(const std::vector<Value> values, arguments(inputs));
+  TRY(std::vector<Value> results, forward_->run(values));
   std::set<const Storage*> callers, written, weights;
   const auto storage = [](const Value& v) {
     const auto* t = v.get<Tensor>();
@@ -329,7 +346,7 @@ Result<std::vector<Value>> Model::backward(Saved saved, const std::vector<Value>
     place = std::move(filled);
   }
   std::lock_guard lock(mutex_);
-  TRY(const std::vector<Value> results, backward_->run(saved.values, {}));
+  TRY(const std::vector<Value> results, backward_->run(saved.values));
   std::vector<Value> gradients;
   for (std::uint64_t i : description_.gradient_result) {
     gradients.push_back(results[i]);

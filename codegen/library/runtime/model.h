@@ -51,13 +51,17 @@ class Model {
   Status take_weights(const LibraryImage& image, const char* path);
   Status make_runners(const LibraryCode& code, const LibraryImage& image);
   Status describe();
-  Result<std::vector<Value>> arguments(const std::vector<Value>& inputs, std::map<std::string, std::int64_t>& sizes);
+  /// The values of the forward's placeholders.
+  Result<std::vector<Value>> arguments(const std::vector<Value>& inputs) const;
+  Status check_ranges(const std::map<std::string, std::int64_t>& sizes) const;
 
   LibraryDescription description_;
   std::string isa_;
   std::vector<Tensor> weights_;
   std::vector<Value> folded_;  ///< what depends on them only
   std::optional<GraphRunner> forward_, backward_;
+  std::vector<SymList> input_sizes_;  ///< by input of the user
+  std::vector<SymExpr> numbers_;      ///< by placeholder of the forward: of a symbolic number, else 0
   std::vector<ValueFacts> inputs_, outputs_, gradients_, weight_facts_;
   std::vector<std::string> guards_;
   std::mutex mutex_;

@@ -18,9 +18,9 @@ constexpr std::size_t most_instances = 16, most_with_weights = 4;  // each holds
 /// The functions that were linked into the library.
 class LinkedCode final : public LoadedCode {
  public:
-  explicit LinkedCode(const LibraryGraph& graph) {
-    for (std::uint64_t i = 0; i < graph.function_count; ++i)
-      functions_[graph.functions[i].name] = graph.functions[i].address;
+  explicit LinkedCode(const LibraryPartCode& code) {
+    for (std::uint64_t i = 0; i < code.function_count; ++i)
+      functions_[code.functions[i].name] = code.functions[i].address;
   }
   Result<void*> find(const std::string& symbol) override {
     const auto found = functions_.find(symbol);
@@ -48,73 +48,89 @@ bool agrees(SymExpr e, std::int64_t value, std::map<std::string, std::int64_t>& 
   return true;
 }
 
-}  // namespace
-
-Result<GraphRunner> GraphRunner::make(const LibraryGraphs& graphs, const LibraryGraphFacts& facts,
-                                      const std::vector<Tensor>& weights, std::set<int> fixed,
-                                      Result<Prepared> (*prepare)(const ExternContext&, std::string&)) {
-  // Without the default, which would link the operators.
-  GraphRunner r({.generator = nullptr, .compile_sub_graph = {}, .fixed_inputs = std::move(fixed), .prepare = prepare});
-  const Diagnostic differ =
-      input_error("library.damaged", "the library's program and description differ; compile it again");
-  if (graphs.count != facts.fixed.size() || graphs.count == 0 || !facts.fixed[0].empty()) return differ;
-  for (std::uint64_t i = 0; i < graphs.count; ++i) {
-    TRY(Program program, read_program(graphs.graphs[i].program.text()));
-    if (facts.numbers.size() != program.plan.inputs.size() ||
-        (i > 0 && program.plan.outputs.size() != r.program().plan.outputs.size()))
-      return differ;
-    r.code_.push_back({facts.fixed[i], std::make_shared<const Program>(std::move(program)),
-                       std::make_shared<LinkedCode>(graphs.graphs[i])});
-  }
-  for (const std::string& number : facts.numbers) {
-    TRY(SymExpr e, number.empty() ? Result<SymExpr>(SymExpr(0)) : SymExpr::parse(number));
-    r.numbers_.push_back(e);
-  }
-  for (const auto& [name, index] : facts.constants) r.constants_[name] = weights[index];
-  return r;
+Diagnostic differ() {
+  return input_error("library.damaged", "the library's program and description differ; compile it again");
 }
 
-Status GraphRunner::bind(std::size_t placeholder, const Value& value, const std::string& name,
-                         std::map<std::string, std::int64_t>& sizes) const {
-  if (const auto* number = value.get<std::int64_t>()) {
-    if (numbers_[placeholder].is_int() || agrees(numbers_[placeholder], *number, sizes)) return {};
-    return input_error("library.size", fmt::format("{} is {}, but {} is known as another number: {}", name, *number,
-                                                   numbers_[placeholder].str(), text(sizes)));
+}  // namespace
+
+Result<SymExpr> expression(const std::string& text) {
+  return text.empty() ? Result<SymExpr>(SymExpr(0)) : SymExpr::parse(text);
+}
+
+Status bind_sizes(const Value& value, const SymList& sizes, SymExpr number, const std::string& name,
+                  std::map<std::string, std::int64_t>& known) {
+  if (const auto* integer = value.get<std::int64_t>()) {
+    if (number.is_int() || agrees(number, *integer, known)) return {};
+    return input_error("library.size", fmt::format("{} is {}, but {} is known as another number: {}", name, *integer,
+                                                   number.str(), text(known)));
   }
   const auto* tensor = value.get<Tensor>();
-  const TensorMeta& meta = program().plan.inputs[placeholder];
-  if (!tensor || meta.sizes.size() != tensor->sizes.size()) return {};  // the program says what it misses
+  if (!tensor || sizes.size() != tensor->sizes.size()) return {};  // the program says what it misses
   for (std::size_t d = 0; d < tensor->sizes.size(); ++d)
-    if (!agrees(meta.sizes[d], tensor->sizes[d], sizes))
+    if (!agrees(sizes[d], tensor->sizes[d], known))
       return input_error("library.size",
                          fmt::format("{} has size {} in dimension {}, but the model takes {}{}", name, tensor->sizes[d],
-                                     d, meta.sizes[d].str(), sizes.empty() ? "" : ", with " + text(sizes)));
+                                     d, sizes[d].str(), known.empty() ? "" : ", with " + text(known)));
   return {};
 }
 
-Value GraphRunner::number(std::size_t placeholder, const std::map<std::string, std::int64_t>& sizes) const {
-  if (numbers_[placeholder].is_int()) return {};
-  const auto value = schedule::instance_value(numbers_[placeholder], sizes);
-  return value ? Value(*value) : Value();
+Result<PartRunner> PartRunner::make(const LibraryContext& library, const LibraryPartCodes& codes,
+                                    const LibraryPart& part, std::set<int> fixed,
+                                    std::shared_ptr<Generator> generator) {
+  // Without the default, which would link the operators.
+  PartRunner r({.generator = std::move(generator),
+                .compile_sub_graph = {},
+                .fixed_inputs = std::move(fixed),
+                .prepare = library.image.prepare});
+  if (codes.count != part.fixed.size() || (codes.count > 0 && !part.fixed[0].empty()) ||
+      (codes.count == 0 && part.graph.empty()) || (!part.graph.empty() && !library.image.interpret))
+    return differ();
+  for (std::uint64_t i = 0; i < codes.count; ++i) {
+    TRY(Program program, read_program(codes.codes[i].program.text()));
+    if (part.numbers.size() != program.plan.inputs.size() || program.plan.outputs.size() != part.results)
+      return differ();
+    r.code_.push_back({part.fixed[i], std::make_shared<const Program>(std::move(program)),
+                       std::make_shared<LinkedCode>(codes.codes[i])});
+  }
+  for (const std::string& number : part.numbers) {
+    TRY(const SymExpr e, expression(number));
+    r.numbers_.push_back(e);
+  }
+  for (const auto& [name, index] : part.constants) r.constants_[name] = library.weights[index];
+  r.inputs_ = part.inputs;
+  r.interpret_ = library.image.interpret;
+  r.threads_ = library.threads;
+  if (part.graph.empty()) return r;
+  TRY(std::unique_ptr<Graph> graph, read_graph(part.graph));
+  if (graph->placeholders().size() != part.inputs.size()) return differ();
+  for (const auto& [name, tensor] : r.constants_) graph->attributes.insert_or_assign(name, tensor);
+  r.graph_ = std::move(graph);
+  return r;
 }
 
-Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
-                                            std::map<std::string, std::int64_t> sizes) {
-  if (values.size() != numbers_.size())
-    return input_error("library.inputs",
-                       fmt::format("{} values are given, but the graph takes {}", values.size(), numbers_.size()));
+Result<std::vector<Value>> PartRunner::interpreted(const std::vector<Value>& values) const {
+  return interpret_(*graph_, values, threads_, options_.generator);
+}
+
+Result<std::vector<Value>> PartRunner::run(const std::vector<Value>& values) {
+  if (!program()) return interpreted(values);
+  std::map<std::string, std::int64_t> sizes;
   // A second time round, expressions whose symbols came later are checked.
   for (int round = 0; round < 2; ++round)
-    for (std::size_t i = 0; i < values.size(); ++i) TRY_DO(bind(i, values[i], fmt::format("value {}", i), sizes));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      TRY_DO(bind_sizes(values[i], program()->plan.inputs[i].sizes, numbers_[i], fmt::format("value {}", i), sizes));
   auto found = std::ranges::find(instances_, sizes, &Instance::sizes);
   if (found == instances_.end()) {
     const Code* code = code_for(sizes);
-    std::vector<std::string> broken;
-    for (const Guard& g : schedule::broken_guards((code ? code->program : code_[0].program)->plan.guards, sizes))
-      broken.push_back(fmt::format("{} ({})", g.condition.str(), g.reason));
-    if (!broken.empty())
+    const auto broken = schedule::broken_guards((code ? *code->program : *program()).plan.guards, sizes);
+    if (graph_ && (!code || !broken.empty())) return interpreted(values);
+    if (!broken.empty()) {
+      std::vector<std::string> guards;
+      for (const Guard& g : broken) guards.push_back(fmt::format("{} ({})", g.condition.str(), g.reason));
       return input_error("library.guard",
-                         fmt::format("the inputs break {}, with {}", fmt::join(broken, " and "), text(sizes)));
+                         fmt::format("the inputs break {}, with {}", fmt::join(guards, " and "), text(sizes)));
+    }
     if (!code)
       return input_error("library.guard",
                          fmt::format("the library has no code for {}; sizes 0 and 1 need code of their "
@@ -133,7 +149,7 @@ Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
   return found->executable->run(values);
 }
 
-const GraphRunner::Code* GraphRunner::code_for(const std::map<std::string, std::int64_t>& sizes) const {
+const PartRunner::Code* PartRunner::code_for(const std::map<std::string, std::int64_t>& sizes) const {
   const Code* fitting = nullptr;
   for (const Code& code : code_) {
     const auto fits = [&](const auto& size) {
@@ -148,13 +164,52 @@ const GraphRunner::Code* GraphRunner::code_for(const std::map<std::string, std::
   return fitting;
 }
 
-void GraphRunner::set_threads(int threads) {
+void PartRunner::set_threads(int threads) {
+  threads_ = threads;
   for (Code& code : code_) {
     auto program = std::make_shared<Program>(*code.program);
     program->plan.target.threads = threads;
     code.program = std::move(program);
   }
   instances_.clear();
+}
+
+Result<GraphRunner> GraphRunner::make(const LibraryContext& library, const LibraryGraph& graph,
+                                      const std::vector<LibraryPart>& parts, std::size_t inputs, std::size_t results,
+                                      const std::set<int>& fixed) {
+  GraphRunner r;
+  if (graph.count != parts.size() || parts.empty() || parts.back().results != results) return differ();
+  if (parts.size() > 1) r.generator_ = std::make_shared<Generator>();
+  std::size_t given = inputs;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    std::set<int> own;
+    for (std::size_t i = 0; i < parts[k].inputs.size(); ++i) {
+      if (parts[k].inputs[i] >= given) return differ();
+      if (parts[k].inputs[i] < inputs && fixed.contains(static_cast<int>(parts[k].inputs[i])))
+        own.insert(static_cast<int>(i));
+    }
+    TRY(PartRunner part, PartRunner::make(library, graph.parts[k], parts[k], std::move(own), r.generator_));
+    r.parts_.push_back(std::move(part));
+    given += parts[k].results;
+  }
+  return r;
+}
+
+Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values) {
+  if (generator_) *generator_ = Generator();  // runs are alike
+  std::vector<Value> pool = values;
+  for (PartRunner& part : parts_) {
+    std::vector<Value> taken;
+    for (const std::uint64_t i : part.inputs()) taken.push_back(pool[i]);
+    TRY(std::vector<Value> made, part.run(taken));
+    if (&part == &parts_.back()) return made;
+    std::ranges::move(made, std::back_inserter(pool));
+  }
+  return differ();
+}
+
+void GraphRunner::set_threads(int threads) {
+  for (PartRunner& part : parts_) part.set_threads(threads);
 }
 
 }  // namespace partita::codegen
