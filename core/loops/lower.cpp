@@ -116,15 +116,19 @@ int64_t Lowering::number(SymExpr e) const {
 }
 
 SymList Lowering::plain_strides(SymList strides) const {
+  const auto plain = [](SymExpr f) {
+    if (f.is_int() || f.kind() != SymKind::Max || f.args().size() != 2) return f;
+    return f.args()[0].is(1) ? f.args()[1] : f.args()[1].is(1) ? f.args()[0] : f;
+  };
   for (SymExpr& e : strides) {
     if (e.is_int()) continue;
-    SymExpr plain = 1;
+    SymExpr made = 1;
     const bool product = e.kind() == SymKind::Mul;
     for (SymExpr f : product ? e.args() : std::span<const SymExpr>(&e, 1)) {
-      const bool size = !f.is_int() && f.kind() == SymKind::Max && f.args().size() == 2;
-      plain = plain * (!size ? f : f.args()[0].is(1) ? f.args()[1] : f.args()[1].is(1) ? f.args()[0] : f);
+      const bool power = !f.is_int() && f.kind() == SymKind::Pow;
+      made = made * (power ? sym_pow(plain(f.args()[0]), f.args()[1]) : plain(f));
     }
-    e = plain;
+    e = made;
   }
   return strides;
 }

@@ -291,6 +291,19 @@ class TestSymbolic : public QObject {
     QVERIFY2(plan->steps.empty(), print(*plan).c_str());
   }
 
+  /// Strides of a size that may be 0 are written with Max(1, n), here to the power of 2.
+  void pictures_of_a_rounded_size_have_kernels() {
+    const auto graph = with_hints("s0: 'Sym(s0)', x: <f32[s0, s0][s0, 1]>",
+                                  "f = torch.sym_float(s0)\nm = f * 0.6\nk = math.trunc(m)\n"
+                                  "a = $new_ones(x, [2, 3, k, k])\nb = $exp(a)\nreturn (b,)",
+                                  "");
+    QVERIFY(prepare_post_grad(*graph));
+    const auto plan =
+        schedule::make_plan(*graph, {.sizes = {{"s0", 12}}, .target = codegen::host_target(1), .symbolic = true});
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    QVERIFY2(!plan->kernels.empty() && plan->steps.size() == plan->kernels.size(), print(*plan).c_str());
+  }
+
   void a_broken_guard_is_named() {
     Compiled compiled(three, by_number);
     for (const std::int64_t width : {12, 20, 12})
