@@ -153,10 +153,6 @@ Arg in_format_of(DecomposeCall& c, Node* result) {
   return c.build.call("aten.contiguous.default", {result}, {{"memory_format", format}});
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether PyTorch's kernel takes no notice of the scale that is given for a dimension.
 bool ignores_scale(const DecomposeCall& c, const ResampleTarget& target, std::size_t d) {
   const TensorMeta& input = input_of(c);
