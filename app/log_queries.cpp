@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/diff/facts.h"
+#include "core/diff/timeline.h"
 #include "core/load/compile_times.h"
-#include "core/load/records.h"
 
 namespace partita {
 namespace {
@@ -31,26 +31,19 @@ QueryAnswer facts_of(const QuerySubject& subject, Facts (*facts)(const Compilati
 
 Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>&) {
   QueryAnswer out;
-  double all = 0;
-  CompileStep longest;
   const std::vector<Run> runs = runs_of({&subject.loaded});
   for (const Run& run : runs)
     for (const Compilation& c : run.compilations)
       for (const Artefact* a : c.artefacts) {
-        if (record_name(*a) != "chromium_event") continue;
-        for (const CompileStep& step : compile_steps(*a)) {
-          if (step.depth == 0) all += step.seconds;
-          if (step.self_seconds > longest.self_seconds) longest = step;
+        if (!has_timeline(*a)) continue;
+        for (const CompileStep& step : compile_steps(*a))
           out.rows.push_back({{},
                               fmt::format("{:>9.3f} s  {:>9.3f} s of its own  {}{:>{}}{}{}", step.seconds,
                                           step.self_seconds, label(run, c, runs.size() > 1), "", 2 * step.depth,
                                           step.name, step.count > 1 ? fmt::format(", {} times", step.count) : ""),
                               step.seconds});
-        }
       }
-  out.text = out.rows.empty() ? "no times are in it"
-                              : fmt::format("{:.3g} s of compiling; most of it, {:.3g} s, in {}", all,
-                                            longest.self_seconds, longest.name);
+  out.text = make_timeline(subject.loaded).summary();
   return out;
 }
 

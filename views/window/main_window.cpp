@@ -233,7 +233,7 @@ void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
     case ViewPlace::Page:
       pages_->addWidget(widget);
       widget->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
-      if (!title.isEmpty()) page_titles_[widget] = title, names_[widget] = row.name;
+      if (!title.isEmpty()) page_titles_[widget] = title, names_.try_emplace(widget, row.name);
       break;
     case ViewPlace::Tab:  // the log stays the last one
       names_[widget] = row.name;
