@@ -32,28 +32,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t most_nodes = 12'000;     // in all pictures together
 constexpr std::size_t most_bytes = 1'000'000;  // of diffs, and of code of kernels
 
-/// Text of a page.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
-    }
-  return out;
-}
-
 /// JSON that ends no script element and begins no comment in one.
 std::string script_safe(const Json& data) {
   const std::string text = data.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -73,11 +51,11 @@ std::string policy_hash(std::string_view text) {
   return fmt::format("'sha256-{}'", text_of.data());
 }
 
-class Page {
+class Content {
  public:
-  Page(const ReportRequest& request, const Loaded& loaded) : request_(request), loaded_(loaded) {}
+  Content(const ReportRequest& request, const Loaded& loaded) : request_(request), loaded_(loaded) {}
 
-  Result<std::string> make() {
+  Result<ReportContent> make() {
     Json data = {{"graphs", Json::array()}, {"first", 0}};
     row("File", loaded_.path);
     for (const Artefact& a : loaded_.artefacts)
@@ -99,13 +77,11 @@ class Page {
     TRY_DO(add_repro(data));
     environment();
     for (const Diagnostic& w : loaded_.warnings) row("Not read", w.line());
-    return page(data);
+    return ReportContent{loaded_.path, std::move(summary_), std::move(data)};
   }
 
  private:
-  void row(std::string_view name, std::string_view text) {
-    summary_ += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escaped(name), escaped(text));
-  }
+  void row(std::string_view name, std::string_view text) { summary_.emplace_back(name, text); }
 
   void missing(std::string_view what, const Diagnostic& why) { row(what, "not possible: " + why.line()); }
 
@@ -309,10 +285,47 @@ class Page {
     row("Made by", command);
   }
 
-  std::string page(const Json& data) const {
-    const std::string style(report_style()), program(report_program());
-    const std::string title = escaped("Partita: " + loaded_.path.substr(loaded_.path.find_last_of('/') + 1));
-    return fmt::format(R"(<!DOCTYPE html>
+  const ReportRequest& request_;
+  const Loaded& loaded_;
+  std::vector<std::pair<std::string, std::string>> summary_;
+  std::size_t nodes_ = 0, text_bytes_ = 0;
+};
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+    }
+  return out;
+}
+
+Result<ReportContent> report_content(const ReportRequest& request) {
+  TRY(const Loaded loaded, load(request.run.path, request.run.progress));
+  return Content(request, loaded).make();
+}
+
+std::string report_page(const ReportContent& content) {
+  const std::string style(report_style()), program(report_program());
+  const std::string title = html_text("Partita: " + content.path.substr(content.path.find_last_of('/') + 1));
+  std::string summary;
+  for (const auto& [name, text] : content.summary)
+    summary += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", html_text(name), html_text(text));
+  return fmt::format(R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -354,21 +367,8 @@ class Page {
 </body>
 </html>
 )",
-                       policy_hash(style), policy_hash(program), title, style, title, summary_, script_safe(data),
-                       program);
-  }
-
-  const ReportRequest& request_;
-  const Loaded& loaded_;
-  std::string summary_;
-  std::size_t nodes_ = 0, text_bytes_ = 0;
-};
-
-}  // namespace
-
-Result<std::string> report_page(const ReportRequest& request) {
-  TRY(const Loaded loaded, load(request.run.path, request.run.progress));
-  return Page(request, loaded).make();
+                     policy_hash(style), policy_hash(program), title, style, title, summary, script_safe(content.data),
+                     program);
 }
 
 }  // namespace partita

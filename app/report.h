@@ -1,5 +1,10 @@
 #pragma once
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "app/run_artefact.h"
 
@@ -10,10 +15,24 @@ struct ReportRequest {
   std::string repro;  ///< a folder that `partita minify` wrote; empty: none
 };
 
-/// One HTML page about a file, which needs no other file and no network: its graphs as pictures beside their code, and
-/// of one graph the cut, the passes with what they changed, the kernels and, with inputs, a comparison of the compiler
-/// with the interpreter. What of this is not possible for the graph is said on the page. All text of files is data of
-/// the page's program, never markup. Errors: those of load() and of reading the inputs and the repro.
-Result<std::string> report_page(const ReportRequest& request);
+/// What a report says.
+struct ReportContent {
+  std::string path;                                          ///< of the file
+  std::vector<std::pair<std::string, std::string>> summary;  ///< a name and a line each
+  nlohmann::ordered_json data;                               ///< what the page's program shows
+};
+/// About a file: its graphs, and of one graph the cut, the passes with what they changed, the kernels and, with inputs,
+/// a comparison of the compiler with the interpreter. What of this is not possible for the graph is said in the
+/// summary. Errors: those of load() and of reading the inputs and the repro.
+Result<ReportContent> report_content(const ReportRequest& request);
+
+/// One HTML page, which needs no other file and no network: graphs as pictures beside their code. All text of files is
+/// data of the page's program, never markup.
+std::string report_page(const ReportContent& content);
+/// The summary and the tables as a PDF file. Makes an application of Qt where there is none.
+Result<std::string> report_pdf(const ReportContent& content);
+
+/// Text of a page of HTML.
+std::string html_text(std::string_view text);
 
 }  // namespace partita

@@ -17,9 +17,14 @@ struct Options {
 Result<int> run(Options o) {
   ProgressLine line;
   o.request.run.progress = &line.progress();
-  TRY(const std::string page, report_page(o.request));
+  TRY(const ReportContent content, report_content(o.request));
   line.clear();
-  TRY_DO(write_file(o.output, page));
+  if (o.output.ends_with(".pdf")) {
+    TRY(const std::string pdf, report_pdf(content));
+    TRY_DO(write_file(o.output, pdf));
+  } else {
+    TRY_DO(write_file(o.output, report_page(content)));
+  }
   return 0;
 }
 
@@ -32,7 +37,9 @@ const Command report_command = {
       add_run_options(app, o->request.run);
       add_worker_options(app, o->request.run);
       app.add_option("--repro", o->request.repro, "folder that `partita minify -o` wrote, to put its files in");
-      app.add_option("-o,--output", o->output, "file to write; the page needs no other file and no network")
+      app.add_option("-o,--output", o->output,
+                     "file to write: FILE.html, which needs no other file and no network, or FILE.pdf, which has the "
+                     "summary and the tables")
           ->required();
       return [o] { return run(*o); };
     }};

@@ -46,6 +46,17 @@ def report(folder, *words, code=0):
     return open(out).read() if code == 0 and done.returncode == 0 else done.stderr
 
 
+def pdf(folder, *words):
+    """Its bytes, and the number of its pages."""
+    out = f"{folder}/summary.pdf"
+    env = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "QT_QPA_PLATFORM")}
+    done = subprocess.run([partita, "report", *words, "-o", out], capture_output=True, text=True,
+                          env={**env, "PARTITA_STORE": f"{folder}/store.sqlite"})
+    check(done.returncode == 0 and done.stderr == "", f"{words}: exit {done.returncode}, {done.stderr}")
+    data = open(out, "rb").read()
+    return data, data.count(b"/Type /Page\n")
+
+
 def facts(text, limit=5_000_000):
     check(len(text.encode()) < limit, f"{len(text.encode())} bytes")
     page = Page(text)
@@ -169,6 +180,13 @@ with tempfile.TemporaryDirectory() as folder:
               f"notes: {data['notes']}")
         check({g["id"]: g["notes"] for g in data["graphs"] if g["notes"]} ==
               {program: {"gelu": "why is this <b>saved</b>?"}, "made/joint": {"gelu": ""}}, "notes at graphs")
+
+        # The summary to print: more tables take more pages, and nothing of it is loaded from elsewhere.
+        small, few = pdf(folder, MODEL)
+        large, more = pdf(folder, MODEL, "--inputs", IO, "--train")
+        check(small.startswith(b"%PDF-") and small.rstrip().endswith(b"%%EOF"), "no PDF")
+        check(1 <= few <= more <= 5 and len(small) < len(large) < 200_000, f"{few} and {more} pages, {len(large)} bytes")
+        check(b"/URI" not in large and b"/JavaScript" not in large, "the PDF asks for something")
 
         gpt2 = facts(report(folder, GPT2))
         print(f"gpt2: {os.path.getsize(f'{folder}/page.html')} bytes, {len(gpt2['graphs'])} graphs")
