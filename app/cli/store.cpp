@@ -1,5 +1,7 @@
 #include "core/store/store.h"
 
+#include <charconv>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,12 +10,15 @@
 #include "codegen/backends.h"
 #include "codegen/stored_graph.h"
 #include "core/base/build_id.h"
+#include "core/compare/changes.h"
 #include "core/load/fx_text.h"
 #include "core/store/code_store.h"
 #include "core/store/graph_entry.h"
 
 namespace partita::cli {
 namespace {
+
+constexpr const char* checks_table = "checks/";
 
 struct Options {
   std::string id, other, file;
@@ -61,14 +66,62 @@ Result<int> show(const Options& o) {
   return 0;
 }
 
+void print_json(const nlohmann::ordered_json& document) {
+  fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+Result<Report> stored_report(StoreFile& store, std::string_view id) {
+  std::int64_t number = 0;
+  id.remove_prefix(std::string_view(checks_table).size());
+  if (const auto read = std::from_chars(id.data(), id.data() + id.size(), number);
+      id.empty() || read.ec != std::errc() || read.ptr != id.data() + id.size())
+    return input_error("store.id", fmt::format("{}{} is no row; partita store list shows them", checks_table, id));
+  TRY(const std::string json, store.check_report(number));
+  return Report::from_json(json);
+}
+
+std::string side_text(const Difference* d) {
+  if (!d) return "-";
+  if (!d->died.empty()) return "died";
+  if (!d->layout.empty()) return d->layout.front();
+  return fmt::format("{} {:.3g}", d->ok() ? (d->rounding ? "rounding" : "ok") : "DIFFERS", d->max_abs);
+}
+
+/// Two comparisons row by row; those of which nothing changed are counted.
+Result<int> explain_checks(const Options& o) {
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
+  TRY(const Report a, stored_report(store, o.id));
+  TRY(const Report b, stored_report(store, o.other));
+  const std::vector<ChangedRow> rows = changed_rows(a, b);
+  const auto same = std::ranges::count(rows, RowChange::Same, &ChangedRow::change);
+  if (o.json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    for (const ChangedRow& row : rows) {
+      if (row.change == RowChange::Same) continue;
+      out.push_back({{"name", row.any().name}, {"change", row.text}});
+      if (row.a) out.back()["a"] = side_text(row.a);
+      if (row.b) out.back()["b"] = side_text(row.b);
+    }
+    print_json({{"a", o.id}, {"b", o.other}, {"rows", out}, {"same", same}});
+    return 0;
+  }
+  fmt::print("A  {}: {} against {}\nB  {}: {} against {}\n", o.id, a.found_name, a.expected_name, o.other, b.found_name,
+             b.expected_name);
+  for (const ChangedRow& row : rows)
+    if (row.change != RowChange::Same)
+      fmt::print("{:<24}{:<20}  A: {:<16}  B: {}\n", row.any().name, row.text, side_text(row.a), side_text(row.b));
+  fmt::print("{} rows as before\n", same);
+  return 0;
+}
+
 Result<int> explain(const Options& o) {
+  if (o.id.starts_with(checks_table) && o.other.starts_with(checks_table)) return explain_checks(o);
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const EntryDifference found, explain_entries(store, o.id, o.other));
   if (o.json) {
     nlohmann::ordered_json differs = nlohmann::ordered_json::array();
     for (const KeyDifference& d : found.parts) differs.push_back({{"part", d.part}, {"lines", d.lines}});
-    const nlohmann::ordered_json document = {{"a", found.a}, {"b", found.b}, {"differs", std::move(differs)}};
-    fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_json({{"a", found.a}, {"b", found.b}, {"differs", std::move(differs)}});
     return 0;
   }
   if (o.other.empty()) fmt::print("nearest before it: {}\n", found.a);
@@ -166,10 +219,12 @@ const Command store_command = {
       verb("stats", "sizes and counts", stats)->add_flag("--json", o->json, "one JSON document");
       verb("list", "every row, newest first", list)->add_flag("--json", o->json, "one JSON document");
       verb("show", "one row", show)->add_option("id", o->id, "TABLE/NUMBER, as list shows it")->required();
-      CLI::App* explains = verb(
-          "explain", "where the keys of two whole graphs differ, down to the line: why one is not the other", explain);
-      explains->add_option("a", o->id, "compiled/NUMBER, as list shows it")->required();
-      explains->add_option("b", o->other, "the other; left out: the nearest that was there when A was made");
+      CLI::App* explains = verb("explain",
+                                "where two rows differ: keys of whole graphs down to the line, or comparisons "
+                                "(checks/A checks/B) node by node",
+                                explain);
+      explains->add_option("a", o->id, "compiled/NUMBER or checks/NUMBER, as list shows it")->required();
+      explains->add_option("b", o->other, "the other; left out: the nearest graph that was there when A was made");
       explains->add_flag("--json", o->json, "one JSON document");
       verb("verify", "read everything; exit 1 when something is damaged", verify)
           ->add_option("--recompile", o->recompile, "also compile so many stored graphs again, and compare");

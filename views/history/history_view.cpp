@@ -4,8 +4,8 @@
 #include <QTableView>
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
+#include "core/compare/changes.h"
 #include "views/compare/compare_view.h"
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
@@ -28,24 +28,19 @@ Tone tone_of(const PastWork& p) {
   return p.ok ? Tone::Good : Tone::Bad;
 }
 
-/// How the second side relates to the first, and how important that is to a reader.
-struct Change {
-  int rank = 5;  ///< 0 first
-  QString text;
-  Tone tone = Tone::Dim;
-};
-
-Change change(const Difference* a, const Difference* b) {
-  if (!a || !b) return {4, a ? "only in A" : "only in B", Tone::Dim};
-  if (a->ok() != b->ok()) return b->ok() ? Change{1, "fixed", Tone::Good} : Change{0, "broken", Tone::Bad};
-  if (a->specials_differ() || b->specials_differ() || a->max_abs == b->max_abs) return {5, "same", Tone::Dim};
-  if (a->max_abs == 0) return {2, "was exact", Tone::Warn};
-  if (b->max_abs == 0) return {3, "exact now", Tone::Good};
-  double ratio = b->max_abs / a->max_abs;
-  constexpr double kWorthTelling = 1.5;
-  if (ratio > kWorthTelling) return {2, QString("%1 times larger").arg(ratio, 0, 'g', 3), Tone::Warn};
-  if (ratio < 1 / kWorthTelling) return {3, QString("%1 times smaller").arg(1 / ratio, 0, 'g', 3), Tone::Good};
-  return {5, "about the same", Tone::Dim};
+Tone tone_of(RowChange change) {
+  switch (change) {
+    case RowChange::Broken:
+      return Tone::Bad;
+    case RowChange::BrokenAfter:
+    case RowChange::Worse:
+      return Tone::Warn;
+    case RowChange::Fixed:
+    case RowChange::Better:
+      return Tone::Good;
+    default:
+      return Tone::Dim;
+  }
 }
 
 void add_side(std::vector<Cell>& cells, const Difference* d) {
@@ -105,39 +100,25 @@ std::vector<int> newest_pair(const std::vector<PastWork>& past) {
 }
 
 std::vector<Row> side_by_side(const Report& a, const Report* b) {
-  struct Pair {
-    const Difference *a = nullptr, *b = nullptr;
-  };
-  std::vector<Pair> pairs;
-  std::unordered_map<std::string_view, std::size_t> index;
-  for (const Difference& d : a.rows)
-    if (index.try_emplace(d.name, pairs.size()).second) pairs.push_back({&d, nullptr});
-  if (b)
-    for (const Difference& d : b->rows) {
-      auto [found, fresh] = index.try_emplace(d.name, pairs.size());
-      if (fresh) pairs.push_back({});
-      pairs[found->second].b = &d;
-    }
-  struct Ranked {
-    int rank;
-    double error;
-    Row row;
-  };
-  std::vector<Ranked> ranked;
-  for (const Pair& pair : pairs) {
-    const Difference& any = pair.a ? *pair.a : *pair.b;
-    Row row{text(any.name), {Cell(text(any.name))}};
-    add_side(row.cells, pair.a);
-    add_side(row.cells, pair.b);
-    Change c = b ? change(pair.a, pair.b) : Change{any.ok() ? 1 : 0, {}, Tone::Dim};
-    row.cells.emplace_back(c.text, c.tone);
-    const Difference& last = pair.b ? *pair.b : any;
-    ranked.push_back({c.rank, last.specials_differ() ? INFINITY : last.max_abs, std::move(row)});
-  }
-  std::ranges::stable_sort(
-      ranked, [](const Ranked& x, const Ranked& y) { return x.rank != y.rank ? x.rank < y.rank : x.error > y.error; });
   std::vector<Row> rows;
-  for (Ranked& r : ranked) rows.push_back(std::move(r.row));
+  const auto add = [&](const Difference* first, const Difference* second, Cell how) {
+    const QString name = text((first ? first : second)->name);
+    Row& row = rows.emplace_back(Row{name, {Cell(name)}});
+    add_side(row.cells, first);
+    add_side(row.cells, second);
+    row.cells.push_back(std::move(how));
+  };
+  if (b) {
+    for (const ChangedRow& row : changed_rows(a, *b)) add(row.a, row.b, Cell(text(row.text), tone_of(row.change)));
+    return rows;
+  }
+  std::vector<const Difference*> order;
+  for (const Difference& d : a.rows) order.push_back(&d);
+  std::ranges::stable_sort(order, [](const Difference* x, const Difference* y) {
+    const auto error = [](const Difference* d) { return d->specials_differ() ? INFINITY : d->max_abs; };
+    return x->ok() != y->ok() ? !x->ok() : error(x) > error(y);
+  });
+  for (const Difference* d : order) add(d, nullptr, {});
   return rows;
 }
 
