@@ -8,6 +8,7 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
+#include "core/compare/report_json.h"
 #include "core/interp/random_values.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
@@ -105,12 +106,18 @@ nlohmann::ordered_json as_json(const PassRun& run, const std::string& graph) {
   return out;
 }
 
-std::string as_line(const PassRun& run) {
-  return fmt::format("{:<10}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}\n", stage_name(run.stage), run.name, run.milliseconds,
+/// `numbers`: how far the pass moved a result; null: it was not checked.
+std::string as_line(const PassRun& run, const Difference* numbers) {
+  const std::string moved = !numbers ? ""
+                            : numbers->max_abs == 0 && numbers->ok()
+                                ? ", numbers equal"
+                                : fmt::format(", numbers off by {:.3g} at {}", numbers->max_abs, numbers->name);
+  return fmt::format("{:<10}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}{}\n", stage_name(run.stage), run.name, run.milliseconds,
                      run.nodes_before, run.nodes_after,
                      run.disabled  ? "disabled"
                      : run.changed ? "changed"
-                                   : "(unchanged)");
+                                   : "(unchanged)",
+                     moved);
 }
 
 /// Each rewrite of a pass with what it changed, as text, or as "rewrites" of its row.
@@ -136,15 +143,19 @@ Status show_rewrites(const Options& o, const PassRun& run, const Graph& before, 
 }
 
 /// Prints what the passes did, or appends it to `rows`.
-Status show(const Options& o, const PipelineRun& run, const std::string& graph, nlohmann::ordered_json& rows) {
+Status show(const Options& o, const CheckedRun& checked, const std::string& graph, nlohmann::ordered_json& rows) {
+  const PipelineRun& run = checked.run;
   const Graph* before = run.before.get();
   if (!graph.empty() && !o.json && !run.passes.empty()) fmt::print("{} graph\n", graph);
   for (const PassRun& pass : run.passes) {
     rows.push_back(as_json(pass, graph));
+    const auto numbers = checked.numbers.find(pass.name);
+    const Difference* moved = numbers == checked.numbers.end() ? nullptr : &numbers->second;
     if (o.json) {
+      if (moved) rows.back()["numbers_off_by"] = number_json(moved->max_abs);
       if (pass.after && (pass.changed || o.print == "all")) rows.back()["text"] = print(*pass.after);
     } else {
-      std::fputs(as_line(pass).c_str(), stdout);
+      std::fputs(as_line(pass, moved).c_str(), stdout);
       if (o.print == "changed" && pass.changed) std::fputs(graph_changes(*before, *pass.after, "    ").c_str(), stdout);
       if (o.print == "all") fmt::print("{}\n", print(*pass.after));
     }
@@ -186,14 +197,14 @@ Result<int> run(const Options& o) {
   TRY(const Reached reached, reach(o, *artefact, stage));
   nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
   for (const StageRun& ran : reached.before)
-    TRY_DO(show(o, ran.run, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint),
+    TRY_DO(show(o, {ran.run, {}, {}}, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint),
                 document["passes"]));
   CheckedRun done;
   const Graph* graph = nullptr;
   for (const Reached::Named& at : reached.graphs) {
     graph = at.graph.get();
     TRY(done, run_at(o, *artefact, at, stage));
-    TRY_DO(show(o, done.run, at.name, document["passes"]));
+    TRY_DO(show(o, done, at.name, document["passes"]));
     if (done.failure) break;
   }
   if (done.failure) {

@@ -63,10 +63,13 @@ Tolerance tolerance_of(const Value& v) {
   return t ? pass_tolerance(t->dtype) : Tolerance{0, 0};
 }
 
-/// Compares results; nullopt when they agree.
-std::optional<Difference> first_difference(const std::vector<Value>& reference, const std::vector<Value>& outputs) {
+/// Compares results; nullopt when they agree. `most` receives the one with the largest error, as far as they are
+/// compared.
+std::optional<Difference> first_difference(const std::vector<Value>& reference, const std::vector<Value>& outputs,
+                                           std::optional<Difference>* most = nullptr) {
   for (std::size_t i = 0; i < outputs.size() && i < reference.size(); ++i) {
     Difference d = compare_values(fmt::format("output.{}", i), reference[i], outputs[i], tolerance_of(reference[i]));
+    if (most && (!*most || d.max_abs > (*most)->max_abs || !d.ok())) *most = d;
     if (!d.ok()) return d;
   }
   return std::nullopt;
@@ -165,10 +168,13 @@ Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes
       if (!go_on) return false;
     }
     TRY(std::vector<Value> outputs, run(after, inputs, context));
-    if (auto d = first_difference(reference, outputs)) {
+    std::optional<Difference> most;
+    const auto different = first_difference(reference, outputs, &most);
+    if (most) checked.numbers.emplace(pass.name, *std::move(most));
+    if (different) {
       checked.failure.emplace();
       checked.failure->pass = pass.name;
-      checked.failure->difference = *std::move(d);
+      checked.failure->difference = *different;
       const auto guilty = std::ranges::find(passes, pass.name, &Pass::name);
       CHECK(guilty != passes.end(), "a pass that did not run");
       TRY_DO(blame(before, after, *guilty, pass, reference, inputs, context, *checked.failure));

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct PassFailure {
 struct CheckedRun {
   PipelineRun run;  ///< all passes up to the one that failed, which is included
   std::optional<PassFailure> failure;
+  /// By pass that changed the graph: the result that it moved most, against those before the pass. A graph without
+  /// tensors has none.
+  std::map<std::string, Difference> numbers;
 };
 
 /// The stage whose passes a graph of this kind goes through.

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "core/compare/compare.h"
+#include "core/compare/report_json.h"
 
 namespace partita {
 namespace {
@@ -47,11 +47,6 @@ std::string line(const Difference& d) {
   return text;
 }
 
-/// A number as JSON; NaN and infinities, which JSON lacks, become strings.
-Json number(double v) {
-  return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
-}
-
 /// {"equal": 90, "-7": 10}: numbers of elements by the power of ten of their error.
 Json histogram(const ErrorHistogram& h) {
   Json j = {{"equal", h.equal}};
@@ -74,23 +69,11 @@ ErrorHistogram histogram_of(const Json& j) {
   return h;
 }
 
-Json json_of(const Statistics& s) {
-  return {{"numel", s.numel},
-          {"nan", s.nan},
-          {"inf", s.inf},
-          {"norm", number(s.norm)},
-          {"mean", number(s.mean)},
-          {"least", number(s.least)},
-          {"greatest", number(s.greatest)},
-          {"magnitudes", histogram(s.magnitudes)},
-          {"hash", s.hash}};
-}
-
 Json row(const Difference& d) {
   Json j = {{"name", d.name},
             {"ok", d.ok()},
-            {"max_abs", number(d.max_abs)},
-            {"max_rel", number(d.max_rel)},
+            {"max_abs", number_json(d.max_abs)},
+            {"max_rel", number_json(d.max_rel)},
             {"numel", d.numel},
             {"wrong", d.wrong},
             {"nan", {d.nan_expected, d.nan_found}},
@@ -100,18 +83,18 @@ Json row(const Difference& d) {
   j["histogram"] = histogram(d.histogram);
   if (d.first_wrong)
     j["first_wrong"] = {{"index", d.first_wrong->index},
-                        {"expected", number(d.first_wrong->expected)},
-                        {"found", number(d.first_wrong->found)}};
+                        {"expected", number_json(d.first_wrong->expected)},
+                        {"found", number_json(d.first_wrong->found)}};
   if (d.expected_error)
     j["baseline"] = {
-        {"expected", number(*d.expected_error)}, {"found", number(*d.found_error)}, {"rounding", d.rounding}};
+        {"expected", number_json(*d.expected_error)}, {"found", number_json(*d.found_error)}, {"rounding", d.rounding}};
   if (d.own)
     j["own"] = {{"ok", d.own->ok},
-                {"max_abs", number(d.own->max_abs)},
-                {"max_rel", number(d.own->max_rel)},
+                {"max_abs", number_json(d.own->max_abs)},
+                {"max_rel", number_json(d.own->max_rel)},
                 {"wrong", d.own->wrong}};
-  if (d.expected_statistics) j["statistics"]["expected"] = json_of(*d.expected_statistics);
-  if (d.found_statistics) j["statistics"]["found"] = json_of(*d.found_statistics);
+  if (d.expected_statistics) j["statistics"]["expected"] = statistics_json(*d.expected_statistics);
+  if (d.found_statistics) j["statistics"]["found"] = statistics_json(*d.found_statistics);
   if (d.by_statistics) j["by_statistics"] = true;
   if (!d.layout.empty()) j["layout"] = d.layout;
   if (!d.died.empty()) j["died"] = d.died;
@@ -178,6 +161,22 @@ Difference difference_of(const Json& j) {
 }
 
 }  // namespace
+
+Json number_json(double v) {
+  return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
+}
+
+Json statistics_json(const Statistics& s) {
+  return {{"numel", s.numel},
+          {"nan", s.nan},
+          {"inf", s.inf},
+          {"norm", number_json(s.norm)},
+          {"mean", number_json(s.mean)},
+          {"least", number_json(s.least)},
+          {"greatest", number_json(s.greatest)},
+          {"magnitudes", histogram(s.magnitudes)},
+          {"hash", s.hash}};
+}
 
 Result<Report> Report::from_json(std::string_view text) {
   try {

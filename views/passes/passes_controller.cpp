@@ -95,6 +95,9 @@ void PassesController::run(bool check) {
           TRY(done.run, run_passes(*copy, passes, context, options));
         }
         auto history = std::make_shared<PassHistory>(make_history(done.run, width, folded));
+        for (PassStep& step : history->steps)
+          if (const auto numbers = done.numbers.find(step.name.toStdString()); numbers != done.numbers.end())
+            step.off_by = numbers->second.max_abs;
         if (done.failure) {
           const PassFailure& f = *done.failure;
           made.wrong = static_cast<int>(history->steps.size()) - 1;
@@ -127,24 +130,35 @@ void PassesController::run(bool check) {
 }
 
 void PassesController::show_rewrites(int step) {
-  const Document* document = bench_.current_graph();
-  if (!document || !ran_on_current()) return;
+  if (!bench_.current_graph() || !ran_on_current()) return;
   auto history = std::make_shared<PassHistory>(*view_->history());
   if (drop_rewrites(*history, step)) return view_->set_history(history, step);
+  add_rewrites(*history, step);
+  view_->set_history(history, step + 1);
+}
+
+void PassesController::draw(int step) {
+  const Document* document = bench_.current_graph();
+  auto history = std::make_shared<PassHistory>(*view_->history());
+  const QString pass = history->steps[static_cast<std::size_t>(pass_step(*history, step))].name;
   bench_.jobs().start<std::shared_ptr<const PassHistory>>(
-      tr("Rewrites of %1").arg(history->steps[static_cast<std::size_t>(step)].name), "rewrites:" + document->key, this,
-      [history, step, stage = stage_of(document->kind), folded = document->folded,
+      tr("Rewrites of %1").arg(pass), "rewrites:" + document->key, this,
+      [history, step, name = pass.toStdString(), stage = stage_of(document->kind), folded = document->folded,
        width = bench_.text_width()](const Progress& progress) -> Result<std::shared_ptr<const PassHistory>> {
         const std::vector<Pass> passes = passes_of(stage);
-        const std::string name = history->steps[static_cast<std::size_t>(step)].name.toStdString();
-        const auto pass = std::ranges::find(passes, name, &Pass::name);
-        CHECK(pass != passes.end(), "a pass of another stage");
-        TRY_DO(add_rewrites(*history, step, *pass, width, folded, progress));
+        const auto found = std::ranges::find(passes, name, &Pass::name);
+        CHECK(found != passes.end(), "a pass of another stage");
+        TRY_DO(draw_rewrite(*history, step, *found, width, folded, progress));
         return std::shared_ptr<const PassHistory>(history);
       },
       [this, step, key = document->key](Result<std::shared_ptr<const PassHistory>> made) {
         if (!made) return bench_.report(made.error());
-        if (ran_on_current() && history_of_ == key) view_->set_history(*made, step + 1);
+        // The user may have gone on, hidden the rewrites or run the passes anew.
+        const bool same = ran_on_current() && history_of_ == key && view_->step() == step &&
+                          view_->history()->steps.size() == (*made)->steps.size() &&
+                          view_->history()->steps[static_cast<std::size_t>(step)].name ==
+                              (*made)->steps[static_cast<std::size_t>(step)].name;
+        if (same) view_->set_history(*made, step);
       });
 }
 
@@ -182,7 +196,7 @@ void PassesController::show_step(int step) {
   if (!ran_on_current()) return;
   const PassHistory& history = *view_->history();
   const PassStep& chosen = history.steps[static_cast<std::size_t>(step)];
-  if (!chosen.scene) return;
+  if (!chosen.scene) return chosen.rewrite ? draw(step) : void();
   Facts facts = bench_.current()->facts;
   for (auto& [node, fact] : facts) fact.pass.clear();
   for (const auto& [node, pass] : pass_of_nodes(history, step)) facts[node].pass = pass;

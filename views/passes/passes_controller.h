@@ -27,6 +27,7 @@ class PassesController : public WidgetController<PassesView> {
   bool ran_on_current() const;
   void configure(const ConfigPatches& patches);
   void show_step(int step);
+  void draw(int step);  ///< of a rewrite that was not shown yet
 
   QString history_of_;  ///< key of the document whose passes are shown
 };

@@ -17,12 +17,18 @@ namespace {
 QString summary(const PassStep& step) {
   if (!step.wrong.isEmpty()) return "wrong numbers";
   if (step.disabled) return "skipped";
-  if (!step.diff) return step.changed ? "changed" : "";
+  if (!step.diff) return step.changed && !step.rewrite ? "changed" : "";
   QStringList parts;
   if (step.diff->added) parts << QString("+%1").arg(step.diff->added);
   if (step.diff->removed) parts << QString("−%1").arg(step.diff->removed);
   if (step.diff->changed) parts << QString("~%1").arg(step.diff->changed);
   return parts.isEmpty() ? "order" : parts.join("  ");
+}
+
+Cell numbers_cell(const PassStep& step) {
+  if (!step.wrong.isEmpty()) return {"wrong", INFINITY, Tone::Bad};
+  if (!step.off_by) return {};
+  return {*step.off_by == 0 ? "equal" : error_text(*step.off_by), *step.off_by, Tone::Good};
 }
 
 std::shared_ptr<const CodeDocument> code_of(const Graph& graph) {
@@ -80,33 +86,47 @@ PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
   return history;
 }
 
-Status add_rewrites(PassHistory& history, int at, const Pass& pass, const TextWidth& text_width,
+void add_rewrites(PassHistory& history, int at) {
+  const PassStep& own = history.steps[static_cast<std::size_t>(at)];
+  std::vector<PassStep> steps;
+  for (std::size_t i = 0; i < own.rewrites.size(); ++i) {
+    const RewriteStep& rewrite = own.rewrites[i];
+    PassStep& step = steps.emplace_back();
+    step.name = QString("%1  %2 at %3").arg(i + 1).arg(text(rewrite.rule), text(rewrite.node));
+    step.stage = own.stage;
+    step.rewrite = step.changed = true;
+  }
+  history.steps.insert(history.steps.begin() + at + 1, std::make_move_iterator(steps.begin()),
+                       std::make_move_iterator(steps.end()));
+}
+
+int pass_step(const PassHistory& history, int step) {
+  while (history.steps[static_cast<std::size_t>(step)].rewrite) --step;
+  return step;
+}
+
+Status draw_rewrite(PassHistory& history, int at, const Pass& pass, const TextWidth& text_width,
                     const std::unordered_set<std::string>& folded, const Progress& progress) {
-  constexpr std::size_t kMost = 200;
   PictureOptions options;
   options.text_width = text_width;
   options.folded = folded;
-  const auto own = history.steps.begin() + at;
-  const PassStep& before = *std::find_if(std::make_reverse_iterator(own), history.steps.rend(),
-                                         [](const PassStep& s) { return !s.rewrite; });
-  std::vector<PassStep> steps;
-  const std::size_t shown = std::min(own->rewrites.size(), kMost);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const RewriteStep& rewrite = own->rewrites[i];
-    TRY_DO(partita::step(&progress, static_cast<double>(i) / static_cast<double>(shown), rewrite.node));
-    PassStep step;
-    step.name = QString("%1  %2 at %3").arg(i + 1).arg(text(rewrite.rule), text(rewrite.node));
-    step.stage = own->stage;
-    step.rewrite = step.changed = true;
-    const PassStep& last = i == 0 ? before : steps.back();
-    TRY(step.graph, after_rewrites(*before.graph, pass, PassContext(), i + 1));
-    step.nodes_before = last.graph->size();
-    step.nodes_after = step.graph->size();
-    draw(step, last, options);
-    steps.push_back(std::move(step));
-  }
-  history.steps.insert(own + 1, std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end()));
-  return {};
+  const int own = pass_step(history, at);
+  const PassStep& before = history.steps[static_cast<std::size_t>(pass_step(history, own - 1))];
+  const auto drawn = [&](int step, const PassStep& last) -> Status {
+    PassStep& rewrite = history.steps[static_cast<std::size_t>(step)];
+    if (rewrite.scene) return {};
+    TRY_DO(partita::step(&progress, -1, rewrite.name.toStdString()));
+    TRY(rewrite.graph, after_rewrites(*before.graph, pass, PassContext(), static_cast<std::size_t>(step - own)));
+    rewrite.nodes_before = last.graph->size();
+    rewrite.nodes_after = rewrite.graph->size();
+    draw(rewrite, last, options);
+    return {};
+  };
+  if (at == own + 1) return drawn(at, before);
+  // A step that was jumped to has the graph before the pass beside it, until it is shown itself.
+  PassStep& previous = history.steps[static_cast<std::size_t>(at - 1)];
+  TRY_DO(drawn(at - 1, before));
+  return drawn(at, previous);
 }
 
 bool drop_rewrites(PassHistory& history, int step) {
@@ -155,7 +175,7 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   title_ = new ElidedLabel;
   title_->setText(tr("Each pass of this graph's stage, one step at a time"));
   bar->addWidget(title_, 3);
-  list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time")});
+  list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time"), tr("Numbers")});
   text_ = new CodeView;
   layout->addWidget(split_of({list_, text_}, {460, 640}), 1);
   connect(slider_, &QSlider::valueChanged, this, &PassesView::go_to);
@@ -172,17 +192,19 @@ void PassesView::set_history(std::shared_ptr<const PassHistory> history, int ste
     const PassStep& step = history_->steps[i];
     Tone tone = step.changed && !step.rewrite ? Tone::Plain : Tone::Dim;
     if (i > 0 && !step.rewrite) ++number;
-    rows.push_back({{},
-                    {Cell(step.rewrite ? QString() : QString::number(number), i, Tone::Dim),
-                     Cell(step.rewrite ? "    " + step.name : step.name, tone),
-                     Cell(summary(step), !step.wrong.isEmpty() ? Tone::Bad
-                                         : step.changed        ? Tone::Warn
-                                                               : Tone::Dim),
-                     i == 0 ? Cell(QString::number(step.graph ? step.graph->size() : 0), Tone::Dim)
-                     : step.nodes_before == step.nodes_after
-                         ? Cell(QString::number(step.nodes_after), Tone::Dim)
-                         : Cell(QString("%1 → %2").arg(step.nodes_before).arg(step.nodes_after)),
-                     i == 0 || step.rewrite ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone)}});
+    rows.push_back(
+        {{},
+         {Cell(step.rewrite ? QString() : QString::number(number), i, Tone::Dim),
+          Cell(step.rewrite ? "    " + step.name : step.name, tone),
+          Cell(summary(step), !step.wrong.isEmpty() ? Tone::Bad
+                              : step.changed        ? Tone::Warn
+                                                    : Tone::Dim),
+          i == 0                        ? Cell(QString::number(step.graph ? step.graph->size() : 0), Tone::Dim)
+          : step.rewrite && !step.graph ? Cell()
+          : step.nodes_before == step.nodes_after
+              ? Cell(QString::number(step.nodes_after), Tone::Dim)
+              : Cell(QString("%1 → %2").arg(step.nodes_before).arg(step.nodes_after)),
+          i == 0 || step.rewrite ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone), numbers_cell(step)}});
   }
   list_->set_rows(std::move(rows));
   slider_->setRange(0, std::max(0, count - 1));
@@ -225,8 +247,7 @@ void PassesView::go_to(int step) {
 }
 
 const PassStep* PassesView::chosen_pass() const {
-  int step = history_ ? step_ : 0;
-  while (step > 0 && history_->steps[static_cast<std::size_t>(step)].rewrite) --step;
+  const int step = history_ && step_ > 0 ? pass_step(*history_, step_) : 0;
   return step > 0 ? &history_->steps[static_cast<std::size_t>(step)] : nullptr;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <QWidget>
 #include <memory>
+#include <optional>
 
 #include "core/passes/pipeline.h"
 #include "views/code/code_view.h"
@@ -23,6 +24,7 @@ struct PassStep {
   bool changed = false, disabled = false;
   bool rewrite = false;               ///< one rewrite of the pass before it
   QString wrong;                      ///< what a check of the numbers found here
+  std::optional<double> off_by;       ///< how far the pass moved a result; unset: the numbers were not checked
   std::vector<RewriteStep> rewrites;  ///< of the pass
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Scene> scene;           ///< unchanged cards stay where they were in the step before
@@ -40,11 +42,16 @@ struct PassHistory {
 PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
                          const std::unordered_set<std::string>& folded = {});
 
-/// Puts a step for each of the first rewrites of a pass after the pass's own step. Belongs on a worker thread, too.
-Status add_rewrites(PassHistory& history, int step, const Pass& pass, const TextWidth& text_width,
-                    const std::unordered_set<std::string>& folded, const Progress& progress);
+/// Puts a step for each rewrite of a pass after the pass's own step. They are not drawn yet.
+void add_rewrites(PassHistory& history, int step);
 /// Takes them away; false when there are none.
 bool drop_rewrites(PassHistory& history, int step);
+/// Draws the step of a rewrite, and the one before it that it is shown beside: cards keep their places from one to the
+/// next. Belongs on a worker thread, too.
+Status draw_rewrite(PassHistory& history, int step, const Pass& pass, const TextWidth& text_width,
+                    const std::unordered_set<std::string>& folded, const Progress& progress);
+/// The step of the pass that a step belongs to.
+int pass_step(const PassHistory& history, int step);
 
 /// The pass of each node, by name: at step 0 the first that will change or remove the node, at a later step the last
 /// that made or changed it.
