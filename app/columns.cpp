@@ -117,70 +117,88 @@ Runner runner_of(const CompareSide& side, const RunRequest& request, const std::
   };
 }
 
-Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                             const CompareSide& reference, std::span<const CompareSide* const> sides,
-                                             const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
-  // The comparison takes the place of a compiler: it gets the graphs and inputs of the run in question, and returns
-  // the reference's values, so that the backward is compared on the same numbers.
-  TRY(const Backend* wide, find_backend("f64"));
-  CompareSide exact;
-  exact.backend = wide;
-  const auto column_of = [&](const CompareSide& side) -> Runner {
-    if (!side.backend) return nullptr;
-    const Runner run = runner_of(side, request, store);
-    if (!is_wide(side)) return run;
-    return [run](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-      TRY(std::vector<Value> values, run(graph, std::move(inputs)));
-      return rounded(graph, std::move(values));
-    };
+/// The same; a run in double gives the dtypes of the graph. Null for what is no backend.
+Runner column_of(const CompareSide& side, const RunRequest& request, const std::shared_ptr<CodeStore>& store) {
+  if (!side.backend) return nullptr;
+  const Runner run = runner_of(side, request, store);
+  if (!is_wide(side)) return run;
+  return [run](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+    TRY(std::vector<Value> values, run(graph, std::move(inputs)));
+    return rounded(graph, std::move(values));
   };
-  const Column expected{reference.name, column_of(reference)};
-  std::vector<Runner> runs;
-  for (const CompareSide* side : sides) runs.push_back(column_of(*side));
-  const PerNodeOptions how{.tolerance = tolerance,
-                           .baseline = runner_of(exact, request, store),
-                           .progress = request.progress,
-                           .own = true,
-                           .statistics = true};
-  std::vector<Report> reports;
-  bool all_died = false;
-  const auto compare = [&](const char* name) -> CompileFn {
+}
+
+/// A graph of a run, "forward" or "backward", and its inputs.
+using GraphVisitor = std::function<Status(const char* name, const Graph& graph, const std::vector<Value>& inputs)>;
+
+/// Runs the program on the reference, so that the backward gets its numbers, and shows each graph before that. False
+/// when the reference died.
+Result<bool> visit_graphs(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                          const CompareSide& reference, const Runner& run, const GraphVisitor& visit) {
+  bool died = false;
+  const auto visited = [&](const char* name) -> CompileFn {
     return [&, name](const Graph& graph) -> Result<CompiledFn> {
       return CompiledFn([&, name, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        std::vector<Column> columns;
-        for (std::size_t i = 0; i < sides.size(); ++i) {
-          const Report* past = past_of(*sides[i], name);
-          if (runs[i] || past) columns.push_back({sides[i]->name, runs[i], past});
-        }
-        TRY(std::vector<Report> made, compare_columns(*graph, inputs, expected, columns, how));
-        for (Report& report : made) {
-          report.graph = name;
-          reports.push_back(std::move(report));
-        }
-        auto values = expected.run(*graph, std::move(inputs));
-        all_died = !values && is_death(values.error());
+        TRY_DO(visit(name, *graph, inputs));
+        auto values = run(*graph, std::move(inputs));
+        died = !values && is_death(values.error());
         return values;
       });
     };
   };
   RunOptions options = run_options(request, nullptr);
   options.aot.choose_layouts = !reference.backend->takes_any_graph;  // interpreters give eager PyTorch's
-  options.forward = compare("forward");
-  options.backward = compare("backward");
+  options.forward = visited("forward");
+  options.backward = visited("backward");
   const auto done = run_program(artefact, io, options);
-  if (!done && !(all_died && !reports.empty())) return done.error();  // a death of the reference is in the reports
+  if (!done && !died) return done.error();
+  return !died;
+}
+
+Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                             const CompareSide& reference, std::span<const CompareSide* const> sides,
+                                             const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
+  TRY(const Backend* wide, find_backend("f64"));
+  CompareSide exact;
+  exact.backend = wide;
+  const Column expected{reference.name, column_of(reference, request, store)};
+  std::vector<Runner> runs;
+  for (const CompareSide* side : sides) runs.push_back(column_of(*side, request, store));
+  const PerNodeOptions how{.tolerance = tolerance,
+                           .baseline = runner_of(exact, request, store),
+                           .progress = request.progress,
+                           .own = true,
+                           .statistics = true};
+  std::vector<Report> reports;
+  TRY_DO(visit_graphs(artefact, io, request, reference, expected.run,
+                      [&](const char* name, const Graph& graph, const std::vector<Value>& inputs) -> Status {
+                        std::vector<Column> columns;
+                        for (std::size_t i = 0; i < sides.size(); ++i) {
+                          const Report* past = past_of(*sides[i], name);
+                          if (runs[i] || past) columns.push_back({sides[i]->name, runs[i], past});
+                        }
+                        TRY(std::vector<Report> made, compare_columns(graph, inputs, expected, columns, how));
+                        for (Report& report : made) {
+                          report.graph = name;
+                          reports.push_back(std::move(report));
+                        }
+                        return {};
+                      }));  // a death of the reference is in the reports
   return reports;
+}
+
+/// What a side's whole run of the program gives.
+Result<TensorFile> results_of(const CompareSide& side, const Artefact& artefact, const TensorFile& io,
+                              const RunRequest& request, const std::shared_ptr<CodeStore>& store) {
+  if (side.kind == CompareSide::Kind::Results) return side.results;
+  const ConfigScope scope(side.config);
+  return run_artefact(artefact, io, request_of(request, side), *side.backend, store);
 }
 
 Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const TensorFile& io,
                                                const RunRequest& request, const CompareSide& reference,
                                                std::span<const CompareSide* const> sides, const Tolerance& tolerance,
                                                const std::shared_ptr<CodeStore>& store) {
-  const auto results_of = [&](const CompareSide& side) -> Result<TensorFile> {
-    if (side.kind == CompareSide::Kind::Results) return side.results;
-    const ConfigScope scope(side.config);
-    return run_artefact(artefact, io, request_of(request, side), *side.backend, store);
-  };
   // Rounds the results of a run in double as those beside it are.
   const auto round_like = [](TensorFile& wide, const TensorFile& like) -> Status {
     for (auto& [key, tensor] : wide.tensors)
@@ -190,7 +208,7 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
     return {};
   };
   std::vector<Report> reports;
-  auto expected = results_of(reference);
+  auto expected = results_of(reference, artefact, io, request, store);
   if (!expected && !is_death(expected.error())) return expected.error();
   for (const CompareSide* side : sides) {
     Report& report = reports.emplace_back();
@@ -212,7 +230,7 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
       continue;
     }
     const auto begun = std::chrono::steady_clock::now();
-    auto found = results_of(*side);
+    auto found = results_of(*side, artefact, io, request, store);
     if (side->backend) report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     if (!found && !is_death(found.error())) return found.error();
     if (!found) {
@@ -229,6 +247,43 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
     }
   }
   return reports;
+}
+
+/// What is left of a column of the past.
+SideValue kept_value(const std::string& name, const Report& past, const std::string& row) {
+  SideValue out{name, {}, {}, "a comparison of the past keeps statistics, not values"};
+  const auto found = std::ranges::find(past.rows, row, &Difference::name);
+  if (found != past.rows.end()) out.statistics = found->found_statistics;
+  return out;
+}
+
+/// The values of a node, or of a result of a graph, in the first graph that has it.
+Result<std::vector<SideValue>> node_values(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                           std::span<const CompareSide* const> sides, const std::string& wanted,
+                                           const std::string& row, const std::shared_ptr<CodeStore>& store) {
+  std::vector<Runner> runs;
+  for (const CompareSide* side : sides) runs.push_back(column_of(*side, request, store));
+  std::vector<SideValue> out;
+  TRY_DO(visit_graphs(artefact, io, request, *sides[0], runs[0],
+                      [&](const char* name, const Graph& graph, const std::vector<Value>& inputs) -> Status {
+                        if (!out.empty() || (!wanted.empty() && wanted != name)) return {};
+                        for (std::size_t i = 0; i < sides.size(); ++i) {
+                          const CompareSide& side = *sides[i];
+                          TRY_DO(step(request.progress, -1, side.name));
+                          const Report* past = past_of(side, name);
+                          if (!runs[i] || !has_nodes(side)) {
+                            out.push_back(past ? kept_value(side.name, *past, row)
+                                               : SideValue{side.name, {}, {}, "has results of the program only"});
+                            continue;
+                          }
+                          auto value = value_of(graph, inputs, runs[i], row);
+                          if (!value && value.error().fault == Fault::Cancelled) return value.error();
+                          if (!value && value.error().code == "compare.name" && i == 0) return {};  // another graph
+                          out.push_back(side_value(side.name, std::move(value)));
+                        }
+                        return {};
+                      }));
+  return out;
 }
 
 }  // namespace
@@ -306,6 +361,41 @@ Result<std::vector<Report>> compare_sides(const Artefact& artefact, const Tensor
         std::ranges::none_of(reports, [&](const Report& r) { return r.found_name == side.name && !r.rows.empty(); }))
       return input_error("compare.past", fmt::format("{} has nothing of this graph", side.name));
   return reports;
+}
+
+Result<std::vector<SideValue>> values_of_sides(const Artefact& artefact, const TensorFile& io,
+                                               const RunRequest& request, const CompareSide& reference,
+                                               std::span<const CompareSide> columns, const std::string& graph,
+                                               const std::string& row, const std::shared_ptr<CodeStore>& store) {
+  std::vector<const CompareSide*> sides{&reference};
+  for (const CompareSide& side : columns) sides.push_back(&side);
+  if (graph != results_graph && reference.kind == CompareSide::Kind::Backend) {
+    TRY(std::vector<SideValue> values, node_values(artefact, io, request, sides, graph, row, store));
+    if (!values.empty()) return values;
+  }
+  std::vector<SideValue> out;
+  bool known = false;
+  if (graph.empty() || graph == results_graph) {
+    for (const CompareSide* side : sides) {
+      if (side->kind == CompareSide::Kind::Past) {
+        const Report* past = past_of(*side, results_graph);
+        out.push_back(kept_value(side->name, past ? *past : Report(), row));
+        continue;
+      }
+      auto results = results_of(*side, artefact, io, request, store);
+      if (!results && !is_death(results.error())) return results.error();
+      const Tensor* found = results ? results->find(row) : nullptr;
+      known |= found != nullptr;
+      out.push_back(!results ? side_value(side->name, results.error())
+                    : found  ? side_value(side->name, Value(*found))
+                             : SideValue{side->name, {}, {}, "has no such result"});
+    }
+  }
+  if (known) return out;
+  return input_error("compare.name",
+                     fmt::format("{}: nothing of that name is compared{}; rows are nodes with a tensor, output.N and "
+                                 "grad.NAME",
+                                 row, graph.empty() ? "" : " in the " + graph));
 }
 
 }  // namespace partita

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/run_artefact.h"
+#include "core/compare/side_values.h"
 
 namespace partita {
 
@@ -39,5 +40,12 @@ struct CompareOptions {
 Result<std::vector<Report>> compare_sides(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                           const CompareSide& reference, std::span<const CompareSide> columns,
                                           const CompareOptions& options, const std::shared_ptr<CodeStore>& store);
+
+/// The values behind a row of compare_sides(): of the reference, then of each column. `graph`: of the row's report;
+/// empty: the first graph that has such a row, the results last. Error compare.name when none has.
+Result<std::vector<SideValue>> values_of_sides(const Artefact& artefact, const TensorFile& io,
+                                               const RunRequest& request, const CompareSide& reference,
+                                               std::span<const CompareSide> columns, const std::string& graph,
+                                               const std::string& row, const std::shared_ptr<CodeStore>& store);
 
 }  // namespace partita

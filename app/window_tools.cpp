@@ -104,31 +104,36 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   return result;
 }
 
-/// Compares as `partita compare --against` does. `plant`: the fault of the planted backend.
-Result<std::vector<Report>> compare_flow(const Artefact& artefact, const views::CompareRequest& asked,
-                                         const std::string& plant, const std::string& program,
-                                         const Progress& progress) {
+/// What `partita compare --against` is asked.
+struct FlowComparison {
   RunRequest request;
-  request.inputs = asked.inputs.toStdString();
-  request.train = asked.train;
-  request.worker = WorkerOptions{.program = program};
-  request.progress = &progress;
-  if (asked.inputs.isEmpty()) request.random_weights = 0;
-  TRY(const TensorFile io, read_io(request));
+  TensorFile io;
+  CompareSide reference;
+  std::vector<CompareSide> columns;
+};
+
+/// `plant`: the fault of the planted backend.
+Result<FlowComparison> flow_comparison(const views::CompareRequest& asked, const std::string& plant,
+                                       const std::string& program, const Progress& progress) {
+  FlowComparison out;
+  out.request.inputs = asked.inputs.toStdString();
+  out.request.train = asked.train;
+  out.request.worker = WorkerOptions{.program = program};
+  out.request.progress = &progress;
+  if (asked.inputs.isEmpty()) out.request.random_weights = 0;
+  TRY(out.io, read_io(out.request));
   const auto side = [&](const QString& word) -> Result<CompareSide> {
     const bool planted = word == kPlanted;
     const std::string text = planted ? fmt::format("{}+plant={}", default_compiler().name, plant) : word.toStdString();
-    TRY(CompareSide out, parse_side(text, io, asked.train));
-    out.name = word.toStdString();
-    return out;
+    TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
+    parsed.name = word.toStdString();
+    return parsed;
   };
-  TRY(const CompareSide reference, side(asked.expected));
-  std::vector<CompareSide> columns;
+  TRY(out.reference, side(asked.expected));
   for (const QString& word : asked.columns()) {
-    TRY(columns.emplace_back(), side(word));
+    TRY(out.columns.emplace_back(), side(word));
   }
-  return compare_sides(artefact, io, request, reference, columns, {asked.tolerance, asked.per_node},
-                       std::make_shared<CodeStore>());
+  return out;
 }
 
 /// Runs `partita kernels` in a process of its own, since compiled code may crash, and takes over the times.
@@ -250,8 +255,17 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   }
   tools.inputs = inputs_of;
   tools.compare = [plant, program](const Artefact& artefact, const views::CompareRequest& request,
-                                   const Progress& progress) {
-    return compare_flow(artefact, request, plant, program, progress);
+                                   const Progress& progress) -> Result<std::vector<Report>> {
+    TRY(const FlowComparison flow, flow_comparison(request, plant, program, progress));
+    return compare_sides(artefact, flow.io, flow.request, flow.reference, flow.columns,
+                         {request.tolerance, request.per_node}, std::make_shared<CodeStore>());
+  };
+  tools.values = [plant, program](const Artefact& artefact, const views::CompareRequest& request,
+                                  const views::ComparedRow& row,
+                                  const Progress& progress) -> Result<std::vector<SideValue>> {
+    TRY(const FlowComparison flow, flow_comparison(request, plant, program, progress));
+    return values_of_sides(artefact, flow.io, flow.request, flow.reference, flow.columns, row.graph, row.name,
+                           std::make_shared<CodeStore>());
   };
   tools.measure = measure_nodes;
   tools.kernels = [program](const Artefact& artefact, const views::KernelRequest& asked, const Progress& progress) {

@@ -1,5 +1,6 @@
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "app/columns.h"
@@ -21,6 +22,8 @@ struct Options {
   double rtol = 1e-4, atol = 1e-5;
   std::string reference = "interp";
   std::vector<std::string> against;
+  std::string values;
+  std::size_t elements = 10;
   bool per_node = false, json = false, all = false, statistics = false;
 };
 
@@ -82,14 +85,18 @@ Result<std::vector<Report>> compare_pair(const Options& o, const Artefact& artef
   return reports;
 }
 
-Result<std::vector<Report>> compare_table(const Options& o, const Artefact& artefact, const TensorFile& io,
-                                          const std::shared_ptr<CodeStore>& store) {
-  TRY(const CompareSide reference, parse_side(o.reference, io, o.request.train));
+/// What --reference and --against name.
+struct Sides {
+  CompareSide reference;
   std::vector<CompareSide> columns;
+};
+Result<Sides> parse_sides(const Options& o, const TensorFile& io) {
+  Sides sides;
+  TRY(sides.reference, parse_side(o.reference, io, o.request.train));
   for (const std::string& text : o.against) {
-    TRY(columns.emplace_back(), parse_side(text, io, o.request.train));
+    TRY(sides.columns.emplace_back(), parse_side(text, io, o.request.train));
   }
-  return compare_sides(artefact, io, o.request, reference, columns, {{o.rtol, o.atol}, o.per_node}, store);
+  return sides;
 }
 
 /// One table for the reports of each graph, which follow each other.
@@ -104,6 +111,24 @@ std::string tables(std::span<const Report> reports, const Options& o) {
   return text;
 }
 
+/// The values of one row in all columns, as text and as JSON.
+Result<std::pair<std::string, std::string>> row_values(const Options& o, const Artefact& artefact, const TensorFile& io,
+                                                       const Sides& sides, const std::shared_ptr<CodeStore>& store) {
+  const std::size_t colon = o.values.find(':');
+  const std::string graph = colon == std::string::npos ? (o.per_node ? "" : "results") : o.values.substr(0, colon);
+  const std::string row = colon == std::string::npos ? o.values : o.values.substr(colon + 1);
+  TRY(const std::vector<SideValue> values,
+      values_of_sides(artefact, io, o.request, sides.reference, sides.columns, graph, row, store));
+  const Tolerance tolerance{o.rtol, o.atol};
+  if (!o.json) {
+    TRY(std::string text, values_text(values, tolerance, o.elements));
+    return std::pair(fmt::format("values of {}\n{}", o.values, text), std::string());
+  }
+  TRY(nlohmann::ordered_json json, values_json(values, tolerance, o.elements));
+  json["row"] = o.values;
+  return std::pair(std::string(), json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 Result<int> run(Options o) {
   ProgressLine line;
   o.request.progress = &line.progress();
@@ -111,8 +136,18 @@ Result<int> run(Options o) {
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
   const auto store = std::make_shared<CodeStore>();
-  TRY(const std::vector<Report> reports,
-      o.against.empty() ? compare_pair(o, *artefact, io, store) : compare_table(o, *artefact, io, store));
+  std::vector<Report> reports;
+  std::pair<std::string, std::string> values;
+  if (o.against.empty()) {
+    TRY(reports, compare_pair(o, *artefact, io, store));
+  } else {
+    TRY(const Sides sides, parse_sides(o, io));
+    TRY(reports,
+        compare_sides(*artefact, io, o.request, sides.reference, sides.columns, {{o.rtol, o.atol}, o.per_node}, store));
+    if (!o.values.empty()) {
+      TRY(values, row_values(o, *artefact, io, sides, store));
+    }
+  }
   line.clear();
   bool ok = true;
   std::string text = o.against.empty() ? "" : tables(reports, o), json;
@@ -122,8 +157,10 @@ Result<int> run(Options o) {
     json += (json.empty() ? "" : ",\n") + r.json();
     store->add(CheckRow{remembered_path(o.request.path), artefact->id, "compare", r.ok(), r.json()});
   }
-  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]}}\n", ok,
-                                        config_json(config(), ConfigPart::Differs).dump(), json)
+  text += values.first;
+  const std::string with_values = values.second.empty() ? "" : ", \"values\": " + values.second;
+  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]{}}}\n", ok,
+                                        config_json(config(), ConfigPart::Differs).dump(), json, with_values)
                           : text);
   return ok ? 0 : 1;
 }
@@ -151,6 +188,11 @@ const Command compare_command = {
       app.add_flag("--all", o->all, "also rows that agree in all columns")->needs(against);
       app.add_flag("--statistics", o->statistics, "norm, NaNs, infinities, histogram and cosine of each row")
           ->needs(against);
+      auto* values = app.add_option("--values", o->values,
+                                    "also a row's values in all columns side by side, the elements that differ most "
+                                    "first: NODE, output.N or grad.NAME, or GRAPH:ROW as backward:output.0")
+                         ->needs(against);
+      app.add_option("--elements", o->elements, "how many of them")->needs(values)->capture_default_str();
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_flag("--per-node", o->per_node,

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/compare/compare.h"
+#include "core/compare/side_values.h"
 
 namespace partita {
 namespace {
@@ -20,15 +20,6 @@ std::string cell(const Difference* d) {
                      : d->inherited() ? "inherited " + error
                                       : "DIFFERS " + error;
   if (d->own && !d->ok()) text += fmt::format(" alone {:.3g}", d->own->max_abs);
-  return text;
-}
-
-std::string numbers(const Statistics& s) {
-  std::string text = fmt::format("norm {:.6g}, mean {:.3g}, {:.4g} .. {:.4g}, {} NaN, {} inf; zero: {}", s.norm, s.mean,
-                                 s.least, s.greatest, s.nan, s.inf, s.magnitudes.equal);
-  for (std::size_t k = 0; k < s.magnitudes.decades.size(); ++k)
-    if (s.magnitudes.decades[k] > 0)
-      text += fmt::format(", 1e{}: {}", ErrorHistogram::lowest + static_cast<int>(k), s.magnitudes.decades[k]);
   return text;
 }
 
@@ -98,9 +89,9 @@ std::string table_text(std::span<const Report> columns, bool all, bool statistic
     for (std::size_t c = 0; statistics && c < columns.size(); ++c) {
       const Difference* d = find(rows[c], name);
       if (d && d->expected_statistics && !std::exchange(told, true))
-        text += fmt::format("  {}: {}\n", columns[c].expected_name, numbers(*d->expected_statistics));
+        text += fmt::format("  {}: {}\n", columns[c].expected_name, statistics_text(*d->expected_statistics));
       if (d && d->found_statistics)
-        text += fmt::format("  {}: {}{}\n", columns[c].found_name, numbers(*d->found_statistics),
+        text += fmt::format("  {}: {}{}\n", columns[c].found_name, statistics_text(*d->found_statistics),
                             d->cosine ? fmt::format(", cosine {:.9g}", *d->cosine) : "");
     }
   }

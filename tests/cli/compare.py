@@ -78,6 +78,40 @@ with tempfile.TemporaryDirectory() as work:
     run("run", MODEL, "--inputs", IO, "-o", f"{work}/out.safetensors")
     check(compare(*against(f"file:{work}/out.safetensors", "stored"), "--reference", "cpu"), "files")
 
+    # The values of one row in all columns, what differs most first.
+    values = json.loads(run("compare", MODEL, "--inputs", IO, "--train", "--per-node", *against("f64", PLANTED, "stored", past_wrong),
+                            "--values", "gelu", "--elements", "3", "--json", code=1))["values"]
+    names = [c["name"] for c in values["columns"]]
+    check(names == ["interp", "f64", PLANTED, "stored", past_wrong], f"columns of values: {names}")
+    check(abs(values["columns"][2]["statistics"]["norm"] / values["columns"][0]["statistics"]["norm"] - 1.01) < 1e-4 and
+          values["columns"][2]["statistics"]["norm"] == values["columns"][4]["statistics"]["norm"] and
+          "why_no_value" in values["columns"][4] and "why_no_value" in values["columns"][3], f"{values['columns']}")
+    far = [abs(e["values"][2] - e["values"][0]) for e in values["elements"]]
+    check(len(far) == 3 and min(far) > 1e-3 and all(len(e["index"]) == 2 for e in values["elements"]) and
+          all(abs(e["values"][1] - e["values"][0]) < 1e-6 and e["values"][3] is None for e in values["elements"]),
+          f"{values['elements']}")
+    text = run("compare", MODEL, "--inputs", IO, "--train", "--per-node", *against("cpu", "f64"), "--values",
+               "backward:output.0")
+    check("values of backward:output.0" in text and "  cpu: norm" in text and "  f64: norm" in text, text[-600:])
+    text = run("compare", MODEL, "--inputs", IO, *against("cpu", "stored"), "--values", "output.0")
+    check("  stored: norm" in text and "no graph" not in text, text[-600:])
+    for row in ("no_such_node", "backward:gelu", "elsewhere:gelu"):
+        check("nothing of that name" in run("compare", MODEL, "--inputs", IO, "--train", "--per-node", *against("f64"),
+                                            "--values", row, code=2), f"--values {row}")
+
+    # Two comparisons of the past beside one another: what broke comes first, what only followed after it.
+    was, now = graphs["forward", "cpu+fuse=false"], graphs["forward", PLANTED]
+    told = json.loads(run("store", "explain", f"checks/{was}", f"checks/{now}", "--json"))
+    broken = {r["name"] for r in told["rows"] if r["change"].startswith("broken")}
+    check([r["name"] for r in told["rows"] if r["change"] == "broken"] == ["gelu", "gelu_1"],
+          f"{told}")
+    check("broken after gelu" in [r["change"] for r in told["rows"]] and told["same"] > 0, f"{told}")
+    back = json.loads(run("store", "explain", f"checks/{now}", f"checks/{was}", "--json"))
+    check({r["name"] for r in back["rows"] if r["change"] == "fixed"} == broken, "what broke one way is fixed the other")
+    check("broken" in run("store", "explain", f"checks/{was}", f"checks/{now}"), "as text")
+    for other in ("checks/x", "checks/", "checks/9999", "runs/1"):
+        run("store", "explain", f"checks/{was}", other, code=2)
+
     for words in (["--against", "nothing"], ["--against", "cpu+fuse"], ["--against", "cpu+nonsense=1"],
                   ["--against", "cpu+fuse=perhaps"], ["--against", "past:999"], ["--against", "past:x"],
                   ["--against", "cpu+plant=tanh"], ["--against", "cpu+pass_order=none_such"],
@@ -98,7 +132,10 @@ with tempfile.TemporaryDirectory() as work:
     check("-" in rewritten["rewrites"][0]["changes"] and "mul.Tensor" in rewritten["rewrites"][0]["changes"] and
           "mul.Tensor" not in rewritten["rewrites"][1]["changes"], rewritten)
     check("    2 neg_neg at c, net.py:5 in forward\n" in passes("--print", "rewrites"), "rewrites as text")
-    check("agree after every pass" in passes("--check"), "--check")
+    checked = passes("--check")
+    check("agree after every pass" in checked and "changed, numbers equal" in checked, "--check")
+    moved = [p.get("numbers_off_by") for p in json.loads(passes("--check", "--json"))["passes"] if p["changed"]]
+    check(moved and all(m == 0 for m in moved), f"numbers {moved}")
     off = json.loads(passes("--skip", "all", "--json"))["passes"]
     check(all(p["disabled"] != (p["pass"] == "decompose_composites") for p in off), f"--skip all: {off}")
     order = [p["pass"] for p in json.loads(passes("--order", "share_common,rewrite_post_grad", "--json"))["passes"]]

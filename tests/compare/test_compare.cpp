@@ -2,9 +2,11 @@
 #include <cmath>
 
 #include "core/base/whereabouts.h"
+#include "core/compare/changes.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
 #include "core/compare/same_calls.h"
+#include "core/compare/side_values.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/record.h"
 #include "core/passes/rewrite.h"
@@ -88,6 +90,66 @@ Result<bool> harmless(Graph& graph, PassContext&) {
 class TestCompare : public QObject {
   Q_OBJECT
  private Q_SLOTS:
+  void the_farthest_elements_of_all_sides_come_first() {
+    const auto tensor = [](std::vector<float> values) {
+      Tensor t = *Tensor::empty(DType::Float32, {2, static_cast<std::int64_t>(values.size()) / 2});
+      std::ranges::copy(values, t.as<float>());
+      return Value(t);
+    };
+    std::vector<SideValue> sides;
+    sides.push_back(side_value("a", tensor({1, 2, 3, 4, NAN, 6})));
+    sides.push_back(side_value("b", tensor({1, 2, 3.5, 4, NAN, 6})));
+    sides.push_back(side_value("c", tensor({1, NAN, 3, 4, NAN, 8})));
+    sides.push_back(side_value("shorter", tensor({1, 2})));
+    sides.push_back(side_value("dead", input_error("run.died", "it died")));
+    const auto rows = *farthest_elements(sides, {0, 1}, 10);
+    QCOMPARE(rows.size(), std::size_t{3});   // NaN equals NaN
+    QCOMPARE(rows[0].index, (Sizes{0, 1}));  // NaN on one side is farthest
+    QCOMPARE(rows[1].index, (Sizes{1, 2}));
+    QCOMPARE(rows[2].index, (Sizes{0, 2}));
+    QCOMPARE(*rows[2].values[1], 3.5);
+    QVERIFY(!rows[2].values[3] && !rows[2].values[4]);
+    QCOMPARE(farthest_elements(sides, {0, 1}, 1)->front().index, (Sizes{0, 1}));
+    const std::string text = *values_text(sides, {0, 1}, 2);
+    QVERIFY2(text.find("dead: it died") != std::string::npos && text.find("[1, 2]") != std::string::npos &&
+                 text.find("[0, 2]") == std::string::npos,
+             text.c_str());
+    // A complex number that differs in its sign alone differs.
+    Tensor plus = *Tensor::zeros(DType::Complex64, {2}), minus = *plus.clone();
+    plus.as<std::complex<float>>()[1] = {0, 1};
+    minus.as<std::complex<float>>()[1] = {0, -1};
+    const SideValue complex[] = {side_value("plus", Value(plus)), side_value("minus", Value(minus))};
+    const auto parts = *farthest_elements(complex, {}, 10);
+    QCOMPARE(parts.size(), std::size_t{1});
+    QCOMPARE(parts[0].index, (Sizes{1, 1}));
+    // Values that are equal have no such elements, and a reference without values has none either.
+    QVERIFY(farthest_elements(std::span(complex, 1), {}, 10)->empty());
+    QVERIFY(farthest_elements(std::span(&sides[4], 1), {}, 10)->empty());
+  }
+
+  void what_changed_between_two_comparisons() {
+    const auto report = [](std::vector<std::pair<const char*, double>> rows) {
+      Report r;
+      for (const auto& [name, error] : rows) {
+        Difference d;
+        d.name = name;
+        d.max_abs = error;
+        d.values_agree = error < 1;
+        r.rows.push_back(d);
+      }
+      return r;
+    };
+    const Report a =
+        report({{"same", 0.1}, {"worse", 0.1}, {"broken", 0.1}, {"fixed", 2}, {"exact", 0.1}, {"gone", 0}});
+    const Report b = report({{"same", 0.12}, {"worse", 0.4}, {"broken", 3}, {"fixed", 0.2}, {"exact", 0}, {"new", 0}});
+    std::vector<std::string> told;
+    for (const ChangedRow& row : changed_rows(a, b)) told.push_back(row.any().name + ": " + row.text);
+    const std::vector<std::string> expected = {"broken: broken",      "fixed: fixed",    "worse: 4 times larger",
+                                               "exact: exact now",    "gone: only in A", "new: only in B",
+                                               "same: about the same"};
+    QCOMPARE(told, expected);
+  }
+
   void elements_are_counted() {
     const double nan = std::nan(""), inf = INFINITY;
     const Difference d = compare_values("output.0", f32({2, 3}, {1, 2, nan, inf, 5, 100}),

@@ -148,7 +148,8 @@ class TestModels : public QObject {
       report.rows.push_back(d);
     }
     QStringList order;
-    for (const Row& row : report_rows(report, {})) order << row.node;
+    std::vector<ComparedRow> keys;
+    for (const Row& row : report_rows(report, {}, keys)) order << row.node;
     QCOMPARE(order, (QStringList{"large", "small", "fine"}));
   }
 
@@ -385,7 +386,8 @@ class TestModels : public QObject {
     shape.name = "shape";
     shape.layout = {"dtype: float32 expected, float64 found"};
     report.rows = {fine, off, shape};
-    std::vector<Row> rows = report_rows(report, {});
+    std::vector<ComparedRow> keys;
+    std::vector<Row> rows = report_rows(report, {}, keys);
     QCOMPARE(rows[0].node, QString("shape"));
     QCOMPARE(rows[1].node, QString("off"));
     QCOMPARE(rows[2].node, QString("fine"));

@@ -22,6 +22,16 @@ TensorPair pair_of(const Tensor& a, const Tensor& b, Tolerance tolerance = {}) {
   return *std::move(pair);
 }
 
+Grid grid_of(const TensorPair& pair, const Slice& slice, int rows, int columns, const Progress& progress) {
+  const TensorPair* one = &pair;
+  return make_grids(std::span(&one, 1), slice, rows, columns, progress)->front();
+}
+
+TensorColours colours_of_pair(const TensorPair& pair) {
+  const TensorPair* one = &pair;
+  return TensorColours::of(std::span(&one, 1));
+}
+
 std::int64_t sum(const Histogram& h) {
   std::int64_t n = 0;
   for (auto c : h.counts) n += c;
@@ -62,7 +72,7 @@ class TestTensor : public QObject {
     QCOMPARE(slice.rows, 2);
     QCOMPARE(slice.columns, 3);
     QCOMPARE(slice.at, (Sizes{1, 1, 2, 0}));
-    Grid grid = *make_grid(pair, slice, 100, 100, {});
+    Grid grid = grid_of(pair, slice, 100, 100, {});
     QCOMPARE(grid.rows, 4);
     QCOMPARE(grid.columns, 5);
     QCOMPARE(grid.at(0, 0)->position, 80);
@@ -76,7 +86,7 @@ class TestTensor : public QObject {
     QVERIFY(cell_text(pair, grid, *grid.at(2, 0)).endsWith("over tolerance"));
     // Shows other dimensions as rows and columns.
     Slice turned = slice_through(pair, 90, {0, 2, Sizes(4)});
-    Grid other = *make_grid(pair, turned, 100, 100, {});
+    Grid other = grid_of(pair, turned, 100, 100, {});
     QCOMPARE(other.rows, 2);
     QCOMPARE(other.columns, 4);
     QCOMPARE(other.at(1, 2)->position, 90);
@@ -102,23 +112,23 @@ class TestTensor : public QObject {
     TensorPair pair = pair_of(a, a);
     QCOMPARE(pair.first_wrong, -1);
     if (a.numel() == 0) {
-      QCOMPARE(make_grid(pair, {}, 100, 100, {})->rows, 0);
+      QCOMPARE(grid_of(pair, {}, 100, 100, {}).rows, 0);
       return;
     }
-    Grid grid = *make_grid(pair, slice_through(pair, 0), 100, 100, {});
+    Grid grid = grid_of(pair, slice_through(pair, 0), 100, 100, {});
     QCOMPARE(grid.rows, rows);
     QCOMPARE(grid.columns, columns);
     std::int64_t elements = 0;
     for (const GridCell& cell : grid.cells) elements += cell.position >= 0;
     if (grid.rows_per_cell * grid.columns_per_cell == 1) QCOMPARE(elements, a.numel());
-    QCOMPARE(tensor_image(grid, Layer::Expected, TensorColours::of(pair), Theme::light()).size(), QSize(columns, rows));
+    QCOMPARE(tensor_image(grid, Layer::Expected, colours_of_pair(pair), Theme::light()).size(), QSize(columns, rows));
   }
 
   void a_cell_of_many_elements_shows_the_worst() {
     Tensor a = ramp_tensor(DType::Float32, {500, 1000}), b = *a.clone();
     b.as<float>()[123'456] += 99;
     TensorPair pair = pair_of(a, b);
-    Grid grid = *make_grid(pair, slice_through(pair, 123'456), 100, 100, {});
+    Grid grid = grid_of(pair, slice_through(pair, 123'456), 100, 100, {});
     QCOMPARE(grid.rows_per_cell, 5);
     QCOMPARE(grid.columns_per_cell, 10);
     QCOMPARE(grid.cell_of(123'456), 123 / 5 * 100 + 456 / 10);
@@ -147,14 +157,36 @@ class TestTensor : public QObject {
     TensorPair pair = pair_of(a, b);
     QCOMPARE(pair.first_wrong, 1);
     QVERIFY(std::isfinite(pair.low) && std::isfinite(pair.high) && std::isfinite(pair.cosine));
-    Grid grid = *make_grid(pair, slice_through(pair, 0), 10, 10, {});
-    TensorColours colours = TensorColours::of(pair);
+    Grid grid = grid_of(pair, slice_through(pair, 0), 10, 10, {});
+    TensorColours colours = colours_of_pair(pair);
     const Theme& theme = Theme::light();
     QCOMPARE(colours.colour(grid.cells[0], Layer::Error, theme), theme.paper);  // NaN on both sides
     QCOMPARE(colours.colour(grid.cells[0], Layer::Found, theme), nan_colour(theme));
     QCOMPARE(colours.colour(grid.cells[1], Layer::Error, theme), nan_colour(theme));
     QCOMPARE(colours.colour(grid.cells[2], Layer::Error, theme), inf_colour(theme));
     QVERIFY(pair_text(pair).contains("NaN 1 / 2"));
+  }
+
+  void columns_show_the_same_elements() {
+    Tensor a = ramp_tensor(DType::Float32, {4, 4}), b = *a.clone(), c = *a.clone();
+    b.as<float>()[1] += 1;
+    c.as<float>()[6] += 2;
+    const TensorPair first = pair_of(a, b), second = pair_of(a, c);
+    const TensorPair* both[] = {&first, &second};
+    const std::vector<Grid> grids = *make_grids(both, slice_through(first, 0), 2, 2, {});
+    QCOMPARE(grids.size(), std::size_t{2});
+    for (const Grid& grid : grids) {  // four elements a cell: the worst of either column
+      QCOMPARE(grid.cells[0].position, 1);
+      QCOMPARE(grid.cells[1].position, 6);
+    }
+    QCOMPARE(grids[0].cells[0].found, -8.0);
+    QCOMPARE(grids[1].cells[0].found, -9.0);
+    QCOMPARE(grids[1].cells[1].found, -2.0);
+    const GridCell cells[] = {grids[0].cells[1], grids[1].cells[1]};
+    QCOMPARE(cells_text(both, cells), QString("[1, 2]    -4    -4    -2 (over tolerance)"));
+    const TensorColours colours = TensorColours::of(both);
+    QCOMPARE(colours.errors.low, 1.0);
+    QCOMPARE(colours.errors.high, 2.0);
   }
 
   void what_agrees_does_not_alarm() {
@@ -164,8 +196,7 @@ class TestTensor : public QObject {
         a.as<float>()[0] = expected;
         b.as<float>()[0] = found;
         const TensorPair pair = pair_of(a, b);
-        return TensorColours::of(pair).colour(make_grid(pair, slice_through(pair, 0), 1, 1, {})->cells[0], layer,
-                                              *theme);
+        return colours_of_pair(pair).colour(grid_of(pair, slice_through(pair, 0), 1, 1, {}).cells[0], layer, *theme);
       };
       // A scalar that agrees up to rounding looks alike on both sides, one that does not does not.
       QCOMPARE(colours_of(2.0F, 2.000001F, Layer::Expected), colours_of(2.0F, 2.000001F, Layer::Found));

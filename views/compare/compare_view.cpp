@@ -114,13 +114,15 @@ QString verdict_of(const Difference& d) {
                                                                                       : "agrees";
 }
 
-std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
+std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance, std::vector<ComparedRow>& keys) {
   std::vector<const Difference*> order;
   for (const Difference& d : report.rows) order.push_back(&d);
   std::stable_sort(order.begin(), order.end(),
                    [](const Difference* a, const Difference* b) { return badness(*a) > badness(*b); });
   std::vector<Row> rows;
+  keys.clear();
   for (const Difference* d : order) {
+    keys.push_back({report.graph, d->name});
     const Tone tone = tone_of(*d);
     Cell verdict(verdict_of(*d), tone == Tone::Plain ? Tone::Good : tone);
     rows.push_back(
@@ -138,9 +140,14 @@ std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
 }
 
 std::vector<Row> table_rows(const std::vector<Report>& reports,
-                            const std::unordered_map<std::string, std::string>& shown) {
+                            const std::unordered_map<std::string, std::string>& shown, std::vector<ComparedRow>& keys) {
   std::map<std::pair<std::string, std::string>, std::size_t> row_of;  // by graph and name
-  std::vector<std::pair<std::pair<int, double>, Row>> rows;
+  struct Ranked {
+    std::pair<int, double> worst;
+    Row row;
+    ComparedRow key;
+  };
+  std::vector<Ranked> rows;
   QStringList names;
   for (const Report& r : reports)
     if (!names.contains(text(r.found_name))) names << text(r.found_name);
@@ -156,15 +163,19 @@ std::vector<Row> table_rows(const std::vector<Report>& reports,
         row.cells.resize(static_cast<std::size_t>(names.size()) + 1);
         row.cells.push_back(norm_cell(d.expected_statistics));
         row.cells.emplace_back(text(d.origin), Tone::Dim);
-        rows.push_back({{}, std::move(row)});
+        rows.push_back({{}, std::move(row), {report.graph, d.name}});
       }
-      auto& [worst, row] = rows[at->second];
+      auto& [worst, row, key] = rows[at->second];
       worst = std::max(worst, badness(d));
       row.cells[static_cast<std::size_t>(names.indexOf(text(report.found_name))) + 1] = short_cell(d);
     }
-  std::ranges::stable_sort(rows, std::greater(), [](const auto& r) { return r.first; });
+  std::ranges::stable_sort(rows, std::greater(), &Ranked::worst);
   std::vector<Row> out;
-  for (auto& [worst, row] : rows) out.push_back(std::move(row));
+  keys.clear();
+  for (Ranked& ranked : rows) {
+    out.push_back(std::move(ranked.row));
+    keys.push_back(std::move(ranked.key));
+  }
   return out;
 }
 
@@ -290,7 +301,7 @@ void CompareView::set_report(const std::vector<Report>& reports, const Tolerance
     columns << tr("Norm of %1").arg(text(reports.front().expected_name)) << tr("From");
   }
   if (table_->model()->columns() != columns) table_->model()->set_columns(columns);
-  std::vector<Row> rows = one ? report_rows(reports.front(), tolerance) : table_rows(reports, shown);
+  std::vector<Row> rows = one ? report_rows(reports.front(), tolerance, keys_) : table_rows(reports, shown, keys_);
   for (Row& row : rows)
     if (const auto node = shown.find(row.node.toStdString()); one && node != shown.end()) row.node = text(node->second);
   values_->setEnabled(!rows.empty());
@@ -306,6 +317,7 @@ void CompareView::set_note(const QString& note) {
 
 void CompareView::clear(const QString& note) {
   table_->set_rows({});
+  keys_.clear();
   first_wrong_->hide();
   values_->setEnabled(false);
   summary_->setText(note);
@@ -313,6 +325,16 @@ void CompareView::clear(const QString& note) {
 
 void CompareView::select(const QString& node) {
   table_->select_node(node);
+}
+
+std::optional<ComparedRow> CompareView::row_of(const QString& node) const {
+  const std::vector<Row>& rows = table_->model()->rows();
+  const auto is_it = [&](std::size_t i) { return i < keys_.size() && rows[i].node == node; };
+  if (const std::vector<int> chosen = table_->chosen_rows(); !chosen.empty())
+    if (const auto i = static_cast<std::size_t>(chosen.front()); is_it(i)) return keys_[i];
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (is_it(i)) return keys_[i];
+  return std::nullopt;
 }
 
 }  // namespace partita::views

@@ -1,5 +1,6 @@
 #pragma once
 #include <QWidget>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -29,6 +30,11 @@ struct CompareRequest {
   QStringList columns() const;
 };
 
+/// A row of a report: the graph that it is about, as Report::graph has it, and its name there.
+struct ComparedRow {
+  std::string graph, name;
+};
+
 /// The node of the shown graph that stands for each row of these reports, which may be of graphs made from it: the one
 /// of that name, else the last one of the same line of the user's program. Rows without one are left out.
 std::unordered_map<std::string, std::string> shown_nodes(const Graph& shown, const std::vector<Report>& reports);
@@ -43,12 +49,12 @@ QString verdict_of(const Difference& difference);  ///< "agrees", "alike", "roun
 
 /// Rows of a report, worst first: where a backend's process died, wrong layouts, then wrong values by error over
 /// tolerance.
-std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance);
+std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance, std::vector<ComparedRow>& keys);
 
 /// Several reports with one expected side: a row for each of their rows, the first divergence first, and a column for
-/// each report. `shown`: as shown_nodes() gives it.
+/// each report. `shown`: as shown_nodes() gives it. `keys` receives what each row is about.
 std::vector<Row> table_rows(const std::vector<Report>& reports,
-                            const std::unordered_map<std::string, std::string>& shown);
+                            const std::unordered_map<std::string, std::string>& shown, std::vector<ComparedRow>& keys);
 
 /// A comparison of the past that can be a column.
 struct PastColumn {
@@ -72,6 +78,8 @@ class CompareView : public QWidget {
   void set_note(const QString& note);  ///< in place of the summary
   void clear(const QString& note = {});
   void select(const QString& node);
+  /// What this node's row is about: of several the chosen one, else the worst. Unset when nothing of it was compared.
+  std::optional<ComparedRow> row_of(const QString& node) const;
   TablePanel* table() { return table_; }
 
  Q_SIGNALS:
@@ -91,6 +99,7 @@ class CompareView : public QWidget {
   ElidedLabel* summary_;
   QPushButton *first_wrong_, *values_;
   QString first_wrong_name_;
+  std::vector<ComparedRow> keys_;  ///< of the table's rows
   TablePanel* table_;
 };
 

@@ -1,14 +1,25 @@
 #include "views/tensor/tensor_image.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace partita::views {
 
-TensorColours TensorColours::of(const TensorPair& pair) {
+TensorColours TensorColours::of(std::span<const TensorPair* const> pairs) {
   constexpr double kCalm = 0.3;
-  const double largest = std::max(std::abs(pair.low), std::abs(pair.high));
-  const bool alike = pair.high - pair.low <= pair.tolerance.absolute + pair.tolerance.relative * largest;
-  return {pair.low, pair.high, alike, {pair.errors.low, pair.errors.high}, pair.difference.wrong > 0 ? 1 : kCalm};
+  TensorColours out{pairs.front()->low, pairs.front()->high, true, {}, kCalm};
+  for (const TensorPair* pair : pairs) {
+    out.low = std::min(out.low, pair->low);
+    out.high = std::max(out.high, pair->high);
+    if (pair->difference.wrong > 0) out.most = 1;
+    if (pair->errors.counts.empty()) continue;
+    out.errors.low = out.errors.empty() ? pair->errors.low : std::min(out.errors.low, pair->errors.low);
+    out.errors.high = std::max(out.errors.high, pair->errors.high);
+  }
+  const Tolerance& tolerance = pairs.front()->tolerance;
+  const double largest = std::max(std::abs(out.low), std::abs(out.high));
+  out.alike = out.high - out.low <= tolerance.absolute + tolerance.relative * largest;
+  return out;
 }
 
 QColor TensorColours::value_colour(double value, const Theme& theme) const {

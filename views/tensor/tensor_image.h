@@ -9,14 +9,14 @@ namespace partita::views {
 
 enum class Layer : unsigned char { Expected, Found, Error };
 
-/// Maps numbers to colours by the range of the whole pair, so that slices and sides can be compared.
+/// Maps numbers to colours by the range of whole pairs, so that slices and sides can be compared.
 struct TensorColours {
   double low = 0, high = 0;  ///< of the values
   bool alike = false;        ///< all values are within the tolerance of one another: differences say nothing
   LogScale errors;
   double most = 1;  ///< where the largest error is on the ramp: its alarming half is for errors beyond the tolerance
 
-  static TensorColours of(const TensorPair& pair);
+  static TensorColours of(std::span<const TensorPair* const> pairs);
   bool signed_values() const { return low < 0 && high > 0; }
   QColor colour(const GridCell& cell, Layer layer, const Theme& theme) const;
   QColor value_colour(double value, const Theme& theme) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/compare/side_values.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -15,17 +16,6 @@ QString sizes_text(const Sizes& sizes) {
   QStringList words;
   for (auto n : sizes) words << QString::number(n);
   return "[" + words.join(", ") + "]";
-}
-
-/// Row-major, real: complex numbers become pairs in a last dimension.
-Result<Tensor> plain(const Tensor& t) {
-  TRY(Tensor row_major, t.contiguous());
-  if (!is_complex(t.dtype)) return row_major;
-  Sizes sizes = row_major.sizes;
-  sizes.push_back(2);
-  Tensor parts = row_major.view_as(sizes, row_major_strides(sizes), row_major.offset * 2);
-  parts.dtype = real_of(t.dtype);
-  return parts;
 }
 
 bool both_nan(double a, double b) {
@@ -132,8 +122,8 @@ Result<TensorPair> make_tensor_pair(const QString& name, const Value& expected, 
   pair.tolerance = tolerance;
   pair.type = text(torch_name(a->dtype)) + sizes_text(a->sizes);
   pair.difference = compare_values(name.toStdString(), expected, found, tolerance, false);
-  TRY(pair.expected, plain(*a));
-  TRY(pair.found, plain(*b));
+  TRY(pair.expected, as_real(*a));
+  TRY(pair.found, as_real(*b));
   if (pair.expected.sizes != pair.found.sizes)
     return input_error("compare.dtype", name.toStdString() + " is complex on one side only");
   double low = INFINITY, high = -INFINITY, least = INFINITY, most = 0, worst = 0, ab = 0, aa = 0, bb = 0;
@@ -147,6 +137,7 @@ Result<TensorPair> make_tensor_pair(const QString& name, const Value& expected, 
     if (bad > worst) worst = bad, pair.worst = position;
     if (bad > 1 && pair.first_wrong < 0) pair.first_wrong = position;
   }));
+  pair.expected_norm = std::sqrt(aa), pair.found_norm = std::sqrt(bb);
   pair.cosine = aa > 0 && bb > 0 ? ab / std::sqrt(aa) / std::sqrt(bb) : aa == bb ? 1 : NAN;
   if (low <= high) {
     pair.low = low, pair.high = high;
@@ -185,37 +176,44 @@ int Grid::cell_of(std::int64_t position) const {
   return found == cells.end() || position < 0 ? -1 : static_cast<int>(found - cells.begin());
 }
 
-Result<Grid> make_grid(const TensorPair& pair, const Slice& slice, int most_rows, int most_columns,
-                       const Progress& progress) {
-  Grid grid;
-  if (pair.expected.numel() == 0) return grid;
-  SliceLayout g = layout_of(pair, slice);
+Result<std::vector<Grid>> make_grids(std::span<const TensorPair* const> pairs, const Slice& slice, int most_rows,
+                                     int most_columns, const Progress& progress) {
+  const TensorPair& first = *pairs.front();
+  Grid empty;
+  if (first.expected.numel() == 0) return std::vector<Grid>(pairs.size(), empty);
+  SliceLayout g = layout_of(first, slice);
   auto cells_of = [](std::int64_t elements, int most, std::int64_t& per_cell) {
     per_cell = (elements + most - 1) / most;
     return static_cast<int>((elements + per_cell - 1) / per_cell);
   };
-  grid.rows = cells_of(g.rows, std::max(1, most_rows), grid.rows_per_cell);
-  grid.columns = cells_of(g.columns, std::max(1, most_columns), grid.columns_per_cell);
-  grid.cells.resize(static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.columns));
-  std::vector<double> worst(static_cast<std::size_t>(grid.columns));
+  empty.rows = cells_of(g.rows, std::max(1, most_rows), empty.rows_per_cell);
+  empty.columns = cells_of(g.columns, std::max(1, most_columns), empty.columns_per_cell);
+  empty.cells.resize(static_cast<std::size_t>(empty.rows) * static_cast<std::size_t>(empty.columns));
+  std::vector<Grid> grids(pairs.size(), empty);
+  std::vector<double> worst(static_cast<std::size_t>(empty.columns));
   for (std::int64_t r = 0; r < g.rows; ++r) {
     TRY_DO(check_cancelled(&progress));
     std::int64_t count = std::min(g.columns, g.elements - r * g.columns);
     std::int64_t begin = g.offset + r * g.row_stride;
-    TRY(const Tensor a, in_double(pair.expected, {count}, {g.column_stride}, begin));
-    TRY(const Tensor b, in_double(pair.found, {count}, {g.column_stride}, begin));
-    const double *x = a.as<double>(), *y = b.as<double>();
-    GridCell* row = &grid.cells[static_cast<std::size_t>(r / grid.rows_per_cell * grid.columns)];
-    if (r % grid.rows_per_cell == 0) std::ranges::fill(worst, -1);
+    TRY(const Tensor a, in_double(first.expected, {count}, {g.column_stride}, begin));
+    std::vector<Tensor> found;
+    for (const TensorPair* pair : pairs) {
+      TRY(found.emplace_back(), in_double(pair->found, {count}, {g.column_stride}, begin));
+    }
+    const double* x = a.as<double>();
+    const auto row = static_cast<std::size_t>(r / empty.rows_per_cell * empty.columns);
+    if (r % empty.rows_per_cell == 0) std::ranges::fill(worst, -1);
     for (std::int64_t c = 0; c < count; ++c) {
-      auto cell = static_cast<std::size_t>(c / grid.columns_per_cell);
-      double bad = badness(x[c], y[c], pair.tolerance);
+      auto cell = static_cast<std::size_t>(c / empty.columns_per_cell);
+      double bad = 0;
+      for (const Tensor& b : found) bad = std::max(bad, badness(x[c], b.as<double>()[c], first.tolerance));
       if (bad <= worst[cell]) continue;
       worst[cell] = bad;
-      row[cell] = {begin + c * g.column_stride, x[c], y[c]};
+      for (std::size_t p = 0; p < pairs.size(); ++p)
+        grids[p].cells[row + cell] = {begin + c * g.column_stride, x[c], found[p].as<double>()[c]};
     }
   }
-  return grid;
+  return grids;
 }
 
 QString index_text(const Sizes& sizes, std::int64_t position) {
@@ -239,6 +237,18 @@ QString cell_text(const TensorPair& pair, const Grid& grid, const GridCell& cell
   return line;
 }
 
+QString cells_text(std::span<const TensorPair* const> pairs, std::span<const GridCell> cells) {
+  if (cells.front().position < 0) return {};
+  QString line = QString("%1   %2 %3")
+                     .arg(index_text(pairs.front()->sizes(), cells.front().position), pairs.front()->expected_name)
+                     .arg(cells.front().expected, 0, 'g', 9);
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    line += QString("   %1 %2").arg(pairs[p]->found_name).arg(cells[p].found, 0, 'g', 9);
+    if (badness(cells[p].expected, cells[p].found, pairs[p]->tolerance) > 1) line += " (over tolerance)";
+  }
+  return line;
+}
+
 QString pair_text(const TensorPair& pair) {
   const Difference& d = pair.difference;
   QStringList parts;
@@ -247,6 +257,7 @@ QString pair_text(const TensorPair& pair) {
   parts << QString("largest error %1, relative %2").arg(error_text(d.max_abs), error_text(d.max_rel));
   if (d.max_ulp) parts << QString("%1 ULP").arg(*d.max_ulp);
   parts << QString("%1 equal").arg(pair.equal);
+  parts << QString("norm %1 / %2").arg(pair.expected_norm, 0, 'g', 6).arg(pair.found_norm, 0, 'g', 6);
   if (std::isfinite(pair.cosine)) parts << QString("cosine %1").arg(pair.cosine, 0, 'g', 8);
   if (d.nan_expected + d.nan_found > 0) parts << QString("NaN %1 / %2").arg(d.nan_expected).arg(d.nan_found);
   if (d.inf_expected + d.inf_found > 0) parts << QString("inf %1 / %2").arg(d.inf_expected).arg(d.inf_found);

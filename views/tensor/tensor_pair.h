@@ -1,6 +1,7 @@
 #pragma once
 // The values behind a row of a comparison: two tensors and their statistics, without widgets.
 #include <QString>
+#include <span>
 #include <vector>
 
 #include "core/base/progress.h"
@@ -24,7 +25,8 @@ struct TensorPair {
   Tensor expected, found;
   Tolerance tolerance;
   Difference difference;
-  double low = 0, high = 0;       ///< of the finite values of both
+  double low = 0, high = 0;                  ///< of the finite values of both
+  double expected_norm = 0, found_norm = 0;  ///< roots of the sums of squares, over pairs of finite values
   double cosine = 1;              ///< of the two as vectors, over pairs of finite values; NaN when one vector is zero
   std::int64_t first_wrong = -1;  ///< row-major position; -1: all within the tolerance
   std::int64_t worst = 0;         ///< where the difference is largest against the tolerance
@@ -65,14 +67,17 @@ struct Grid {
   const GridCell* at(int row, int column) const;  ///< null outside
   int cell_of(std::int64_t position) const;       ///< -1 when it is not drawn
 };
-/// Error: Fault::Cancelled.
-Result<Grid> make_grid(const TensorPair& pair, const Slice& slice, int most_rows, int most_columns,
-                       const Progress& progress);
+/// A grid for each of some pairs with one expected side. They show the same elements: where several share a cell, the
+/// one that is worst in any pair. Error: Fault::Cancelled.
+Result<std::vector<Grid>> make_grids(std::span<const TensorPair* const> pairs, const Slice& slice, int most_rows,
+                                     int most_columns, const Progress& progress);
 
 /// "[0, 3, 17]".
 QString index_text(const Sizes& sizes, std::int64_t position);
 /// Both values, their difference and what is allowed, of the element under the cursor.
 QString cell_text(const TensorPair& pair, const Grid& grid, const GridCell& cell);
+/// The values of that element in all pairs with one expected side, whose cells these are.
+QString cells_text(std::span<const TensorPair* const> pairs, std::span<const GridCell> cells);
 /// The verdict on the whole pair: largest errors, ULP, cosine, how many elements are wrong, NaNs.
 QString pair_text(const TensorPair& pair);
 

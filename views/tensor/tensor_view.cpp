@@ -1,6 +1,9 @@
 #include "views/tensor/tensor_view.h"
 
+#include <QGridLayout>
+#include <QScrollArea>
 #include <QSlider>
+#include <algorithm>
 
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
@@ -16,9 +19,12 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   heading_ = styled_label("heading", tr("No values"));
   heading_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   top->addWidget(heading_, 1);
-  first_wrong_ = button_of(tr("First over tolerance"), this, [this] { go_to(pair_->first_wrong); });
-  worst_ = button_of(tr("Worst"), this, [this] { go_to(pair_->worst); });
-  add_all(top, {first_wrong_, worst_});
+  column_ = new ComboBox(tr("Column"));
+  column_->setToolTip(tr("The column that verdict and histograms are of"));
+  connect(column_, &QComboBox::activated, this, &TensorView::choose_column);
+  first_wrong_ = button_of(tr("First over tolerance"), this, [this] { go_to(pair()->first_wrong); });
+  worst_ = button_of(tr("Worst"), this, [this] { go_to(pair()->worst); });
+  add_all(top, {column_, first_wrong_, worst_});
   column->addLayout(top);
   verdict_ = new QLabel(tr("Choose a row of a comparison and press Enter, or Graph > Look at the values (Ctrl+E)"));
   make_readable(verdict_, {12, 2, 12, 8});
@@ -27,20 +33,21 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   body_ = new QWidget;
   auto* body = new QVBoxLayout(body_);
   body->setContentsMargins(4, 0, 4, 0);
-  auto* pictures = new QHBoxLayout;
-  for (Layer layer : {Layer::Expected, Layer::Found, Layer::Error}) {
-    auto* pane = new GridPane(layer);
-    connect(pane, &GridPane::cell_chosen, this, &TensorView::choose_cell);
-    panes_[static_cast<std::size_t>(layer)] = pane;
-    pictures->addWidget(pane, 1);
-  }
-  body->addLayout(pictures, 3);
-  auto* plots = new QHBoxLayout;
-  values_ = new HistogramPlot;
-  errors_ = new HistogramPlot;
-  plots->addWidget(values_, 1);
-  plots->addWidget(errors_, 1);
-  body->addLayout(plots, 1);
+  auto* scrolled = new QScrollArea;  // for columns that do not fit beside one another
+  scrolled->setWidgetResizable(true);
+  scrolled->setFrameShape(QFrame::NoFrame);
+  auto* page = new QWidget;
+  pictures_ = new QGridLayout(page);
+  pictures_->setContentsMargins(0, 0, 0, 0);
+  scrolled->setWidget(page);
+  body->addWidget(scrolled, 1);
+  plots_ = new QWidget;
+  auto* plots = new QHBoxLayout(plots_);
+  plots->setContentsMargins(0, 0, 0, 0);
+  value_plot_ = new HistogramPlot;
+  error_plot_ = new HistogramPlot;
+  plots->addWidget(value_plot_, 1);
+  plots->addWidget(error_plot_, 1);
   controls_ = new QHBoxLayout;
   controls_->setContentsMargins(8, 0, 8, 0);
   body->addLayout(controls_);
@@ -55,32 +62,97 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
 }
 
 void TensorView::set_note(const QString& note) {
-  pair_ = nullptr;
-  grid_ = nullptr;
+  values_ = {};
+  grids_ = nullptr;
+  current_ = 0;
   heading_->setText(tr("Values"));
   verdict_->setText(note);
   body_->hide();
+  column_->hide();
   first_wrong_->hide();
   worst_->hide();
 }
 
-void TensorView::set_pair(std::shared_ptr<const TensorPair> pair) {
-  bool alike = pair_ && pair_->sizes() == pair->sizes();
-  pair_ = std::move(pair);
-  grid_ = nullptr;
-  heading_->setText(pair_->name + "   " + pair_->type);
-  verdict_->setText(pair_text(*pair_));
-  first_wrong_->setVisible(pair_->first_wrong >= 0);
-  worst_->setVisible(!pair_->errors.counts.empty());
+std::vector<const TensorPair*> TensorView::all() const {
+  std::vector<const TensorPair*> out;
+  for (const auto& pair : pairs()) out.push_back(pair.get());
+  return out;
+}
+
+// One column: expected, found and difference beside one another, histograms below. Several: a column for each, with
+// its difference below it.
+void TensorView::make_panes() {
+  const std::size_t count = pairs().size();
+  if (found_.size() == count) return;
+  delete expected_;
+  for (auto* panes : {&found_, &errors_}) {
+    for (GridPane* pane : *panes) delete pane;
+    panes->clear();
+  }
+  const auto make = [this](Layer layer, int row, int column) {
+    auto* pane = new GridPane(layer);
+    connect(pane, &GridPane::cell_chosen, this, &TensorView::choose_cell);
+    pictures_->addWidget(pane, row, column);
+    return pane;
+  };
+  const bool one = count == 1;
+  for (int c = 0; c < pictures_->columnCount(); ++c) pictures_->setColumnStretch(c, 0);
+  expected_ = make(Layer::Expected, 0, 0);
+  for (int i = 0; i < static_cast<int>(count); ++i) {
+    found_.push_back(make(Layer::Found, 0, i + 1));
+    errors_.push_back(one ? make(Layer::Error, 0, 2) : make(Layer::Error, 1, i + 1));
+  }
+  const int columns = one ? 3 : static_cast<int>(count) + 1;
+  for (int c = 0; c < columns; ++c) pictures_->setColumnStretch(c, 1);
+  static_cast<QBoxLayout*>(plots_->layout())->setDirection(one ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  pictures_->removeWidget(plots_);
+  pictures_->addWidget(plots_, 1, 0, 1, one ? 3 : 1);
+  pictures_->setRowStretch(0, one ? 3 : 1);
+  pictures_->setRowStretch(1, 1);
+}
+
+void TensorView::set_values(RowValues values) {
+  const bool alike = pair() && pair()->sizes() == values.pairs.front()->sizes();
+  values_ = std::move(values);
+  grids_ = nullptr;
+  const auto wrong = std::ranges::find_if(pairs(), [](const auto& p) { return p->first_wrong >= 0; });
+  current_ = wrong == pairs().end() ? 0 : static_cast<std::size_t>(wrong - pairs().begin());
+  heading_->setText(pair()->name + "   " + pair()->type);
+  column_->clear();
+  for (const auto& each : pairs()) column_->addItem(each->found_name);
+  column_->setCurrentIndex(static_cast<int>(current_));
+  column_->setVisible(pairs().size() > 1);
   body_->show();
-  for (GridPane* pane : panes_) pane->set_content({}, nullptr, {}, 0);
-  values_->set_content(tr("values: %1 filled, %2 line").arg(pair_->expected_name, pair_->found_name),
-                       pair_->expected_values, pair_->found_values, NAN, {});
-  errors_->set_content(tr("differences, %1 equal").arg(pair_->equal), pair_->errors, {}, pair_->tolerance.absolute,
-                       tr("tolerance"));
-  std::int64_t start = pair_->first_wrong >= 0 ? pair_->first_wrong : pair_->worst;
+  make_panes();
+  expected_->set_content({}, nullptr, {}, 0);
+  for (GridPane* pane : found_) pane->set_content({}, nullptr, {}, 0);
+  for (GridPane* pane : errors_) pane->set_content({}, nullptr, {}, 0);
+  tell_column();
+  std::int64_t start = pair()->first_wrong >= 0 ? pair()->first_wrong : pair()->worst;
   wanted_ = start;
-  if (pair_->expected.numel() > 0) ask(alike ? slice_through(*pair_, start, slice_) : slice_through(*pair_, start));
+  if (pair()->expected.numel() > 0) ask(alike ? slice_through(*pair(), start, slice_) : slice_through(*pair(), start));
+}
+
+/// The verdicts on all columns, and the histograms of the current one.
+void TensorView::tell_column() {
+  QStringList lines;
+  for (const auto& each : pairs())
+    lines << (pairs().size() == 1 ? pair_text(*each) : each->found_name + ": " + pair_text(*each));
+  verdict_->setText((lines + values_.without).join('\n'));
+  first_wrong_->setVisible(pair()->first_wrong >= 0);
+  worst_->setVisible(!pair()->errors.counts.empty());
+  value_plot_->set_content(tr("values: %1 filled, %2 line").arg(pair()->expected_name, pair()->found_name),
+                           pair()->expected_values, pair()->found_values, NAN, {});
+  error_plot_->set_content(tr("differences, %1 equal").arg(pair()->equal), pair()->errors, {},
+                           pair()->tolerance.absolute, tr("tolerance"));
+}
+
+void TensorView::choose_column(int column) {
+  if (column < 0 || column >= static_cast<int>(pairs().size())) return;
+  current_ = static_cast<std::size_t>(column);
+  column_->setCurrentIndex(column);
+  tell_column();
+  if (grids_) tell_grid();
 }
 
 void TensorView::ask(const Slice& slice) {
@@ -96,7 +168,7 @@ void TensorView::choose_dimension(bool rows, int dimension) {
   if (mine == dimension) return;
   if (other == dimension) other = mine;
   mine = dimension;
-  if (const GridCell* cell = grid_ ? grid_->at(0, 0) : nullptr; cell && wanted_ < 0) wanted_ = cell->position;
+  if (const GridCell* cell = grid() ? grid()->at(0, 0) : nullptr; cell && wanted_ < 0) wanted_ = cell->position;
   ask(slice);
 }
 
@@ -108,7 +180,7 @@ void TensorView::make_controls() {
   auto* row = new QHBoxLayout(control_box_);
   row->setContentsMargins(0, 0, 0, 0);
   row->setSpacing(8);
-  const Sizes& sizes = pair_->sizes();
+  const Sizes& sizes = pair()->sizes();
   int rank = static_cast<int>(sizes.size());
   control_box_->setVisible(rank > 2);
   if (rank <= 2) return;
@@ -141,42 +213,61 @@ void TensorView::make_controls() {
   }
 }
 
-void TensorView::set_grid(const Slice& slice, std::shared_ptr<const Grid> grid) {
-  if (!pair_ || !(slice == slice_)) return;  // the answer to an earlier request
-  grid_ = std::move(grid);
+void TensorView::set_grids(const Slice& slice, std::shared_ptr<const std::vector<Grid>> grids) {
+  if (pairs().empty() || !(slice == slice_)) return;  // the answer to an earlier request
+  grids_ = std::move(grids);
   tell_grid();
 }
 
 void TensorView::tell_grid() {
-  TensorColours colours = TensorColours::of(*pair_);
-  panes_[0]->set_content(pair_->expected_name, grid_, colours, 0);
-  panes_[1]->set_content(pair_->found_name, grid_, colours, 0);
-  panes_[2]->set_content(tr("|%1 - %2|, logarithmic").arg(pair_->found_name, pair_->expected_name), grid_, colours,
-                         pair_->tolerance.absolute);
-  int marked = pair_->first_wrong >= 0 ? grid_->cell_of(pair_->first_wrong) : -1;
-  for (GridPane* pane : panes_) {
-    pane->set_cell(-1, -1);
-    pane->set_marked(marked);
+  const TensorColours colours = TensorColours::of(all());
+  const auto grid_of = [this](std::size_t i) { return std::shared_ptr<const Grid>(grids_, &(*grids_)[i]); };
+  expected_->set_content(pair()->expected_name, grid_of(0), colours, 0);
+  expected_->set_marked(pair()->first_wrong >= 0 ? grid()->cell_of(pair()->first_wrong) : -1);
+  expected_->set_cell(-1, -1);
+  for (std::size_t i = 0; i < pairs().size(); ++i) {
+    const TensorPair& each = *pairs()[i];
+    found_[i]->set_content(each.found_name, grid_of(i), colours, 0);
+    errors_[i]->set_content(tr("|%1 - %2|, logarithmic").arg(each.found_name, each.expected_name), grid_of(i), colours,
+                            each.tolerance.absolute);
+    const int marked = each.first_wrong >= 0 ? grid_of(i)->cell_of(each.first_wrong) : -1;
+    for (GridPane* pane : {found_[i], errors_[i]}) {
+      pane->set_cell(-1, -1);
+      pane->set_marked(marked);
+    }
   }
-  int cell = wanted_ >= 0 ? grid_->cell_of(wanted_) : 0;
-  if (grid_->columns > 0) choose_cell(std::max(cell, 0) / grid_->columns, std::max(cell, 0) % grid_->columns);
+  const Grid& shown = *grid();
+  int cell = wanted_ >= 0 ? shown.cell_of(wanted_) : 0;
+  if (shown.columns > 0) choose_cell(std::max(cell, 0) / shown.columns, std::max(cell, 0) % shown.columns);
 }
 
 void TensorView::choose_cell(int row, int column) {
-  const GridCell* cell = grid_ ? grid_->at(row, column) : nullptr;
+  const GridCell* cell = grid() ? grid()->at(row, column) : nullptr;
   if (!cell || cell->position < 0) return;
   wanted_ = cell->position;
-  for (GridPane* pane : panes_) pane->set_cell(row, column);
-  readout_->setText(cell_text(*pair_, *grid_, *cell));
+  expected_->set_cell(row, column);
+  for (GridPane* pane : found_) pane->set_cell(row, column);
+  for (GridPane* pane : errors_) pane->set_cell(row, column);
+  if (pairs().size() == 1) {
+    readout_->setText(cell_text(*pair(), *grid(), *cell));
+  } else {
+    std::vector<GridCell> cells;
+    for (const Grid& each : *grids_) cells.push_back(*each.at(row, column));
+    readout_->setText(cells_text(all(), cells));
+  }
   readout_->setToolTip(readout_->text());
 }
 
 void TensorView::go_to(std::int64_t position) {
-  if (!pair_ || position < 0) return;
+  if (!pair() || position < 0) return;
   wanted_ = position;
-  int cell = grid_ ? grid_->cell_of(position) : -1;
-  if (cell >= 0) return choose_cell(cell / grid_->columns, cell % grid_->columns);
-  ask(slice_through(*pair_, position, slice_));
+  int cell = grid() ? grid()->cell_of(position) : -1;
+  if (cell >= 0) return choose_cell(cell / grid()->columns, cell % grid()->columns);
+  ask(slice_through(*pair(), position, slice_));
+}
+
+QString TensorView::verdict() const {
+  return verdict_->text();
 }
 
 QString TensorView::readout() const {

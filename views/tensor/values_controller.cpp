@@ -1,5 +1,9 @@
 #include "views/tensor/values_controller.h"
 
+#include <algorithm>
+
+#include "core/base/whereabouts.h"
+#include "core/compare/side_values.h"
 #include "views/compare/compare_controller.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
@@ -39,44 +43,85 @@ void ValuesController::show() {
   comparison.show();
 }
 
+namespace {
+
+/// A pair of the first side with each other that has values of the same sizes.
+Result<RowValues> pairs_of(const QString& name, const std::vector<SideValue>& sides, const Tolerance& tolerance,
+                           const Progress& progress) {
+  RowValues out;
+  const SideValue& reference = sides.front();
+  if (!reference.value) return unsupported("compare.value", reference.name + ": " + reference.why_no_value);
+  std::optional<Diagnostic> refused;
+  for (const SideValue& side : std::span(sides).subspan(1)) {
+    std::string why = side.why_no_value;
+    if (side.value) {
+      auto pair = make_tensor_pair(name, *reference.value, *side.value, tolerance, progress);
+      if (pair) {
+        pair->expected_name = text(reference.name);
+        pair->found_name = text(side.name);
+        out.pairs.push_back(std::make_shared<const TensorPair>(*std::move(pair)));
+        continue;
+      }
+      if (pair.error().fault == Fault::Cancelled) return pair.error();
+      refused = pair.error();
+      why = refused->line();
+    }
+    QString line = QObject::tr("%1: %2").arg(text(side.name), text(why));
+    if (side.statistics) line += "; " + text(statistics_text(*side.statistics));
+    out.without << line;
+  }
+  if (!out.pairs.empty()) return out;
+  if (refused) return *refused;
+  return unsupported("compare.value", out.without.join("; ").toStdString());
+}
+
+}  // namespace
+
 void ValuesController::look_at(const QString& name) {
   const Document* document = bench_.current_graph();
   if (!document || name.isEmpty()) return;
   raise();
   auto& comparison = bench_.get<CompareController>();
   comparison.select(name);
-  CompareRequest request = comparison.request_of(*document);
+  const CompareRequest request = comparison.request_of(*document);
   const WorkbenchTools& tools = bench_.tools();
-  // Of several columns the first that is a backend as it is: only those are computed again here.
-  const WorkbenchTools::BackendChoice *expected = tools.find_backend(request.expected), *found = nullptr;
-  for (const QString& column : request.columns())
-    if (!found && (found = tools.find_backend(column))) request.found = column;
-  if (!expected || !found) return view_->set_note(tr("Values are computed again for backends without options only"));
+  // Without a comparison, the graph on the screen is asked for what is chosen there.
+  const ComparedRow row = comparison.view()->row_of(name).value_or(ComparedRow{{}, name.toStdString()});
+  QStringList names{request.expected};
+  names << request.columns();
+  std::vector<const WorkbenchTools::BackendChoice*> sides;
+  for (const QString& side : names) sides.push_back(tools.find_backend(side));
+  const bool plain = row.graph.empty() && std::ranges::find(sides, nullptr) == sides.end();
+  if (!plain && !tools.values)
+    return view_->set_note(tr("Values are computed again for backends without options only"));
   if (!view_->pair()) view_->set_note(tr("Computing %1…").arg(name));
-  using Made = std::shared_ptr<const TensorPair>;
-  job_ = bench_.jobs().start<Made>(
+  job_ = bench_.jobs().start<RowValues>(
       tr("Values of %1").arg(name), "values", this,
-      [=, graph = document->graph, artefact = document->artefact,
-       inputs_of = tools.inputs](const Progress& progress) -> Result<Made> {
-        progress.at(-1, "inputs");
-        auto copy = graph->clone();
-        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
-        std::string row = name.toStdString();
-        progress.at(-1, "running " + request.expected.toStdString());
-        TRY(const Value a, value_of(*copy, inputs, expected->runner(progress), row));
-        progress.at(-1, "running " + request.found.toStdString());
-        TRY(const Value b, value_of(*copy, inputs, found->runner(progress), row));
-        TRY(TensorPair pair, make_tensor_pair(name, a, b, request.tolerance, progress));
-        pair.expected_name = request.expected;
-        pair.found_name = request.found;
-        return std::make_shared<const TensorPair>(std::move(pair));
+      [=, graph = document->graph, artefact = document->artefact, inputs_of = tools.inputs,
+       values_of_flow = tools.values](const Progress& progress) -> Result<RowValues> {
+        std::vector<SideValue> values;
+        if (plain) {
+          progress.at(-1, "inputs");
+          auto copy = graph->clone();
+          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+          for (std::size_t i = 0; i < sides.size(); ++i) {
+            const std::string side = names[static_cast<qsizetype>(i)].toStdString();
+            progress.at(-1, "running " + side);
+            auto value = value_of(*copy, inputs, sides[i]->runner(progress), row.name);
+            if (!value && !is_death(value.error())) return value.error();
+            values.push_back(side_value(side, std::move(value)));
+          }
+        } else {
+          TRY(values, values_of_flow(artefact, request, row, progress));
+        }
+        return pairs_of(name, values, request.tolerance, progress);
       },
-      [this, key = document->key, title = tr("%1 of %2").arg(name, document->title)](Result<Made> made) {
+      [this, key = document->key, title = tr("%1 of %2").arg(name, document->title)](Result<RowValues> made) {
         job_ = 0;
         if (document_ != key) return;
         bench_.window().name_page(view_, title);
         if (!made) return view_->set_note(text(made.error().line()));
-        view_->set_pair(*made);
+        view_->set_values(*std::move(made));
       });
 }
 
@@ -89,19 +134,21 @@ void ValuesController::set_document(const Document& document) {
 }
 
 void ValuesController::ask_slice(const Slice& slice) {
-  auto pair = view_->shared_pair();
-  using Made = std::shared_ptr<const Grid>;
+  auto pairs = view_->pairs();
+  using Made = std::shared_ptr<const std::vector<Grid>>;
   bench_.jobs().start<Made>(
-      tr("Slice of %1").arg(pair->name), "slice", this,
-      [pair, slice](const Progress& progress) -> Result<Made> {
+      tr("Slice of %1").arg(pairs.front()->name), "slice", this,
+      [pairs, slice](const Progress& progress) -> Result<Made> {
         constexpr int most = TensorView::kMostCells;
-        TRY(Grid grid, make_grid(*pair, slice, most, most, progress));
-        return std::make_shared<const Grid>(std::move(grid));
+        std::vector<const TensorPair*> all;
+        for (const auto& pair : pairs) all.push_back(pair.get());
+        TRY(std::vector<Grid> grids, make_grids(all, slice, most, most, progress));
+        return std::make_shared<const std::vector<Grid>>(std::move(grids));
       },
-      [this, slice, pair](Result<Made> grid) {
-        if (view_->shared_pair() != pair) return;
-        if (grid) return view_->set_grid(slice, *grid);
-        bench_.report(grid.error());
+      [this, slice, pairs](Result<Made> grids) {
+        if (view_->pairs() != pairs) return;
+        if (grids) return view_->set_grids(slice, *grids);
+        bench_.report(grids.error());
       });
 }
 

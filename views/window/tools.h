@@ -9,6 +9,7 @@
 #include "core/aot/aot.h"
 #include "core/base/progress.h"
 #include "core/compare/per_node.h"
+#include "core/compare/side_values.h"
 #include "core/load/session.h"
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
@@ -63,6 +64,10 @@ struct WorkbenchTools {
   std::function<Result<std::vector<Report>>(const Artefact& artefact, const CompareRequest& request,
                                             const Progress& progress)>
       compare;
+  /// The values behind one row of such a comparison, of the reference and then of each column; empty: not offered.
+  std::function<Result<std::vector<SideValue>>(const Artefact& artefact, const CompareRequest& request,
+                                               const ComparedRow& row, const Progress& progress)>
+      values;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
   std::function<Result<AotGraphs>(const Graph& graph, const ExportedProgram* program)> joint;
   /// Times the nodes of a graph and plans its kernels; empty: not offered.
