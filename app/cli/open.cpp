@@ -17,6 +17,7 @@
 #include "app/compilers.h"
 #include "app/window_tools.h"
 #include "core/base/scratch.h"
+#include "views/compare/compare_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/style.h"
 #include "views/run/run_controller.h"
@@ -27,7 +28,7 @@ namespace partita::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, against;
   std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler, events;
   double scale = 1, after = 0;
 };
@@ -140,6 +141,11 @@ Result<int> run(const Options& options) {
     TRY_DO(find_compiler(options.compiler));
     bench.find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
   }
+  if (!options.against.empty()) {
+    QStringList columns;
+    for (const std::string& column : options.against) columns << QString::fromStdString(column);
+    bench.get<views::CompareController>().view()->choose_columns(columns);
+  }
   if (!options.theme.empty())
     bench.window().use_theme(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
   if (!options.screenshot.empty()) return take_screenshot(app, bench, options);
@@ -194,6 +200,10 @@ Action add(CLI::App& app) {
         return std::ranges::find(names, name) != names.end() ? std::string() : "there is no view '" + name + "'";
       });
   app.add_option("--compiler", options->compiler, "The compiler of the view run, by its name in partita run --help");
+  app.add_option("--against", options->against,
+                 "A column of the views compare and values, as partita compare takes it; given once for each")
+      ->expected(1)
+      ->take_all();
   app.add_option(
       "--plant", options->plant,
       "OP:wrong, OP:crash or OP:hang: adds a backend named planted that compiles this operator by a wrong rule, as the "

@@ -237,6 +237,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   options->menu()->addAction(shown);
   add_all(bar, {button_of(tr("Compare"), this, [this] { Q_EMIT run_asked(request()); }), expected_, new QLabel("="),
                 found_, add, options, inputs_});
+  bar->setStretchFactor(found_, 4);
   bar->addStretch(1);
   summary_ = new ElidedLabel;  // the end is cut off when it does not fit: the verdict comes first
   const auto choose_first_wrong = [this] {
@@ -266,6 +267,11 @@ void CompareView::set_backends(const QStringList& names, const QString& found) {
     box->addItems(names);
   }
   found_->setCurrentText(found);
+}
+
+void CompareView::choose_columns(const QStringList& columns) {
+  found_->setEditText(columns.join(' '));
+  found_->lineEdit()->setCursorPosition(0);
 }
 
 void CompareView::offer_columns() {

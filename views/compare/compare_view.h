@@ -69,6 +69,7 @@ class CompareView : public QWidget {
   explicit CompareView(QWidget* parent = nullptr);
   /// `found`: the backend that is compared with the first one, until another is chosen.
   void set_backends(const QStringList& names, const QString& found);
+  void choose_columns(const QStringList& columns);  ///< what is compared with the reference
   InputsBox* inputs() { return inputs_; }
   CompareRequest request() const;
   void set_past(std::vector<PastColumn> past) { past_ = std::move(past); }

@@ -5,6 +5,7 @@
 #include <QSlider>
 #include <QTableView>
 #include <QToolButton>
+#include <algorithm>
 
 #include "core/ir/print.h"
 #include "views/look/arrange.h"
@@ -23,6 +24,13 @@ QString summary(const PassStep& step) {
   if (step.diff->removed) parts << QString("−%1").arg(step.diff->removed);
   if (step.diff->changed) parts << QString("~%1").arg(step.diff->changed);
   return parts.isEmpty() ? "order" : parts.join("  ");
+}
+
+/// `checked`: how far each pass moved the results is known.
+QStringList columns(bool checked) {
+  QStringList out{QObject::tr("#"), QObject::tr("Pass"), QObject::tr("Changed")};
+  if (checked) out << QObject::tr("Numbers");
+  return out << QObject::tr("Nodes") << QObject::tr("Time");
 }
 
 Cell numbers_cell(const PassStep& step) {
@@ -175,7 +183,7 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   title_ = new ElidedLabel;
   title_->setText(tr("Each pass of this graph's stage, one step at a time"));
   bar->addWidget(title_, 3);
-  list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time"), tr("Numbers")});
+  list_ = new TablePanel(columns(false));
   text_ = new CodeView;
   layout->addWidget(split_of({list_, text_}, {460, 640}), 1);
   connect(slider_, &QSlider::valueChanged, this, &PassesView::go_to);
@@ -188,6 +196,10 @@ void PassesView::set_history(std::shared_ptr<const PassHistory> history, int ste
   step_ = -1;
   std::vector<Row> rows;
   int count = history_ ? static_cast<int>(history_->steps.size()) : 0;
+  const bool checked = history_ && std::ranges::any_of(history_->steps, [](const PassStep& s) {
+                         return s.off_by.has_value() || !s.wrong.isEmpty();
+                       });
+  if (list_->model()->columns() != columns(checked)) list_->model()->set_columns(columns(checked));
   for (int i = 0, number = 0; i < count; ++i) {
     const PassStep& step = history_->steps[i];
     Tone tone = step.changed && !step.rewrite ? Tone::Plain : Tone::Dim;

@@ -249,20 +249,39 @@ QString cells_text(std::span<const TensorPair* const> pairs, std::span<const Gri
   return line;
 }
 
-QString pair_text(const TensorPair& pair) {
+namespace {
+
+QString over_tolerance(const Difference& d) {
+  return d.wrong > 0 ? QString("%1 of %2 over tolerance").arg(d.wrong).arg(d.numel)
+                     : QString("all %1 within tolerance").arg(d.numel);
+}
+
+/// Norms, the angle between both sides, and what is not finite.
+QStringList training_texts(const TensorPair& pair) {
   const Difference& d = pair.difference;
-  QStringList parts;
-  parts << (d.wrong > 0 ? QString("%1 of %2 over tolerance").arg(d.wrong).arg(d.numel)
-                        : QString("all %1 within tolerance").arg(d.numel));
-  parts << QString("largest error %1, relative %2").arg(error_text(d.max_abs), error_text(d.max_rel));
-  if (d.max_ulp) parts << QString("%1 ULP").arg(*d.max_ulp);
-  parts << QString("%1 equal").arg(pair.equal);
-  parts << QString("norm %1 / %2").arg(pair.expected_norm, 0, 'g', 6).arg(pair.found_norm, 0, 'g', 6);
+  QStringList parts{QString("norm %1 / %2").arg(pair.expected_norm, 0, 'g', 6).arg(pair.found_norm, 0, 'g', 6)};
   if (std::isfinite(pair.cosine)) parts << QString("cosine %1").arg(pair.cosine, 0, 'g', 8);
   if (d.nan_expected + d.nan_found > 0) parts << QString("NaN %1 / %2").arg(d.nan_expected).arg(d.nan_found);
   if (d.inf_expected + d.inf_found > 0) parts << QString("inf %1 / %2").arg(d.inf_expected).arg(d.inf_found);
+  return parts;
+}
+
+}  // namespace
+
+QString pair_text(const TensorPair& pair) {
+  const Difference& d = pair.difference;
+  QStringList parts{over_tolerance(d)};
+  parts << QString("largest error %1, relative %2").arg(error_text(d.max_abs), error_text(d.max_rel));
+  if (d.max_ulp) parts << QString("%1 ULP").arg(*d.max_ulp);
+  parts << QString("%1 equal").arg(pair.equal);
+  parts << training_texts(pair);
   for (const std::string& line : d.layout) parts << text(line);
   return parts.join(", ");
+}
+
+QString column_text(const TensorPair& pair) {
+  QStringList parts{over_tolerance(pair.difference), "error " + error_text(pair.difference.max_abs)};
+  return pair.found_name + ": " + (parts << training_texts(pair)).join(", ");
 }
 
 }  // namespace partita::views

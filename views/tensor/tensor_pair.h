@@ -80,5 +80,7 @@ QString cell_text(const TensorPair& pair, const Grid& grid, const GridCell& cell
 QString cells_text(std::span<const TensorPair* const> pairs, std::span<const GridCell> cells);
 /// The verdict on the whole pair: largest errors, ULP, cosine, how many elements are wrong, NaNs.
 QString pair_text(const TensorPair& pair);
+/// The same in one line of several, beginning with the name of the found side.
+QString column_text(const TensorPair& pair);
 
 }  // namespace partita::views

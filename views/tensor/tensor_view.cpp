@@ -40,6 +40,8 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   pictures_ = new QGridLayout(page);
   pictures_->setContentsMargins(0, 0, 0, 0);
   scrolled->setWidget(page);
+  scrolled->viewport()->setAutoFillBackground(false);
+  page->setAutoFillBackground(false);
   body->addWidget(scrolled, 1);
   plots_ = new QWidget;
   auto* plots = new QHBoxLayout(plots_);
@@ -136,9 +138,9 @@ void TensorView::set_values(RowValues values) {
 /// The verdicts on all columns, and the histograms of the current one.
 void TensorView::tell_column() {
   QStringList lines;
-  for (const auto& each : pairs())
-    lines << (pairs().size() == 1 ? pair_text(*each) : each->found_name + ": " + pair_text(*each));
+  for (const auto& each : pairs()) lines << (pairs().size() == 1 ? pair_text(*each) : column_text(*each));
   verdict_->setText((lines + values_.without).join('\n'));
+  verdict_->setToolTip(pairs().size() == 1 ? QString() : pair()->found_name + ": " + pair_text(*pair()));
   first_wrong_->setVisible(pair()->first_wrong >= 0);
   worst_->setVisible(!pair()->errors.counts.empty());
   value_plot_->set_content(tr("values: %1 filled, %2 line").arg(pair()->expected_name, pair()->found_name),

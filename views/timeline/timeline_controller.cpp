@@ -32,6 +32,7 @@ std::vector<Artefact> TimelineController::records_of(const QString& path) const 
 void TimelineController::show() {
   const Document* document = bench_.current();
   raise();
+  view_->plot()->setFocus();  // arrows walk at once
   if (!document) return view_->set_note(tr("Open a log that PyTorch wrote with TORCH_TRACE"));
   if (document->path == path_) return;
   view_->set_note(tr("reading…"));
