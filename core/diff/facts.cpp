@@ -91,8 +91,13 @@ Facts option_facts(const Compilation& c) {
             [&](const std::string& text) { add_options(out, "torch.", Json::parse(text, nullptr, false)); });
   each_text(c, "torch._functorch.config",
             [&](const std::string& text) { add_options(out, "functorch.", Json::parse(text, nullptr, false)); });
-  each_text(c, "partita.config",
-            [&](const std::string& text) { add_options(out, "partita.", Json::parse(text, nullptr, false)); });
+  each_text(c, "partita.config", [&](const std::string& text) {  // as config_text() writes it
+    each_line(text, [&](std::string_view line) {
+      constexpr std::string_view equals = " = ";
+      if (const std::size_t at = line.find(equals); at != std::string_view::npos)
+        out.emplace_back("partita." + std::string(line.substr(0, at)), line.substr(at + equals.size()));
+    });
+  });
   each_record(c, "compilation_metrics", [&](const Json& record) {
     constexpr std::string_view ending = "_config";
     for (const auto& [name, value] : record.items())
@@ -138,14 +143,23 @@ Facts guard_facts(const Compilation& c) {
 
 Facts kernel_facts(const Compilation& c) {
   std::map<std::string, int> count;
+  const auto add = [&](std::string name) {
+    ++count[std::move(name)];
+    ++count["all calls"];
+  };
   each_text(c, "inductor_output_code", [&](const std::string& text) {
     for (const InductorKernel& k : read_output_code(text)) {
       // The number at the end tells kernels of one code apart.
       const std::size_t last = k.name.find_last_not_of("0123456789");
       const bool numbered = last != std::string::npos && last + 1 < k.name.size() && k.name[last] == '_';
-      ++count[numbered ? k.name.substr(0, last) : k.name];
-      ++count["all calls"];
+      add(numbered ? k.name.substr(0, last) : k.name);
     }
+    // Of our own plans, where a number stands before the name: "kernel k3_gelu(".
+    each_line(text, [&](std::string_view line) {
+      if (!line.starts_with("kernel k")) return;
+      const std::size_t name = line.find('_'), end = line.find('(');
+      if (name < end && end != std::string_view::npos) add(std::string(line.substr(name + 1, end - name - 1)));
+    });
   });
   Facts out;
   for (const auto& [name, calls] : count) out.emplace_back(name, std::to_string(calls));

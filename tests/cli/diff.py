@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """`partita diff` tells what was planted, first. diff.py PARTITA SOURCE_DIR"""
-import hashlib, json, os, re, subprocess, sys, tempfile
+import json, os, re, subprocess, sys, tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from trace_logs import log, records
 
 partita, source = os.path.abspath(sys.argv[1]), sys.argv[2]
 LOG = open(f"{source}/tests/load/data/trace.log").read()
@@ -10,27 +13,6 @@ wrong = []
 def check(holds, what):
     if not holds:
         wrong.append(what)
-
-
-def records(text):
-    """(line, payload) of each record, the payload without tabs and its last newline; None: it has none."""
-    out = []
-    for line in text.split("\n"):
-        if line.startswith("\t"):
-            out[-1][1] = line[1:] if out[-1][1] is None else out[-1][1] + "\n" + line[1:]
-        elif line:
-            out.append([line, None])
-    return out
-
-
-def log(found):
-    text = ""
-    for line, payload in found:
-        if payload is not None:
-            sum_of = hashlib.md5(payload.encode()).hexdigest()
-            line = re.sub(r'"has_payload": "[0-9a-f]*"', f'"has_payload": "{sum_of}"', line)
-        text += line + "\n" + ("" if payload is None else "".join(f"\t{l}\n" for l in payload.split("\n")))
-    return text
 
 
 def planted(*changes, extra=()):
@@ -156,6 +138,33 @@ with tempfile.TemporaryDirectory() as work:
              for n, frames in enumerate([[("sin", 0), ("cos", 1)], [("cos", 0)]])]
     rows = diff(*moved)["rows"]
     check([(r["aspect"], r["compilation"], r["cells"][1]["text"]) for r in rows] == [("compilations", "0/0", "")], f"moved: {rows}")
+
+    # One model compiled with other options: the option that differs comes before what it led to.
+    sample = f"{source}/resources/samples/mlp"
+    for name, option in ("as_is", "fuse=true"), ("apart", "fuse=false"):
+        subprocess.run([partita, "run", f"{sample}/program.pt2", "--inputs", f"{sample}/io.safetensors", "--backend", "cpu",
+                        "--config", option, "--trace", f"{work}/{name}"], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "PARTITA_STORE": f"{work}/store.sqlite"})
+    rows = [r for r in diff(f"{work}/as_is", f"{work}/apart")["rows"] if not r["follows"]]
+    check(rows[0]["aspect"] == "options" and rows[0]["what"] == "partita.fuse" and
+          [c["text"] for c in rows[0]["cells"]] == ["", "false"], f"{rows[0]}")
+    kernels = [r for r in rows if r["aspect"] == "kernels" and r["what"] == "all calls"]
+    check(len(kernels) == 1 and int(kernels[0]["cells"][0]["text"]) < int(kernels[0]["cells"][1]["text"]), f"{kernels}")
+
+    # Ranks with a real log each, of which one has another operator.
+    corpus = os.environ.get("PARTITA_CORPUS", f"{source}/../shared/corpus")
+    if os.path.isfile(f"{corpus}/logs/simple.log"):
+        found = records(open(f"{corpus}/logs/simple.log").read())
+        other = [[line, payload and payload.replace("torch.ops.aten.add.Tensor", "torch.ops.aten.sub.Tensor")]
+                 for line, payload in found]
+        check(other != found, "nothing to plant in simple.log")
+        for rank in range(3):
+            written(f"real/dedicated_log_torch_trace_rank_{rank}_abc.log", log(other if rank == 1 else found))
+        rows = [r for r in diff(f"{work}/real")["rows"] if not r["follows"]]
+        first = rows[0]
+        check(first["aspect"] == "operators" and {first["what"] for first in rows if first["aspect"] == "operators"} ==
+              {"aten.add.Tensor", "aten.sub.Tensor"}, f"{rows[:3]}")
+        check(first["cells"][0]["text"] == first["cells"][2]["text"] != first["cells"][1]["text"], f"{first}")
 
     check("only one run" in diff(base, code=2), "one log")
 if wrong:
