@@ -10,6 +10,7 @@ import json, os, shutil, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from processes import alive, children_of
+from trace_logs import log, records
 
 PARTITA, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
 SANITIZED = "--sanitized" in sys.argv
@@ -399,7 +400,96 @@ def options(env, work):
     return w.quit()
 
 
-PARTS = [sample, files, look, crash, hang, options]
+def rows_of(w):
+    return [item["name"] for item in w.screen()["items"] if item["kind"] == "row"]
+
+
+def logs(env, work):
+    """A folder of two ranks: when their steps ran, what differs between them, and what a question answers."""
+    folder = f"{work}/ranks"
+    os.makedirs(folder, exist_ok=True)
+    found = records(open(f"{SOURCE}/resources/samples/training/training.log").read())
+    planted = [[line, payload and payload.replace("aten.relu.default", "aten.sigmoid.default")] for line, payload in found]
+    check(planted != found, "nothing to plant a difference in")
+    for rank, of in enumerate([found, planted]):
+        with open(f"{folder}/dedicated_log_torch_trace_rank_{rank}_abcdefgh.log", "w") as out:
+            out.write(log(of))
+    w = Window(env, work, folder)
+    w.expect("painted", cards=lambda cards: cards > 0)
+    w.idle()
+
+    w.click(w.see("button", "Times", exact=True))
+    w.expect("page", name="Times of compiling")
+    w.idle()
+    w.see("label", " of compiling in rank ")
+    until(lambda: w.screen()["focus"] == "Times of compiling", "the time line has the keys")
+    w.key("Down", "Down", "z")  # into the steps, and closer
+    w.see("label", " of its own")
+    w.click(w.see("button", "Its graph"))
+    w.expect("shown", key="rank_")
+    w.idle()
+    check(w.screen()["page"] == "Graph", "the step leads to no graph")
+
+    w.click(next(item for item in w.screen()["items"] if item["of"] == "Filter artefacts"))
+    w.type("rank 1 joint")
+    until(lambda: not any("rank 0" in row for row in rows_of(w)), "the tree is filtered")
+    w.key("ctrl+a", "Delete")
+
+    w.command("Compare what is open")
+    w.expect("done", name="Compare ")
+    w.idle()
+    until(lambda: any("sigmoid" in row for row in rows_of(w)), "the planted difference is a row")
+
+    w.command("he time of compiling went")
+    w.expect("done", name="Answer: times")
+    w.see("label", " of compiling in rank ")
+    return w.quit()
+
+
+def depth(env, work):
+    """Kernels down to the assembly, the rewrites of a pass with the numbers, and the values of several columns."""
+    joint = joint_of_sample(env, work)
+    w = Window(env, work, joint, "--plant", "aten.gelu.default:wrong", "--against", "planted", "--against", "f64")
+    w.expect("painted")
+    w.idle()
+    w.key("ctrl+r")
+    w.expect("done", name="ompare")
+    w.idle()
+    w.key("ctrl+e")
+    w.expect("page", name="Tensor")
+    w.idle()
+    w.see("label", "planted: ")
+    w.see("label", "f64: ")
+    w.key("Escape")
+
+    w.command("Run the passes and check the numbers")
+    w.expect("done", name="Passes")
+    w.idle()
+    until(lambda: any("equal" in row for row in rows_of(w)), "how far passes moved the numbers")
+    w.key("ctrl+shift+Left", "ctrl+shift+Right")
+    w.click(w.see("row", "rewrite_joint"))
+    w.idle()
+    w.click(w.see("button", "This pass"))
+    w.see("menu", "Show its rewrites")
+    w.key("Down", "Return")
+    w.idle()
+    w.see("label", "rewrite 1  ")
+    w.key("ctrl+Right")
+    w.idle()
+    w.see("label", "rewrite 2  ")
+    w.key("ctrl+g")
+
+    w.key("ctrl+shift+k")
+    w.expect("page", name="Kernels")
+    w.expect("done", name="Plan the kernels")
+    w.idle()
+    check(len(rows_of(w)) > 5, f"few kernels: {rows_of(w)}")
+    w.key("Escape")
+    w.expect("page", name="Graph")
+    return w.quit()
+
+
+PARTS = [sample, logs, depth, files, look, crash, hang, options]
 if os.environ.get("TOUR"):  # some parts only, for whoever writes them
     PARTS = [part for part in PARTS if part.__name__ in os.environ["TOUR"].split(",")]
 

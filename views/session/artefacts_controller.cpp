@@ -5,6 +5,7 @@
 #include <QHeaderView>
 #include <QLineEdit>
 #include <QMenu>
+#include <QRegularExpression>
 #include <QSortFilterProxyModel>
 #include <QTreeView>
 #include <QUrl>
@@ -17,24 +18,30 @@
 namespace partita::views {
 namespace {
 
-/// Rows that have all typed words in them or above them: "rank 3 joint".
+/// Rows that have all typed words in them or above them: "rank 3 joint". A number is not a part of another one or of a
+/// name.
 class WordFilter : public QSortFilterProxyModel {
  public:
   WordFilter() { setRecursiveFilteringEnabled(true); }
   void set_words(const QString& typed) {
-    words_ = typed.split(' ', Qt::SkipEmptyParts);
+    static const QRegularExpression digits("^[0-9]+$");
+    words_.clear();
+    for (const QString& word : typed.split(' ', Qt::SkipEmptyParts))
+      words_.push_back(QRegularExpression(digits.match(word).hasMatch() ? "(?<![0-9A-Za-z])" + word + "(?![0-9A-Za-z])"
+                                                                        : QRegularExpression::escape(word),
+                                          QRegularExpression::CaseInsensitiveOption));
     invalidateFilter();
   }
 
  protected:
   bool filterAcceptsRow(int row, const QModelIndex& parent) const override {
-    if (words_.isEmpty()) return true;
+    if (words_.empty()) return true;
     const QString text = sourceModel()->index(row, 0, parent).data(ArtefactTree::WordsRole).toString();
-    return std::ranges::all_of(words_, [&](const QString& w) { return text.contains(w, Qt::CaseInsensitive); });
+    return std::ranges::all_of(words_, [&](const QRegularExpression& word) { return text.contains(word); });
   }
 
  private:
-  QStringList words_;
+  std::vector<QRegularExpression> words_;
 };
 
 /// The tree, with a field above it that filters as one types.
