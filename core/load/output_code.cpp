@@ -179,6 +179,16 @@ void keep_known(std::vector<std::string>& names, const Graph* graph, std::vector
   });
 }
 
+/// Nodes of the backward are named themselves among the sources, since they come from no line of the program.
+void find_own_nodes(InductorKernel& k, const Graph* pre, const Graph* post) {
+  if (!pre || !post) return;
+  std::erase_if(k.sources, [&](const std::string& name) {
+    if (pre->find(name) || !post->find(name)) return false;
+    if (std::ranges::find(k.nodes, name) == k.nodes.end()) k.nodes.push_back(name);
+    return true;
+  });
+}
+
 void link(InductorCode& code, const Json& mapping, const Json& traces) {
   const auto parsed = [](const Artefact* a) -> std::unique_ptr<Graph> {
     if (!a) return nullptr;
@@ -204,6 +214,7 @@ void link(InductorCode& code, const Json& mapping, const Json& traces) {
     }
     if (traces.is_object() && traces.contains(k.handle))
       for (const std::string& trace : strings(traces[k.handle])) add_frames(trace, k.frames);
+    find_own_nodes(k, pre.get(), post.get());
     keep_known(k.nodes, post.get(), k.missed);
     keep_known(k.sources, pre.get(), k.missed);
     if (post) std::ranges::stable_sort(k.nodes, {}, [&](const std::string& name) { return post->find(name)->id(); });
