@@ -15,6 +15,9 @@
 #include "codegen/cpu/host.h"
 #include "core/aot/aot.h"
 #include "core/base/whereabouts.h"
+#include "core/compare/report_json.h"
+#include "core/diff/facts.h"
+#include "core/diff/timeline.h"
 #include "core/load/records.h"
 #include "core/store/code_store.h"
 #include "views/look/format.h"
@@ -223,8 +226,11 @@ class Content {
       std::string what = d.died;
       for (const std::string& each : d.layout) what += (what.empty() ? "" : "; ") + each;
       if (d.rounding) what += "rounding";
-      rows.push_back(
-          {{"name", d.name}, {"ok", d.ok()}, {"max_abs", d.max_abs}, {"max_rel", d.max_rel}, {"what", what}});
+      rows.push_back({{"name", d.name},
+                      {"ok", d.ok()},
+                      {"max_abs", number_json(d.max_abs)},
+                      {"max_rel", number_json(d.max_rel)},
+                      {"what", what}});
     }
     data["comparison"].push_back({{"expected", expected}, {"found", found}, {"ok", report.ok()}, {"rows", rows}});
     row(fmt::format("{} with {}", found, expected),
@@ -232,8 +238,28 @@ class Content {
                     : fmt::format("{} of {} values differ", report.bad(), report.rows.size()));
   }
 
-  /// What a log says of its compilations: what took how long, and under which guards the code runs.
+  /// What a log says of its compilations: what took how long, why there are so many, what caches answered, and under
+  /// which guards the code runs.
   void add_compilations(Json& data) {
+    const std::vector<Run> runs = runs_of({&loaded_});
+    using FactsOf = Facts (*)(const Compilation&);
+    for (const auto& [title, facts] : {std::pair<const char*, FactsOf>("Graph breaks", break_facts),
+                                       {"Recompilations", recompilation_facts},
+                                       {"Caches", cache_facts}}) {
+      Json rows = Json::array();
+      for (const Run& run : runs)
+        for (const Compilation& c : run.compilations)
+          for (const auto& [name, value] : facts(c))
+            rows.push_back({(runs.size() > 1 ? run.name + " " : "") + c.key, c.code, name, value});
+      if (rows.empty()) continue;
+      row(title, fmt::format("{}", rows.size()));
+      data["facts"].push_back({{"title", title}, {"rows", std::move(rows)}});
+    }
+    if (const Timeline timeline = make_timeline(loaded_); !timeline.steps.empty()) {
+      row("Compiling", timeline.summary());
+      for (const TimelineStep& step : timeline.steps)
+        data["steps"].push_back({step.name, step.self_seconds, step.seconds, step.count});
+    }
     for (const Artefact& a : loaded_.artefacts) {
       const bool metrics = a.id.ends_with("compilation_metrics"), guards = a.id.find("guards") != std::string::npos;
       if (a.is_graph() || !(metrics || guards)) continue;

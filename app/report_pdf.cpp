@@ -34,6 +34,8 @@ class Tables {
     passes();
     kernels();
     comparison();
+    facts();
+    steps();
     times();
   }
   const std::string& html() const { return html_; }
@@ -41,6 +43,9 @@ class Tables {
  private:
   static std::string bytes(const Json& n) {
     return views::bytes_text(static_cast<std::int64_t>(n.get<double>())).toStdString();
+  }
+  static std::string error(const Json& e) {  // a text where JSON has no number
+    return e.is_string() ? e.get<std::string>() : views::error_text(e.get<double>()).toStdString();
   }
   static std::string seconds(double s) { return views::seconds_text(s).toStdString(); }
 
@@ -125,10 +130,29 @@ class Tables {
         for (const Json& row : report.at("rows"))
           if (const std::string what = row.at("what").get<std::string>(); row.at("ok").get<bool>() == ok)
             add({row.at("name").get<std::string>(), (ok ? "agrees" : "differs") + (what.empty() ? what : ": " + what),
-                 views::error_text(row.at("max_abs").get<double>()).toStdString(),
-                 views::error_text(row.at("max_rel").get<double>()).toStdString()});
+                 error(row.at("max_abs")), error(row.at("max_rel"))});
       end();
     }
+  }
+
+  void facts() {
+    if (!data_.contains("facts")) return;
+    for (const Json& facts : data_["facts"]) {
+      heading(facts.at("title").get<std::string>());
+      begin({"Compilation", "Of", "What", "Why"});
+      for (const Json& row : facts.at("rows")) add(row.get<std::vector<std::string>>());
+      end();
+    }
+  }
+
+  void steps() {
+    if (!data_.contains("steps")) return;
+    heading("Steps of compiling");
+    begin({"Step", "Its own", "With what is in it", "Times"});
+    for (const Json& step : data_["steps"])
+      add({step[0].get<std::string>(), seconds(step[1].get<double>()), seconds(step[2].get<double>()),
+           fmt::format("{}", step[3].get<int>())});
+    end();
   }
 
   void times() {

@@ -24,6 +24,8 @@
     }
   }
   const seconds = s => s < 1e-3 ? (s * 1e6).toPrecision(3) + ' us' : s < 1 ? (s * 1e3).toPrecision(3) + ' ms' : s.toPrecision(3) + ' s';
+  // NaN and infinities are texts.
+  const number = x => typeof x === 'number' ? [x.toPrecision(3), x] : [String(x), Infinity];
 
   // A table with a filter, sorted by a click on a head. A cell is a text, or [text, number], or an element.
   function table(heads, rows) {
@@ -298,6 +300,11 @@
     section('inductor-' + code.code, "PyTorch's kernels, " + code.code, el('p', {}, `${code.found} links to nodes found, ${code.missed} missed`),
       table(['Line', 'Language', 'Name', 'Linked by', 'Nodes', 'From'], code.kernels.map(k => [[String(k.call_line), k.call_line], k.language, k.name, k.link,
         k.nodes.join(', '), k.frames.map(f => `${f.file}:${f.line} ${f.code}`).join('; ')])));
+  for (const facts of data.facts || [])
+    section(facts.title.toLowerCase().replaceAll(' ', '-'), facts.title, table(['Compilation', 'Of', 'What', 'Why'], facts.rows));
+  if (data.steps)
+    section('steps', 'Steps of compiling', table(['Step', 'Its own', 'With what is in it', 'Times'],
+      data.steps.map(([name, own, whole, count]) => [name, [seconds(own), own], [seconds(whole), whole], [String(count), count]])));
   if (data.compile_times)
     section('compile-times', 'Compile times', table(['Of', 'What', 'Time'], data.compile_times.map(t => [t.id, t.what.replaceAll('_', ' '), [seconds(t.seconds), t.seconds]])));
   if (data.guards)
@@ -306,7 +313,7 @@
     section('compare-' + report.found, `Comparison, ${report.found} with ${report.expected}`,
       el('p', {class: report.ok ? 'good' : 'bad'}, report.ok ? 'all agree' : `${report.rows.filter(r => !r.ok).length} of ${report.rows.length} differ`),
       table(['Value', 'Agrees', 'Largest error', 'Relative', 'What'], report.rows.map(r => [r.name, el('span', {class: r.ok ? 'good' : 'bad'}, r.ok ? 'yes' : 'no'),
-        [r.max_abs.toPrecision(3), r.max_abs], [r.max_rel.toPrecision(3), r.max_rel], r.what])));
+        number(r.max_abs), number(r.max_rel), r.what])));
   if (data.repro)
     section('repro', 'Minified repro', ...data.repro.map(f => el('details', {open: ''}, el('summary', {}, f.name), el('pre', {class: 'scroll'}, f.text))));
   document.body.dataset.ready = 'yes';

@@ -188,6 +188,16 @@ with tempfile.TemporaryDirectory() as folder:
         check(1 <= few <= more <= 5 and len(small) < len(large) < 200_000, f"{few} and {more} pages, {len(large)} bytes")
         check(b"/URI" not in large and b"/JavaScript" not in large, "the PDF asks for something")
 
+        # An error that is infinite is a text, since JSON has no number for it.
+        raw = open(IO, "rb").read()
+        size = int.from_bytes(raw[:8], "little")
+        begin, end = (8 + size + at for at in json.loads(raw[8:8 + size])["output.0"]["data_offsets"])
+        open(f"{folder}/zeros.safetensors", "wb").write(raw[:begin] + bytes(end - begin) + raw[end:])
+        stored = facts(report(folder, MODEL, "--inputs", f"{folder}/zeros.safetensors"))["comparison"][1]
+        [zero] = [r for r in stored["rows"] if r["name"] == "output.0"]
+        check(zero["max_rel"] == "inf" and not zero["ok"] and not stored["ok"], f"{zero}")
+        pdf(folder, MODEL, "--inputs", f"{folder}/zeros.safetensors")
+
         gpt2 = facts(report(folder, GPT2))
         print(f"gpt2: {os.path.getsize(f'{folder}/page.html')} bytes, {len(gpt2['graphs'])} graphs")
         log = facts(report(folder, f"{source}/tests/load/inductor.log"))
@@ -200,6 +210,18 @@ with tempfile.TemporaryDirectory() as folder:
         check(any(t["what"] == "inductor_compile" and t["seconds"] > 0 for t in traced.get("compile_times", [])),
               f"compile times: {traced.get('compile_times')}")
         check(any(g["id"].endswith("dynamo_guards") and "check_tensor" in g["text"] for g in traced.get("guards", [])), "guards")
+
+        # Why a log's programs were compiled again, and where the time went.
+        log = f"{folder}/again.log"
+        head = ('V1121 08:13:51.015000 1 torch/x.py:1] {"artifact": {"name": "recompile_reasons"}, "frame_id": 0, '
+                '"frame_compile_id": 1, "attempt": 0, "has_payload": ""}\n')
+        event = ('V1121 08:13:51.015000 1 torch/x.py:1] {"chromium_event": {}, "frame_id": 0, "frame_compile_id": 1, '
+                 '"attempt": 0, "has_payload": ""}\n\t{\n\t"name": "trace",\n\t"ts": %d,\n\t"ph": "%s",\n\t"tid": 0\n\t}\n')
+        open(log, "w").write(head + '\t["0/0: size of <x>"]\n' + event % (1_000_000, "B") + event % (3_000_000, "E"))
+        again = facts(report(folder, log))
+        check(again["facts"] == [{"title": "Recompilations", "rows": [["0/1", "", "reason", "0/0: size of <x>"]]}] and
+              again["steps"] == [["trace", 2, 2, 1]], f"{again.get('facts')} {again.get('steps')}")
+        pdf(folder, log)
 
         # Text of files is data: it ends no element and begins none.
         bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>]]>&lt;\u2028<!--"
