@@ -145,6 +145,25 @@ class TestTimeline : public QObject {
     QVERIFY(plot.grab().toImage().pixelColor(plot.box_of(compile).center().toPoint()) != Theme::current().paper);
   }
 
+  void any_times_of_a_log_can_be_drawn() {
+    // Whatever a log says: huge and negative times, ends before beginnings, hundreds of steps within one another.
+    std::vector<Event> events = {
+        {"B", "huge", 1e290}, {"E", "huge", -1e290}, {"B", "long", -1e290}, {"E", "long", 1e290}};
+    for (int i = 0; i < 300; ++i) events.push_back({"B", "deep", 1.0 * i});
+    TimelinePlot plot;
+    plot.resize(400, 200);
+    plot.show();
+    plot.set_timeline(std::make_shared<const Timeline>(
+        make_timeline(*load(write_log(folder_.filePath("huge.log"), events).toStdString()))));
+    for (int i = 0; i < 40; ++i) {
+      plot.zoom_by(10, 17 * i % 400);
+      QVERIFY(plot.grab().toImage().width() > 100);
+    }
+    QTest::keyClick(&plot, Qt::Key_Right);
+    QTest::keyClick(&plot, Qt::Key_Down);
+    QVERIFY(plot.shown_seconds() > 0);
+  }
+
   void a_log_opens_into_its_times() {
     Workbench bench(tools());
     bench.window().resize(1200, 800);

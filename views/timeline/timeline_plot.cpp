@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kAxis = 24, kHeading = 22, kLane = 20, kMargin = 12;
 constexpr double kLeastSeconds = 1e-6;  // of the whole width
+constexpr double kLeastShare = 1e-9;    // of the time line: closer, numbers of its seconds can no longer be told apart
 
 double end_of(const TimelineSpan& span) {
   return span.begin + span.seconds;
@@ -85,16 +86,23 @@ void TimelinePlot::resizeEvent(QResizeEvent*) {
   update_scroll_range();
 }
 
+double TimelinePlot::whole() const {
+  return timeline_ ? std::max(timeline_->seconds, kLeastSeconds) : 1;
+}
+
+double TimelinePlot::allowed(double length) const {
+  return std::clamp(length, std::max(kLeastSeconds, kLeastShare * whole()), whole());
+}
+
 void TimelinePlot::show_range(double from, double to) {
-  const double whole = timeline_ ? std::max(timeline_->seconds, kLeastSeconds) : 1;
-  const double length = std::clamp(to - from, kLeastSeconds, whole);
-  from_ = std::clamp(from, 0.0, whole - length);
+  const double length = allowed(to - from);
+  from_ = std::clamp(from, 0.0, whole() - length);
   to_ = from_ + length;
   viewport()->update();
 }
 
 void TimelinePlot::fit() {
-  show_range(0, timeline_ ? timeline_->seconds : 1);
+  show_range(0, whole());
 }
 
 void TimelinePlot::zoom_to(int span) {
@@ -108,8 +116,7 @@ void TimelinePlot::zoom_by(double factor, double x) {
   const double wide = std::max(1, viewport()->width() - 2 * kMargin);
   const double share = std::clamp((x - kMargin) / wide, 0.0, 1.0);
   const double here = from_ + share * (to_ - from_);
-  const double whole = timeline_ ? std::max(timeline_->seconds, kLeastSeconds) : 1;
-  const double length = std::clamp((to_ - from_) / factor, kLeastSeconds, whole);
+  const double length = allowed((to_ - from_) / factor);
   show_range(here - share * length, here + (1 - share) * length);
 }
 

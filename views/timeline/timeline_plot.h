@@ -45,6 +45,8 @@ class TimelinePlot : public QAbstractScrollArea {
 
  private:
   void show_range(double from, double to);
+  double whole() const;                 ///< seconds of the time line
+  double allowed(double length) const;  ///< the nearest one that may be shown
   double x_of(double seconds) const;
   int at(QPointF point) const;
   void walk(int key);
