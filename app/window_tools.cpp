@@ -13,6 +13,7 @@
 #include "app/node_measures.h"
 #include "app/plant.h"
 #include "app/queries.h"
+#include "app/report.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
@@ -284,6 +285,17 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   tools.run = [worker = WorkerOptions{.program = program, .plant = plant}](
                   const Artefact& artefact, const views::ProgramRequest& request, const Progress& progress) {
     return run_named(artefact, request, worker, progress);
+  };
+  tools.report = [program](const QString& path, const QString& id, const QString& inputs, bool pdf,
+                           const Progress& progress) -> Result<std::string> {
+    ReportRequest request;
+    request.run.path = path.toStdString();
+    request.run.graph = id.toStdString();
+    request.run.inputs = inputs.toStdString();
+    request.run.worker = WorkerOptions{.program = program};
+    request.run.progress = &progress;
+    TRY(const ReportContent content, report_content(request));
+    return pdf ? report_pdf(content) : Result<std::string>(report_page(content));
   };
   tools.store_file = StoreFile::default_file();
   tools.joint = [](const Graph& graph, const ExportedProgram* program) {

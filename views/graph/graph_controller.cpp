@@ -85,6 +85,12 @@ void GraphController::add_commands() {
   }
   if (bench_.tools().graphviz)
     window.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
+  if (bench_.tools().report)
+    window.add_command("File", tr("Write a report…"), {}, [this] {
+      if (bench_.current())
+        ask_path(tr("Write a report"), "html", {tr("Page (*.html)"), "PDF (*.pdf)"},
+                 [this](const QString& path) { write_report(path); });
+    });
 }
 
 void GraphController::wait_for(const Document& document) {
@@ -324,6 +330,15 @@ void GraphController::export_graphviz(const QString& path) {
   write(tr("Export %1 through Graphviz"), path,
         [graph = document->graph, format = QFileInfo(path).suffix().toLower().toStdString(),
          draw = bench_.tools().graphviz](const Progress& progress) { return draw(*graph, format, progress); });
+}
+
+void GraphController::write_report(const QString& path) {
+  const Document* document = bench_.current();
+  if (!document || !bench_.tools().report) return;
+  write(tr("Report %1"), path,
+        [of = document->path, id = document->graph ? document->id : QString(), inputs = bench_.inputs(),
+         pdf = QFileInfo(path).suffix().toLower() == "pdf",
+         make = bench_.tools().report](const Progress& progress) { return make(of, id, inputs, pdf, progress); });
 }
 
 }  // namespace partita::views

@@ -32,6 +32,8 @@ class GraphController : public WidgetController<GraphView> {
   void measure(const QString& io);
   /// Writes the current graph as Graphviz draws it; the path's ending says how.
   void export_graphviz(const QString& path);
+  /// The report of the current document's file, as a page, or for a path that ends in .pdf as that.
+  void write_report(const QString& path);
   /// Shows a graph that a pass made of the current one, until the document is shown again.
   void show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes, Facts facts,
                  std::vector<Ghost> removed);

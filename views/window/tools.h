@@ -90,6 +90,10 @@ struct WorkbenchTools {
   std::function<Result<QuestionAnswer>(const QString& path, const Artefact& artefact, const QString& inputs,
                                        const QStringList& words, const Progress& progress)>
       ask;
+  /// What `partita report` writes of the file at `path` and of its graph `id`, which may be empty; empty: not offered.
+  std::function<Result<std::string>(const QString& path, const QString& id, const QString& inputs, bool pdf,
+                                    const Progress& progress)>
+      report;
   /// The SQLite file with checks and runs of the past; empty: there is no store.
   std::string store_file;
   /// Through Graphviz in a child process, as "svg", "png", "pdf" or "dot" (its source); empty: not offered.
