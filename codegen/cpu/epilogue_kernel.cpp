@@ -61,8 +61,8 @@ Result<Scalar> copied(const schedule::ExternCall& call, const std::vector<SymExp
         made.push_back(to.scalars.load(n.slot, elements[static_cast<std::size_t>(n.slot)], n.dtype));
         break;
       case ScalarOp::Const:
-        made.push_back(is_floating(n.dtype) ? to.scalars.constant(n.dtype, n.real)
-                                            : to.scalars.constant_int(n.dtype, n.integer));
+        made.push_back(is_floating(n.dtype) || is_complex(n.dtype) ? to.scalars.constant(n.dtype, n.real)
+                                                                   : to.scalars.constant_int(n.dtype, n.integer));
         break;
       case ScalarOp::Where:
         made.push_back(to.scalars.where(arg(0), arg(1), arg(2)));

@@ -393,9 +393,13 @@ loops::Target cuda_target() {
   target.few_channels = 256;
   target.split_rows = 256;
   target.scratch_elements = 12 << 10;  // of four bytes, in the 48 KiB that a group of threads shares
-  target.complex_ops = {loops::ScalarOp::Add, loops::ScalarOp::Sub, loops::ScalarOp::Mul,
-                        loops::ScalarOp::Div, loops::ScalarOp::Neg, loops::ScalarOp::Conj,
-                        loops::ScalarOp::Abs, loops::ScalarOp::Eq,  loops::ScalarOp::Ne};
+  target.complex_ops = {ScalarOp::Add,   ScalarOp::Sub,   ScalarOp::Mul,   ScalarOp::Div,    ScalarOp::Pow,
+                        ScalarOp::Neg,   ScalarOp::Conj,  ScalarOp::Abs,   ScalarOp::Sign,   ScalarOp::Sqrt,
+                        ScalarOp::Rsqrt, ScalarOp::Exp,   ScalarOp::Exp2,  ScalarOp::Expm1,  ScalarOp::Log,
+                        ScalarOp::Log2,  ScalarOp::Log10, ScalarOp::Log1p, ScalarOp::Sin,    ScalarOp::Cos,
+                        ScalarOp::Tan,   ScalarOp::Asin,  ScalarOp::Acos,  ScalarOp::Atan,   ScalarOp::Sinh,
+                        ScalarOp::Cosh,  ScalarOp::Tanh,  ScalarOp::Asinh, ScalarOp::Acosh,  ScalarOp::Atanh,
+                        ScalarOp::Eq,    ScalarOp::Ne,    ScalarOp::IsNan, ScalarOp::Sigmoid};
   target.atomic_sums = !config().deterministic;
   return target;
 }

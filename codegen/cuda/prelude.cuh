@@ -1,6 +1,6 @@
 // What the text of every kernel begins with. NVRTC and nvcc take it as it stands. A C++ compiler takes it too, with
 // PARTITA_EMULATED defined and CUDA's words before it: threadIdx, __syncthreads, __shfl_xor_sync, atomicAdd, rsqrt, ...
-#include "core/loops/scalar_device.h"
+#include "core/loops/complex_device.h"
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
@@ -8,13 +8,6 @@
 #ifndef NAN
 #define NAN __int_as_float(0x7fffffff)
 #endif
-
-/// A complex number.
-template <class R>
-struct Complex {
-  static_assert(sizeof(R) >= 4, "a part of a complex number");
-  R re, im;
-};
 
 /// Half types as they are stored. Arithmetic on them is done in float.
 struct Half {
@@ -78,63 +71,6 @@ PARTITA_DEVICE To to_integer(From v) {
     if (!(v > -9.2233720368547758e18 && v < 9.2233720368547758e18)) return static_cast<To>(-9223372036854775807LL - 1);
   }
   return static_cast<To>(static_cast<long long>(v));
-}
-
-template <class R, class From>
-PARTITA_DEVICE Complex<R> to_complex(From real) {
-  return {static_cast<R>(real), R(0)};
-}
-template <class R, class From>
-PARTITA_DEVICE Complex<R> to_complex(Complex<From> z) {
-  return {static_cast<R>(z.re), static_cast<R>(z.im)};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> operator+(Complex<R> a, Complex<R> b) {
-  return {a.re + b.re, a.im + b.im};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> operator-(Complex<R> a, Complex<R> b) {
-  return {a.re - b.re, a.im - b.im};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> operator-(Complex<R> a) {
-  return {-a.re, -a.im};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> operator*(Complex<R> a, Complex<R> b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-template <class R>
-PARTITA_DEVICE bool operator==(Complex<R> a, Complex<R> b) {
-  return a.re == b.re && a.im == b.im;
-}
-template <class R>
-PARTITA_DEVICE bool operator!=(Complex<R> a, Complex<R> b) {
-  return !(a == b);
-}
-/// By a divisor scaled by its larger part, as c10::complex divides.
-template <class R>
-PARTITA_DEVICE Complex<R> quotient(Complex<R> a, Complex<R> b) {
-  const R re = fabs(b.re), im = fabs(b.im);
-  if (re >= im) {
-    if (re == R(0) && im == R(0)) return {a.re / re, a.im / im};
-    const R ratio = b.im / b.re, scale = R(1) / (b.re + b.im * ratio);
-    return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
-  }
-  const R ratio = b.re / b.im, scale = R(1) / (b.re * ratio + b.im);
-  return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> conjugate(Complex<R> z) {
-  return {z.re, -z.im};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> magnitude(Complex<R> z) {
-  return {hypot(z.re, z.im), R(0)};
-}
-template <class R>
-PARTITA_DEVICE Complex<R> wrapped(Complex<R> z) {
-  return z;
 }
 
 // The rows of scalar_ops.def, for what has no operator or function of that meaning in C++.
@@ -231,6 +167,16 @@ PARTITA_DEVICE T nonzero(T divisor, KernelFault* fault) {
   return divisor;
 }
 
+/// What another lane of the warp gives.
+template <class T>
+PARTITA_DEVICE T exchanged(T v, int lane) {
+  return static_cast<T>(__shfl_xor_sync(~0u, v, lane, 32));
+}
+template <class R>
+PARTITA_DEVICE Complex<R> exchanged(Complex<R> v, int lane) {
+  return {exchanged(v.re, lane), exchanged(v.im, lane)};
+}
+
 template <class T>
 PARTITA_DEVICE T sum_of(T a, T b) {
   return Add(a, b);
@@ -279,13 +225,18 @@ PARTITA_DEVICE inline void atomic_add(unsigned long long* to, unsigned long long
 PARTITA_DEVICE inline void atomic_add(long long* to, long long v) {
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(v));
 }
+template <class R>
+PARTITA_DEVICE void atomic_add(Complex<R>* to, Complex<R> v) {
+  atomicAdd(&to->re, v.re);
+  atomicAdd(&to->im, v.im);
+}
 
 // warp_sum, block_sum, warp_max, ...: every thread gives a value and gets all of them combined. All threads of the warp
 // or of the block take part. A block has a whole number of warps.
 #define PARTITA_REDUCTION(word, row)                                                                        \
   template <class T>                                                                                        \
   PARTITA_DEVICE T warp_##word(T v) {                                                                       \
-    for (int lane = 16; lane > 0; lane /= 2) v = row(v, static_cast<T>(__shfl_xor_sync(~0u, v, lane, 32))); \
+    for (int lane = 16; lane > 0; lane /= 2) v = row(v, exchanged(v, lane));                                \
     return v;                                                                                               \
   }                                                                                                         \
   template <class T>                                                                                        \

@@ -29,6 +29,10 @@ class Probe final : public Body {
   }
 };
 
+bool computes_complex(const Target& target, ScalarOp op) {
+  return std::ranges::find(target.complex_ops, op) != target.complex_ops.end();
+}
+
 }  // namespace
 
 SymExpr Body::indirect(Scalar position, SymExpr extent) {
@@ -166,7 +170,14 @@ void Lowering::probe(Definition& d) const {
                                           std::string(short_name(d.dtype)));
     d.is_copy = d.kind == Definition::Kind::Map && b[result].op == ScalarOp::Input;
   }
-  for (const ScalarNode& n : b.nodes()) d.weight += loops::weight(n.op);
+  for (const ScalarNode& n : b.nodes()) {
+    d.weight += loops::weight(n.op);
+    const bool complex = is_complex(n.dtype) ||
+                         std::ranges::any_of(n.args, [&](Scalar a) { return a.id >= 0 && is_complex(b.dtype(a)); });
+    d.has_code = d.has_code && (!complex || n.op >= ScalarOp::Const || computes_complex(target_, n.op));
+  }
+  if (d.kind == Definition::Kind::Reduce && is_complex(d.dtype))
+    d.has_code = d.has_code && computes_complex(target_, d.combine);
   d.operands = std::move(body.operands);
 }
 

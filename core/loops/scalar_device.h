@@ -12,11 +12,15 @@
 
 namespace partita::loops::device {
 
-#ifndef __CUDACC__
+// Named here, because complex numbers have functions of these names in this namespace.
+#ifdef __CUDACC__
+using ::acos, ::acosh, ::asin, ::asinh, ::atan, ::atan2, ::atanh, ::copysign, ::cos, ::cosh, ::exp, ::exp2, ::expm1,
+    ::fabs, ::fma, ::hypot, ::log, ::log10, ::log1p, ::log2, ::rsqrt, ::sin, ::sinh, ::sqrt, ::tan, ::tanh;
+#else
 using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::ceil, std::copysign,
     std::cos, std::cosh, std::erf, std::erfc, std::exp, std::exp2, std::expm1, std::fabs, std::floor, std::fma,
-    std::fmod, std::lgamma, std::log, std::log10, std::log1p, std::log2, std::nextafter, std::pow, std::rint, std::sin,
-    std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
+    std::fmod, std::hypot, std::lgamma, std::log, std::log10, std::log1p, std::log2, std::nextafter, std::pow,
+    std::rint, std::sin, std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
 #endif
 
 template <class T>
@@ -111,6 +115,11 @@ PARTITA_DEVICE T magnitude(T a) {
     return fabs(a);
   else
     return negative(a) ? static_cast<T>(-wrapped(a)) : a;
+}
+
+template <class T>
+PARTITA_DEVICE T sign_of(T a) {
+  return static_cast<T>((T(0) < a) - negative(a));
 }
 
 template <class T>

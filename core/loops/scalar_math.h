@@ -146,7 +146,7 @@ template <Inexact T>
 T scalar_log1p(T a) {
   if constexpr (Complex<T>) {
     auto x = a.real(), y = a.imag();
-    if (std::abs(x) + std::abs(y) > 0.5) return std::log(T(1) + a);
+    if (std::abs(x) + std::abs(y) > 0.5) return std::log(T(1 + x, y));
     return T(std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x));
   } else {
     return std::log1p(a);

@@ -29,13 +29,14 @@ bool computable(const Meta& m, bool complex) {
   return true;
 }
 
-/// Is it a call whose loops are right for complex numbers, too? Scalar bodies are, and views that only say where
-/// elements lie.
+/// Is it a call whose loops are right for complex numbers, too, if the target has their operations? Views are that only
+/// say where elements lie, and scalar bodies that are evaluated as they stand.
 bool may_be_complex(const Schema& schema, const OpRecord* record, const Node& node) {
   if (!record) return false;
   if (!record->lower) return !record->eval;
+  if (!schema.is_view) return true;
   const TensorMeta *from = tensor_argument(node, 0), *to = node.meta.tensor();
-  return schema.is_view && from && to && from->dtype == to->dtype && record->element_change == ElementChange::None;
+  return from && to && from->dtype == to->dtype && record->element_change == ElementChange::None;
 }
 
 /// Kernels write each element once, to memory of its own.
@@ -141,11 +142,14 @@ class GraphLowering {
     if (may_be_view || (in_loops && record && (record->lower || record->pointwise.body))) {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
+      const int first = to_.lowering.size();
       Status done = guarded(node, [&]() -> Status {
         record->lower ? record->lower(*call) : loops::lower_pointwise(*record, call);
         return {};
       });
-      if (done && (in_loops || are_views(*call))) return results(node, *call);
+      bool has_code = true;
+      for (int d = first; d < to_.lowering.size(); ++d) has_code = has_code && to_.lowering[d].has_code;
+      if (done && ((in_loops && has_code) || are_views(*call))) return results(node, *call);
       if (!done && done.error().fault != Fault::Unsupported) return done;
     }
     return external(node, record, std::move(bound));

@@ -278,6 +278,22 @@ class TestCudaEmulate : public QObject {
     QTest::newRow("magnitudes") << "x: <f32[20, 2][2, 1]>"
                                 << "z: <c64[20][1]> = $view_as_complex(x)\nm: <c64[20][1]> = $mul.Tensor(z, 0.5)\n"
                                    "a: <f32[20][1]> = $abs(m)\nreturn (a,)";
+    QTest::newRow("reductions of complex numbers")
+        << "x: <f32[6, 50, 2][100, 2, 1]>"
+        << "z: <c64[6, 50][50, 1]> = $view_as_complex(x)\ne: <c64[6, 50][50, 1]> = $exp(z)\n"
+           "s: <c64[6, 1][1, 1]> = $sum.dim_IntList(e, [1], True)\nt: <c64[6, 1][1, 1]> = $tanh(s)\n"
+           "v: <f32[50][1]> = $var.correction(e, [0], correction = 1)\n"
+           "n: <f32[6, 1][1, 1]> = $linalg_vector_norm(e, 2, [1], True)\n"
+           "p: <c64[1, 50][50, 1]> = $prod.dim_int(z, 0, True)\n"
+           "a: <c64[6, 50][50, 1]> = $mul.Tensor(t, p)\nb: <c64[6, 50][50, 1]> = $mul.Tensor(a, v)\n"
+           "c: <c64[6, 50][50, 1]> = $div.Tensor(b, n)\nj: <c64[12, 50][50, 1]> = $cat([c, e])\n"
+           "r: <f32[12, 50, 2][100, 2, 1]> = $view_as_real(j)\nreturn (r,)";
+    QTest::newRow("functions of complex numbers")
+        << "x: <f32[60, 2][2, 1]>"
+        << "z: <c64[60][1]> = $view_as_complex(x)\na: <c64[60][1]> = $log(z)\nb: <c64[60][1]> = $sqrt(a)\n"
+           "c: <c64[60][1]> = $sin(b)\nd: <c64[60][1]> = $atan(c)\ne: <c64[60][1]> = $sigmoid(d)\n"
+           "f: <c64[60][1]> = $pow.Tensor_Tensor(z, e)\ng: <c64[60][1]> = $sgn(f)\nh: <c64[60][1]> = $rsqrt(f)\n"
+           "i: <c64[60][1]> = $mul.Tensor(h, g)\nr: <f32[60, 2][2, 1]> = $view_as_real(i)\nreturn (r,)";
     QTest::newRow("call") << "x: <f32[8, 8][8, 1]>"
                           << "m: <f32[8, 8][8, 1]> = $mm(x, x)\na: <f32[8, 8][8, 1]> = $relu(m)\nreturn (a,)";
   }

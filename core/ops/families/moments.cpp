@@ -13,19 +13,25 @@ struct Moments {
   LoweredTensor variance, mean;
 };
 
+/// |v|^2, which is real.
+Scalar square(ScalarBuilder& b, Scalar v) {
+  const DType dtype = b.dtype(v);
+  return b.cast(b.Mul(v, is_complex(dtype) ? b.Conj(v) : v), real_of(dtype));
+}
+
 /// Two passes: first the mean, then the squares of the differences from it. One pass would lose digits to cancellation.
 Moments moments(LowerCall& call) {
   LoweredTensor x = summand(call, call.in("self").dtype);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   const SymExpr n = count(x, reduced);
+  const DType real = real_of(x.dtype);
   double correction = call.has("correction") ? as_double(call.number("correction")) : 1;
   LoweredTensor mean = divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), n);
   LoweredTensor wide = call.to.expand(mean, x.sizes);
-  LoweredTensor squares = call.to.reduce(x.dtype, x.sizes, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
-    Scalar d = body.b.Sub(body.read(x, i), body.read(wide, i));
-    return body.b.Mul(d, d);
+  LoweredTensor squares = call.to.reduce(real, x.sizes, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
+    return square(body.b, body.b.Sub(body.read(x, i), body.read(wide, i)));
   });
-  LoweredTensor variance = pointwise(call.to, x.dtype, x.dtype, {squares}, [=](ScalarBuilder& b, auto v) {
+  LoweredTensor variance = pointwise(call.to, real, real, {squares}, [=](ScalarBuilder& b, auto v) {
     const DType t = b.dtype(v[0]);
     if (n.is_int()) return b.Div(v[0], b.constant(t, std::max(static_cast<double>(n.as_int()) - correction, 0.0)));
     return b.Div(v[0], b.Max(b.Sub(b.count(t, n), b.constant(t, correction)), b.constant(t, 0)));
@@ -50,19 +56,23 @@ void lower_var_mean(LowerCall& call) {
 
 /// Lowers linalg_vector_norm for the orders 1, 2 and +-inf.
 void lower_vector_norm(LowerCall& call) {
-  LoweredTensor x = summand(call, call.out().dtype);
-  if (is_complex(call.in("self").dtype)) fail_unsupported("norms of complex numbers");
+  const LoweredTensor self = call.in("self");
+  const DType real = call.out().dtype, summed = is_complex(self.dtype) ? complex_of(real) : real;
+  LoweredTensor x = summand(call, summed);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   double order = as_double(call.number("ord"));
-  LoweredTensor size = pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Abs(v[0]); });
+  LoweredTensor size =
+      call.to.cast(pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Abs(v[0]); }),
+                   real_of(x.dtype));
   if (order == 1) return call.give(call.to.reduce(size, ScalarOp::Add, reduced));
   if (order == INFINITY) return call.give(call.to.reduce(size, ScalarOp::Max, reduced));
   if (order == -INFINITY) return call.give(call.to.reduce(size, ScalarOp::Min, reduced));
   if (order != 2) fail_unsupported("a vector norm of this order in loops");
   LoweredTensor squares =
-      pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[0]); });
+      pointwise(call.to, x.dtype, real_of(x.dtype), {x}, [](ScalarBuilder& b, auto v) { return square(b, v[0]); });
   LoweredTensor total = call.to.reduce(squares, ScalarOp::Add, reduced);
-  call.give(pointwise(call.to, x.dtype, x.dtype, {total}, [](ScalarBuilder& b, auto v) { return b.Sqrt(v[0]); }));
+  call.give(
+      pointwise(call.to, total.dtype, total.dtype, {total}, [](ScalarBuilder& b, auto v) { return b.Sqrt(v[0]); }));
 }
 
 /// linalg__powsum: the sum of |x|^ord.
