@@ -21,6 +21,7 @@ namespace context = boost::context::detail;
 
 constexpr unsigned warp_threads = 32, most_threads = 1024, slot_bytes = 64;
 constexpr std::size_t stack_bytes = 64 << 10, shared_alignment = 128;
+constexpr std::size_t around_shared = 64 << 10;  // that holds nothing else: accesses past the ends are told from others
 constexpr std::size_t all_stacks = most_threads * stack_bytes;
 constexpr std::size_t most_checked = std::size_t{1} << 24;  // elements of a memory, whose check takes 64 bytes of each
 
@@ -160,10 +161,11 @@ void Blocks::run(const Function& function, void* const* arguments, const std::in
     if (memory == MAP_FAILED) return fail("codegen.cuda_memory", "there is no memory for the stacks of a block");
     stacks_ = static_cast<std::byte*>(memory);
   }
-  if (shared_.size() < function.shared_bytes + shared_alignment)
-    shared_.resize(function.shared_bytes + shared_alignment);
-  base_ = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(shared_.data()) + shared_alignment - 1) &
-                                       ~(shared_alignment - 1));
+  const std::size_t room = 2 * around_shared + shared_alignment + function.shared_bytes;
+  if (shared_.size() < room) shared_.resize(room);
+  base_ = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<std::uintptr_t>(shared_.data()) + around_shared + shared_alignment - 1) &
+      ~(shared_alignment - 1));
   if (!shared_check_.resize(function.shared_bytes) || !describe_memory())
     return fail("codegen.cuda_memory", "there is no memory to check accesses with");
   for (unsigned t = 0; t < function.threads; ++t)
@@ -422,9 +424,9 @@ void Blocks::access(std::byte* at, std::uint64_t bytes, std::uint64_t how) {
     nearest = off;
     what = fmt::format("at byte {} of {}, which has {}", offset, m.name, m.bytes);
   }
-  if (const std::ptrdiff_t offset = at - base_; function_->shared_bytes && offset >= 0 &&
-                                                static_cast<std::uint64_t>(offset) < nearest &&
-                                                static_cast<std::size_t>(offset) < function_->shared_bytes + 65536)
+  if (const std::ptrdiff_t offset = at - base_;
+      function_->shared_bytes && offset >= 0 && static_cast<std::uint64_t>(offset) < nearest &&
+      static_cast<std::size_t>(offset) < function_->shared_bytes + around_shared)
     what = fmt::format("at byte {} of shared memory, which has {}", offset, function_->shared_bytes);
   leave("codegen.cuda_bounds", fmt::format("{}, {}", line(does, bytes, line_at), what));
 }
