@@ -70,19 +70,19 @@ class Maker {
       ExternCall call = std::get<ExternCall>(step);
       const OpRecord* record = find_record(call.op);
       const auto routine = record ? record->library : LibraryRoutine::None;
-      const std::optional<KernelCall> matrix = matrix_call(call, routine);
+      const std::optional<MatrixCall> matrix = matrix_call(call, routine);
       if (!matrix)
         program.calls.push_back({routine, call.graph || (record && record->random), call.epilogue != nullptr});
       KernelCall after;
-      if (call.epilogue) {
+      const bool has_epilogue = call.epilogue && !(matrix && matrix->does_work);
+      if (has_epilogue) {
         TRY(const loops::Kernel kernel, epilogue_kernel(plan_, call, after.buffers));
         TRY(after.kernel, add(kernel));
       }
-      const bool has_epilogue = call.epilogue != nullptr;
       call.epilogue = nullptr;
       call.epilogue_inputs.clear();
       if (matrix)
-        steps.emplace_back(*matrix);
+        steps.emplace_back(matrix->kernel);
       else
         steps.emplace_back(std::move(call));
       if (has_epilogue) steps.emplace_back(std::move(after));
@@ -127,22 +127,28 @@ class Maker {
   }
 
   /// A call that kernels of our own do on a GPU; nullopt for others.
-  std::optional<KernelCall> matrix_call(const ExternCall& call, LibraryRoutine routine) {
+  struct MatrixCall {
+    KernelCall kernel;
+    bool does_work = false;  ///< and the call's epilogue
+  };
+  std::optional<MatrixCall> matrix_call(const ExternCall& call, LibraryRoutine routine) {
     if (plan_.target.device != DeviceType::Cuda) return std::nullopt;
     const ExternContext context{.call = call, .routine = routine, .elements = [&](int b) {
                                   const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
                                   return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
                                 }};
     std::string why_not;
-    if (device_ && prepare_cublaslt(device_, context, why_not).step) return std::nullopt;
-    const std::size_t symbols = out_.program.symbols.size();
-    std::optional<MatrixKernel> made = matrix_kernel(context, {"matrix", symbols}, why_not);
+    // A product of symbolic sizes is prepared for each set of them.
+    if (device_ && (prepare_cublaslt(device_, context, why_not).step || why_not == symbolic_sizes)) return std::nullopt;
+    MatrixNames names{"matrix", out_.program.symbols, plan_.symbols};
+    std::optional<MatrixKernel> made = matrix_kernel(context, names, why_not);
     constexpr double most_emulated = 4e9;  // operations: about a minute's work
     if (!made || (!device_ && made->operations > most_emulated)) return std::nullopt;
     const auto [found, fresh] = known_.emplace(without_comments(made->kernel.text), out_.kernels.size());
     const std::size_t index = found->second;
     if (fresh) {
-      made = matrix_kernel(context, {kernel_symbol(index), symbols}, why_not);
+      names.symbol = kernel_symbol(index);
+      made = matrix_kernel(context, names, why_not);
       out_.kernels.push_back(made->shape);
       out_.cuda.push_back(std::move(made->kernel));
     }
@@ -151,7 +157,7 @@ class Maker {
                                     .bounds = {},
                                     .origins = made->shape.origins,
                                     .work = {{made->operations, {}}}});
-    return KernelCall{static_cast<int>(out_.program.kernels.size()) - 1, std::move(made->buffers)};
+    return MatrixCall{{static_cast<int>(out_.program.kernels.size()) - 1, std::move(made->buffers)}, made->does_work};
   }
 
   const Plan& plan_;

@@ -130,9 +130,9 @@ Result<std::vector<CudaKernel>> cuda_kernels_of_step(const Plan& plan, std::size
           return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
         }};
     std::string why_not;
-    if (auto made = matrix_kernel(context, {kernel_symbol(0), symbols.size()}, why_not)) {
-      made->kernel.lines.assign(lines_of(made->kernel.text).size(), {0});
+    if (auto made = matrix_kernel(context, {kernel_symbol(0), symbols, plan.symbols}, why_not)) {
       out.push_back(std::move(made->kernel));
+      if (made->does_work) return out;
     }
   }
   TRY(const std::optional<loops::Kernel> kernel, kernel_of_step(plan, step));

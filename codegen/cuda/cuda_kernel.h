@@ -37,7 +37,7 @@ struct CudaKernel {
 Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
                              const std::vector<std::string>& symbols, const loops::Target& target);
 
-/// A GPU to make loops and plans for, with no library routines.
+/// A GPU to make loops and plans for, with the routines that are kernels of our own.
 loops::Target cuda_target();
 
 /// What the text of all kernels begins with: dtypes, the scalar operations, faults, warp and block reductions.

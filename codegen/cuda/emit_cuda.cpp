@@ -6,6 +6,7 @@
 
 #include "codegen/cpu/kernel_shape.h"
 #include "codegen/cuda/emit_text.h"
+#include "codegen/cuda/matrix/matrix.h"
 #include "core/base/check.h"
 #include "core/base/config.h"
 
@@ -385,6 +386,7 @@ Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& sym
 loops::Target cuda_target() {
   loops::Target target;
   target.device = DeviceType::Cuda;
+  target.routines = matrix_routines();
   target.threads = 1 << 16;
   target.vector_bytes = 16;
   target.parallel_elements = 0;

@@ -347,7 +347,7 @@ Prepared prepare_cublaslt(const std::shared_ptr<CudaDevice>& device, const Exter
   auto added = adds ? context.view(0) : std::nullopt;
   const auto beta = adds ? context.number(3) : 0.0, alpha = adds ? context.number(4) : 1.0;
   if (!a || !b || !out || !beta || !alpha || (adds && !added)) {
-    why_not = "symbolic sizes";
+    why_not = data_type(context.call.results[0].dtype) ? symbolic_sizes : "a dtype that it does not take";
     return {};
   }
   // What is added is shown in the result's sizes.

@@ -17,6 +17,8 @@ class DeviceStep : public ExternStep {
   Status run(std::byte* const*) final { CHECK(false, "a call of a device on the host"); }
 };
 
+/// Why prepare_cublaslt() leaves a product to the time when its sizes are known.
+inline constexpr std::string_view symbolic_sizes = "symbolic sizes";
 /// Prepares mm, bmm, addmm or baddbmm of floating point. Without a step, and without a reason, for other routines,
 /// where there is no cuBLASLt, and without the setting cuda_libraries; `why_not` says what it does not take.
 Prepared prepare_cublaslt(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,

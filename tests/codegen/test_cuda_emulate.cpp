@@ -3,8 +3,10 @@
 #include <QtTest>
 
 #include "codegen/backends.h"
+#include "codegen/cpu/program.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
+#include "core/schedule/make_plan.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
@@ -323,6 +325,111 @@ class TestCudaEmulate : public QObject {
     }
     const std::string difference = wrong(results[0][0], results[1][0], default_tolerance(meta.dtype));
     QVERIFY2(difference.empty(), difference.c_str());
+  }
+
+  /// The kernels of a graph, compiled for the CPU in a GPU's place.
+  static ProgramSource program_of(const Graph& graph, const std::map<std::string, std::int64_t>& symbols = {}) {
+    auto plan =
+        schedule::make_plan(graph, {.sizes = symbols, .target = emulated_target(1), .symbolic = !symbols.empty()});
+    if (!plan) qFatal("%s", plan.error().line().c_str());
+    keep_on_host(*plan);
+    plan->symbols = symbols;
+    auto made = make_program(*plan);
+    if (!made) qFatal("%s", made.error().line().c_str());
+    return *std::move(made);
+  }
+
+  /// What follows a product or a convolution is in its kernel, in sums by parts, too.
+  void epilogues_data() {
+    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("lines");
+    QTest::newRow("bias, gelu and what is added")
+        << "x: <f32[40, 70][70, 1]>, w: <f32[70, 33][33, 1]>, b: <f32[33][1]>, y: <f32[40, 33][33, 1]>"
+        << "m: <f32[40, 33][33, 1]> = $addmm(b, x, w)\ng: <f32[40, 33][33, 1]> = $gelu(m)\n"
+           "a: <f32[40, 33][33, 1]> = $add.Tensor(g, y)\nreturn (a,)";
+    QTest::newRow("silu of halves") << "x: <bf16[4, 50, 64][3200, 64, 1]>, w: <bf16[4, 64, 40][2560, 40, 1]>"
+                                    << "m: <bf16[4, 50, 40][2000, 40, 1]> = $bmm(x, w)\n"
+                                       "g: <bf16[4, 50, 40][2000, 40, 1]> = $silu(m)\nreturn (g,)";
+    QTest::newRow("relu of parts") << "x: <f32[5, 2000][2000, 1]>, w: <f32[2000, 7][7, 1]>"
+                                   << "m: <f32[5, 7][7, 1]> = $mm(x, w)\n"
+                                      "g: <f32[5, 7][7, 1]> = $relu(m)\nreturn (g,)";
+    QTest::newRow("images, scaled and added")
+        << "x: <f32[2, 3, 9, 8][216, 72, 8, 1]>, w: <f32[5, 3, 3, 3][27, 9, 3, 1]>, b: <f32[5][1]>, "
+           "y: <f32[2, 5, 9, 8][360, 72, 8, 1]>"
+        << "m: <f32[2, 5, 9, 8][360, 72, 8, 1]> = $convolution(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)\n"
+           "a: <f32[2, 5, 9, 8][360, 72, 8, 1]> = $add.Tensor(m, y, alpha = 0.5)\n"
+           "r: <f32[2, 5, 9, 8][360, 72, 8, 1]> = $relu(a)\nreturn (r,)";
+  }
+  void epilogues() {
+    if (missing_) QSKIP("Clang's library is missing");
+    QFETCH(QString, parameters);
+    QFETCH(QString, lines);
+    const auto graph = fx(parameters.toStdString(), lines.toStdString());
+    const ProgramSource program = program_of(*graph);
+    QCOMPARE(program.program.plan.steps.size(), std::size_t{1});
+    QVERIFY(program.program.calls.empty());
+    std::vector<Value> inputs;
+    DType dtype = DType::Float32;
+    for (const Node* node : *graph) {
+      if (!node->is_placeholder()) break;
+      const TensorMeta& meta = *node->meta.tensor();
+      Sizes sizes;
+      std::int64_t count = 1;
+      for (const SymExpr& size : meta.sizes) sizes.push_back(size.as_int()), count *= size.as_int();
+      std::vector<double> numbers;
+      for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i * 37 % 101) / 50 - 1);
+      inputs.emplace_back(tensor(meta.dtype, sizes, numbers));
+      dtype = meta.dtype;
+    }
+    std::vector<std::vector<Value>> results;
+    for (const char* name : {"interp", "cuda-emulate"}) {
+      const auto compiled = (*find_backend(name))->make({})(*graph);
+      QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+      auto result = (*compiled)(inputs);
+      QVERIFY2(result, result ? "" : result.error().line().c_str());
+      results.push_back(*std::move(result));
+    }
+    const std::string difference = wrong(results[0][0], results[1][0], default_tolerance(dtype));
+    QVERIFY2(difference.empty(), difference.c_str());
+  }
+
+  /// Symbols are arguments of matrix kernels, which give what the interpreter gives for other sizes, too.
+  void matrix_kernels_with_symbolic_sizes() {
+    if (missing_) QSKIP("Clang's library is missing");
+    const auto graph =
+        fx("s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1, 24][24*s1, 24, 1]>, w: <f32[24, 40][40, 1]>, "
+           "b: <f32[40][1]>",
+           "v: <f32[s0*s1, 24][24, 1]> = $view(x, [-1, 24])\nm: <f32[s0*s1, 40][40, 1]> = $addmm(b, v, w)\n"
+           "g: <f32[s0*s1, 40][40, 1]> = $relu(m)\ny: <f32[s0, s1, 40][40*s1, 40, 1]> = $view(g, [s0, s1, 40])\n"
+           "t: <f32[s0, 40, s1][40*s1, 1, 40]> = $permute(y, [0, 2, 1])\n"
+           "a: <f32[s0, s1, s1][s1*s1, s1, 1]> = $bmm(y, t)\nreturn (a,)");
+    if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
+    graph->shapes->set_hint("s0", 3);
+    graph->shapes->set_hint("s1", 17);
+    const ProgramSource program = program_of(*graph, {{"s0", 3}, {"s1", 17}});
+    QVERIFY(program.program.calls.empty());
+    QCOMPARE(program.program.symbols.size(), std::size_t{2});
+    std::vector<CompiledFn> compiled;
+    for (const char* name : {"interp", "cuda-emulate"}) {
+      auto made = (*find_backend(name))->make({})(*graph);
+      QVERIFY2(made, made ? "" : made.error().line().c_str());
+      compiled.push_back(*std::move(made));
+    }
+    for (const std::int64_t rows : {17, 80, 5}) {
+      const std::int64_t batch = rows == 5 ? 7 : 3;
+      const auto numbers = [](std::int64_t count) {
+        std::vector<double> v;
+        for (std::int64_t i = 0; i < count; ++i) v.push_back(static_cast<double>(i * 37 % 101) / 50 - 1);
+        return v;
+      };
+      const std::vector<Value> inputs = {
+          batch, rows, tensor(DType::Float32, {batch, rows, 24}, numbers(batch * rows * 24)),
+          tensor(DType::Float32, {24, 40}, numbers(24 * 40)), tensor(DType::Float32, {40}, numbers(40))};
+      const auto expected = compiled[0](inputs), found = compiled[1](inputs);
+      QVERIFY2(expected && found, found ? "" : found.error().line().c_str());
+      const std::string difference = wrong((*expected)[0], (*found)[0], default_tolerance(DType::Float32));
+      QVERIFY2(difference.empty(), difference.c_str());
+    }
   }
 
   /// Rows begin at a multiple of 16 bytes for some sizes only.

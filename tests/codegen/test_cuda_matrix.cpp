@@ -219,12 +219,22 @@ class TestCudaMatrix : public QObject {
     row("rows that attend to nothing", {1, 2, 20, 40, 16}, f32, false, "empty rows");
     row("no queries", {1, 2, 0, 7, 4}, f32);
     row("no keys", {1, 2, 7, 0, 4}, f32);
+    row("halves, whole tiles", {1, 2, 64, 64, 64}, DType::Float16);
+    row("halves, wide, causal", {1, 1, 70, 70, 100}, DType::BFloat16, true);
+    row("halves, wider", {1, 1, 9, 40, 300}, DType::Float16);
+    row("halves, rows that attend to nothing", {1, 2, 20, 40, 16}, DType::BFloat16, false, "empty rows");
+    row("TF32", {1, 2, 70, 45, 20}, f32, false, "full");
+    row("TF32, causal", {1, 1, 66, 66, 64}, f32, true);
   }
   void attention() {
     QFETCH(Sizes, sizes);
     QFETCH(DType, dtype);
     QFETCH(bool, causal);
     QFETCH(QString, mask);
+    Config own = config();
+    own.cuda_tf32 = QByteArray(QTest::currentDataTag()).startsWith("TF32");
+    const ConfigScope scope(own);
+    const double tolerance = own.cuda_tf32 ? 0x1p-8 : tolerance_of(dtype);
     const std::int64_t batch = sizes[0], heads = sizes[1], queries = sizes[2], keys = sizes[3], width = sizes[4];
     const auto operand = [&](std::int64_t rows, std::uint32_t seed) {
       const Tensor t = random_of(dtype, {batch, rows, heads, width}, seed);
@@ -240,12 +250,16 @@ class TestCudaMatrix : public QObject {
       given = *m.to(mask == "boolean" ? DType::Bool : dtype);
     }
     OneCall forward("aten._scaled_dot_product_flash_attention_for_cpu.default", {q, k, v, 0.0, causal, given, 0.3});
-    check(forward, tolerance_of(dtype));
+    check(forward, tolerance);
     if (QTest::currentTestFailed()) return;
+    if (own.cuda_tf32 || itemsize(dtype) == 2) {
+      const auto source = make_program(forward.plan);
+      QCOMPARE(source->cuda[0].text.find("mma.sync") != std::string::npos, width <= 256);
+    }
     const ValueList results = *forward.expected.get<ValueList>();
     OneCall backward("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
                      {grad, q, k, v, results[0], results[1], 0.0, causal, given, 0.3});
-    check(backward, tolerance_of(dtype));
+    check(backward, tolerance);
   }
 };
 

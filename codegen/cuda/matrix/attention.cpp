@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cuda/emit_text.h"
+#include "codegen/cuda/matrix/attention_tensor.h"
 #include "codegen/cuda/matrix/contraction.h"
 #include "codegen/cuda/matrix/products.h"
 
@@ -31,14 +33,14 @@ __device__ void load_tile(T (&to)[tile][pitch], int width, Index first, Index ro
 extern "C" __global__ void __launch_bounds__(256, 1) <name>({parameters}) {
   using Index = {index};
   using Sum = <sum>;
-  constexpr Index queries = <queries>, keys = <keys>;
+  <fixed> Index queries = <queries>, keys = <keys>;
   constexpr int width = <width>, tile = <tile>, group = 256 / tile, padding = 1;
   constexpr int owned = (width + group - 1) / group;  // columns of a thread
   [[maybe_unused]] constexpr int scored = (tile + group - 1) / group;  // scores of a thread
-  constexpr unsigned tiles = <tiles>;
+  <fixed> unsigned tiles = (<count> + tile - 1) / tile, heads = <heads>;
   const Index first = static_cast<Index>(blockIdx.x % tiles) * tile;
-  [[maybe_unused]] const Index h = static_cast<Index>(blockIdx.x / tiles % <heads>u);
-  [[maybe_unused]] const Index b = static_cast<Index>(blockIdx.x / tiles / <heads>u);
+  [[maybe_unused]] const Index h = static_cast<Index>(blockIdx.x / tiles % heads);
+  [[maybe_unused]] const Index b = static_cast<Index>(blockIdx.x / tiles / heads);
   const int tid = static_cast<int>(threadIdx.x), row = tid / group, lane = tid % group;
   const Sum scale = static_cast<Sum>(<scale>);
   [[maybe_unused]] const auto sum_of_group = [&](Sum v) {
@@ -235,19 +237,29 @@ constexpr std::string_view key_gradient = R"(
 }
 )";
 
-std::optional<ConcreteView> result(const ExternContext& context, std::size_t i) {
+/// By fma, in the dtype or in single precision.
+AttentionText scalar_attention(AttentionPart part, int tile) {
+  AttentionText text{.rows = tile, .threads = 256, .bodies = {beginning}, .words = {}};
+  if (part != AttentionPart::Forward) text.bodies.push_back(backward_beginning);
+  text.bodies.push_back(part == AttentionPart::Forward     ? forward_body
+                        : part == AttentionPart::OfQueries ? query_gradient
+                                                           : key_gradient);
+  return text;
+}
+
+std::optional<schedule::PlanView> result(const ExternContext& context, std::size_t i) {
   if (i >= context.call.results.size() || context.call.results[i].buffer < 0) return std::nullopt;
-  return concrete_view(context.call.results[i]);
+  return context.call.results[i];
 }
 
 /// The mask with the sizes that the scores have; nullopt when it does not broadcast to them.
-std::optional<ConcreteView> broadcast(ConcreteView view, const Sizes& sizes) {
+std::optional<schedule::PlanView> broadcast(schedule::PlanView view, const SymList& sizes) {
   if (view.sizes.size() > sizes.size()) return std::nullopt;
   const std::size_t missing = sizes.size() - view.sizes.size();
   view.sizes.insert(view.sizes.begin(), missing, 1);
   view.strides.insert(view.strides.begin(), missing, 0);
   for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (view.sizes[d] != sizes[d] && view.sizes[d] != 1) return std::nullopt;
+    if (view.sizes[d] != sizes[d] && !view.sizes[d].is(1)) return std::nullopt;
   return view;
 }
 
@@ -258,18 +270,19 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
     why_not = why;
     return std::nullopt;
   };
-  const auto query = context.view(first), key = context.view(first + 1), value = context.view(first + 2);
+  const auto query = tensor_view(context, first), key = tensor_view(context, first + 1),
+             value = tensor_view(context, first + 2);
   const auto dropout = context.number(options), causal = context.number(options + 1);
-  if (!query || !key || !value || !dropout || !causal) return refuse("symbolic sizes");
+  if (!query || !key || !value || !dropout || !causal) return refuse("symbolic numbers");
   if (*dropout != 0) return refuse("dropout");
   const bool fits = query->sizes.size() == 4 && key->sizes.size() == 4 && value->sizes == key->sizes &&
                     key->sizes[0] == query->sizes[0] && key->sizes[1] == query->sizes[1] &&
-                    key->sizes[3] == query->sizes[3] && query->sizes[3] > 0;
+                    key->sizes[3] == query->sizes[3] && query->sizes[3].is_int() && !query->sizes[3].is(0);
   if (!fits) return refuse("sizes of query, key and value that do not fit together");
   for (const auto& v : {query, key, value})
     if (!is_floating(v->dtype) || sum_type(v->dtype).empty()) return refuse("a dtype that attention does not take");
-  const std::int64_t batch = query->sizes[0], heads = query->sizes[1], queries = query->sizes[2], keys = key->sizes[2],
-                     width = query->sizes[3];
+  const SymExpr batch = query->sizes[0], heads = query->sizes[1], queries = query->sizes[2], keys = key->sizes[2];
+  const std::int64_t width = query->sizes[3].as_int();
   const bool in_double = query->dtype == DType::Float64;
   int tile = 32;
   constexpr std::int64_t most_bytes = 44 * 1024;  // of shared memory that a kernel gets without asking
@@ -281,22 +294,21 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
   const auto scale = context.number(options + 3);
   const std::vector<std::string> at = {"b", "h", "i", "d"}, at_row = {"b", "h", "i"};
   PatternWords words = {{"origin", context.call.origin},
-                        {"queries", std::to_string(queries)},
-                        {"keys", std::to_string(keys)},
+                        {"fixed", std::string(builder.fixed())},
+                        {"queries", builder.text(queries)},
+                        {"keys", builder.text(keys)},
                         {"width", std::to_string(width)},
-                        {"batch", std::to_string(batch)},
-                        {"heads", std::to_string(std::max<std::int64_t>(heads, 1))},
+                        {"batch", builder.text(batch)},
+                        {"heads", heads.is(0) ? "1" : builder.text(heads)},
                         {"tile", std::to_string(tile)},
                         {"sum", in_double ? "double" : "float"},
+                        {"element", std::string(cuda_memory_type(query->dtype))},
                         {"causal", *causal != 0 ? "true" : "false"},
                         {"causal_words", *causal != 0 ? ", causal" : ""},
-                        {"scale", fmt::format("{:a}", scale ? *scale : 1 / std::sqrt(static_cast<double>(width)))},
-                        {"query", builder.number(*query, at)},
-                        {"key", builder.number(*key, at)},
-                        {"value", builder.number(*value, at)}};
+                        {"scale", fmt::format("{:a}", scale ? *scale : 1 / std::sqrt(static_cast<double>(width)))}};
   std::string masked = "score";
   if (!std::holds_alternative<Arg>(context.arg(options + 2))) {
-    auto mask = context.view(options + 2);
+    auto mask = tensor_view(context, options + 2);
     if (mask) mask = broadcast(*mask, {batch, heads, queries, keys});
     const bool known =
         mask && (mask->dtype == DType::Bool || (is_floating(mask->dtype) && !sum_type(mask->dtype).empty()));
@@ -312,43 +324,52 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
     words.emplace_back(word, view ? builder.store(*view, indices, "value") : std::string());
     return view.has_value();
   };
-  const auto add = [&](const char* suffix, const char* what, std::int64_t rows,
-                       std::initializer_list<std::string_view> bodies) {
-    const std::int64_t tiles = (rows + tile - 1) / tile;
+  std::vector<std::pair<std::string_view, schedule::PlanView>> factors = {
+      {"query", *query}, {"key", *key}, {"value", *value}};
+  const auto add = [&](AttentionPart part, const char* suffix, const char* what, SymExpr count) {
+    const bool one_dtype = std::ranges::all_of(factors, [&](const auto& f) { return f.second.dtype == query->dtype; });
+    const bool tensor = one_dtype && matrix_unit(query->dtype) == MatrixUnit::Tensor;
+    std::optional<AttentionText> by = tensor ? tensor_attention(part, query->dtype, width) : std::nullopt;
     PatternWords own = words;
+    for (const auto& [word, view] : factors)
+      own.emplace_back(word, by ? builder.element(view, at) : builder.number(view, at));
+    if (!by) by = scalar_attention(part, tile);
+    const SymExpr blocks = sym_floordiv(count + (by->rows - 1), by->rows) * batch * heads;
+    own.insert(own.end(), by->words.begin(), by->words.end());
     own.emplace_back("what", what);
     own.emplace_back("name", names.symbol + suffix);
-    own.emplace_back("tiles", std::to_string(std::max<std::int64_t>(tiles, 1)));
+    own.emplace_back("count", builder.text(count));
     std::string text;
-    for (std::string_view body : bodies) text += filled(body, own);
-    if (tiles * batch * heads > 0)
-      builder.add(
-          {.suffix = suffix,
-           .text = std::move(text),
-           .blocks = tiles * batch * heads,
-           .operations = 4.0 * static_cast<double>(batch * heads * queries) * static_cast<double>(keys * width)});
+    for (std::string_view body : by->bodies) text += filled(body, own);
+    if (blocks.is(0)) return;
+    const double scores =
+        static_cast<double>(builder.hint(batch * heads * queries)) * static_cast<double>(builder.hint(keys));
+    builder.add({.suffix = suffix,
+                 .text = std::move(text),
+                 .blocks = blocks,
+                 .threads = by->threads,
+                 .operations = 4.0 * scores * static_cast<double>(width)});
   };
   if (!backward) {
     store("store_out", 0, at);
     store("store_logsumexp", 1, at_row);
-    add("_forward", "attention", queries, {beginning, forward_body});
+    add(AttentionPart::Forward, "_forward", "attention", queries);
     return builder.build(why_not);
   }
-  const auto grad_out = context.view(0), out = context.view(4), logsumexp = context.view(5);
-  if (!grad_out || !out || !logsumexp) return refuse("symbolic sizes");
+  const auto grad_out = tensor_view(context, 0), out = tensor_view(context, 4), logsumexp = tensor_view(context, 5);
+  if (!grad_out || !out || !logsumexp) return refuse("symbolic numbers");
   if (grad_out->sizes != query->sizes || out->sizes != query->sizes || logsumexp->sizes.size() != 3)
     return refuse("sizes of gradients that do not fit those of query");
   for (const auto& v : {grad_out, out, logsumexp})
     if (!is_floating(v->dtype) || sum_type(v->dtype).empty()) return refuse("a dtype that attention does not take");
+  factors.emplace_back("grad_out", *grad_out);
   words.emplace_back("out", builder.number(*out, at));
-  words.emplace_back("grad_out", builder.number(*grad_out, at));
+  words.emplace_back("grad_number", builder.number(*grad_out, at));
   words.emplace_back("logsumexp", builder.number(*logsumexp, at_row));
   const bool wants_query = store("store_grad_query", 0, at), wants_key = store("store_grad_key", 1, at),
              wants_value = store("store_grad_value", 2, at);
-  if (wants_query)
-    add("_query", "gradient of attention's queries", queries, {beginning, backward_beginning, query_gradient});
-  if (wants_key || wants_value)
-    add("_key", "gradients of attention's keys and values", keys, {beginning, backward_beginning, key_gradient});
+  if (wants_query) add(AttentionPart::OfQueries, "_query", "gradient of attention's queries", queries);
+  if (wants_key || wants_value) add(AttentionPart::OfKeys, "_key", "gradients of attention's keys and values", keys);
   return builder.build(why_not);
 }
 

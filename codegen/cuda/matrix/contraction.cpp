@@ -13,8 +13,7 @@ namespace {
 /// How the work is laid out: a block of 256 threads computes a tile of m x n, and k is walked in steps.
 struct Tiles {
   int m = 64, n = 64, k = 16;
-  std::int64_t parts = 1;   ///< of k, which blocks of their own sum; the parts are added in order
-  std::int64_t part_k = 0;  ///< the length of a part
+  std::int64_t parts = 1;  ///< of k, which blocks of their own sum; the parts are added in order
 };
 
 constexpr int threads = 256;
@@ -23,32 +22,33 @@ std::int64_t divided(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-Tiles tiles_of(const Contraction& c) {
+/// By the sizes m, n, k and groups as they are now.
+Tiles tiles_of(const Contraction& c, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t groups) {
   const bool tensor = c.unit == MatrixUnit::Tensor;
   const auto fitting = [&](std::int64_t extent) {
     if (extent > 32) return 64;
     return extent > 16 || tensor ? 32 : 16;
   };
   Tiles t;
-  t.m = fitting(c.m);
-  t.n = fitting(c.n);
+  t.m = fitting(m);
+  t.n = fitting(n);
   // Large tiles reuse each element more, and pay when they still fill the device.
   constexpr std::int64_t many_tiles = 256;
-  if (c.dtype != DType::Float64 && c.groups * divided(c.m, 128) * divided(c.n, 128) >= many_tiles) t.m = t.n = 128;
+  if (c.dtype != DType::Float64 && groups * divided(m, 128) * divided(n, 128) >= many_tiles) t.m = t.n = 128;
   t.k = tensor && itemsize(c.dtype) == 2 ? 32 : t.m == 128 && !tensor ? 8 : 16;
-  const std::int64_t blocks = c.groups * divided(c.m, t.m) * divided(c.n, t.n), steps = divided(c.k, t.k);
+  const std::int64_t blocks = groups * divided(m, t.m) * divided(n, t.n), steps = divided(k, t.k);
   // Few blocks leave most of a device idle; a part must be worth the pass that adds the parts.
   constexpr std::int64_t enough_blocks = 128, least_steps = 16;
   t.parts = std::clamp<std::int64_t>(
       std::min(divided(enough_blocks, std::max<std::int64_t>(blocks, 1)), steps / least_steps), 1, 64);
-  t.part_k = divided(steps, t.parts) * t.k;
-  t.parts = std::max<std::int64_t>(divided(c.k, std::max<std::int64_t>(t.part_k, 1)), 1);
+  const std::int64_t part_k = divided(steps, t.parts) * t.k;
+  t.parts = std::max<std::int64_t>(divided(k, std::max<std::int64_t>(part_k, 1)), 1);
   return t;
 }
 
 /// A tensor core's instruction by its PTX name. Under the emulation each lane gathers the fragments of all lanes and
 /// computes its four elements.
-constexpr std::string_view mma_text = R"(
+constexpr std::string_view mma_words = R"(
 #ifndef PARTITA_MMA
 #define PARTITA_MMA
 #if defined(PARTITA_EMULATE) || defined(PARTITA_EMULATED)
@@ -119,21 +119,23 @@ constexpr std::string_view beginning = R"(
 extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
   using Index = <index>;
   using Sum = <sum>;
-  constexpr Index m_size = <m>, n_size = <n>, k_size = <k>;
-  constexpr int tile_m = <tile_m>, tile_n = <tile_n>, tile_k = <tile_k>;
-  constexpr unsigned blocks_m = <blocks_m>, blocks_n = <blocks_n>;
+  <fixed> Index m_size = <m>, n_size = <n>, k_size = <k>;
+  constexpr int tile_m = <tile_m>, tile_n = <tile_n>, tile_k = <tile_k>, parts = <parts>;
+  <fixed> unsigned blocks_m = (m_size + tile_m - 1) / tile_m, blocks_n = (n_size + tile_n - 1) / tile_n;
+  <fixed> unsigned groups = <groups>;
+  <fixed> Index part_k = (k_size + tile_k * parts - 1) / (tile_k * parts) * tile_k;
   const Index m0 = static_cast<Index>(blockIdx.x / blocks_n % blocks_m) * tile_m;
   const Index n0 = static_cast<Index>(blockIdx.x % blocks_n) * tile_n;
-  [[maybe_unused]] const Index g = static_cast<Index>(blockIdx.x / (blocks_m * blocks_n) % <groups>u);
-  const Index part = static_cast<Index>(blockIdx.x / (blocks_m * blocks_n * <groups>u));
-  const Index k_begin = part * <part_k>, k_end = k_begin + <part_k> < k_size ? k_begin + <part_k> : k_size;
+  [[maybe_unused]] const Index g = static_cast<Index>(blockIdx.x / (blocks_m * blocks_n) % groups);
+  const Index part = static_cast<Index>(blockIdx.x / (blocks_m * blocks_n * groups));
+  const Index k_begin = part * part_k, k_end = k_begin + part_k < k_size ? k_begin + part_k : k_size;
   const int tid = static_cast<int>(threadIdx.x);
   constexpr <element> nothing{};
-  const auto a_at = [&]([[maybe_unused]] Index m, [[maybe_unused]] Index k) -> <element> {
+  [[maybe_unused]] const auto a_at = [&]([[maybe_unused]] Index m, [[maybe_unused]] Index k) -> <element> {
     if (m >= m_size || k >= k_end) return nothing;
 <a>
   };
-  const auto b_at = [&]([[maybe_unused]] Index k, [[maybe_unused]] Index n) -> <element> {
+  [[maybe_unused]] const auto b_at = [&]([[maybe_unused]] Index k, [[maybe_unused]] Index n) -> <element> {
     if (n >= n_size || k >= k_end) return nothing;
 <b>
   };
@@ -144,18 +146,29 @@ extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
   constexpr int fetched_a = tile_m * tile_k / 256, fetched_b = tile_n * tile_k / 256;
   <element> next_a[fetched_a], next_b[fetched_b];
   const auto fetch = [&](Index k0) {
-#pragma unroll
-    for (int e = 0; e < fetched_a; ++e) {
-      const int i = tid + e * 256;
-      next_a[e] = a_at(m0 + (<a_along_k> ? i / tile_k : i % tile_m), k0 + (<a_along_k> ? i % tile_k : i / tile_m));
-    }
-#pragma unroll
-    for (int e = 0; e < fetched_b; ++e) {
-      const int i = tid + e * 256;
-      next_b[e] = b_at(k0 + (<b_along_k> ? i % tile_k : i / tile_n), n0 + (<b_along_k> ? i / tile_k : i % tile_n));
-    }
+<fetch_a>
+<fetch_b>
   };
 )";
+
+/// A factor's elements one by one, or by packs.
+constexpr std::string_view fetch_each = R"(#pragma unroll
+    for (int e = 0; e < fetched_<f>; ++e) {
+      const int i = tid + e * 256;
+      const Index <row> = <row>0 + (<along_k> ? i / tile_k : i % tile_<row>);
+      const Index k = k0 + (<along_k> ? i % tile_k : i / tile_<row>);
+      next_<f>[e] = <f>_at(<first>, <second>);
+    })";
+constexpr std::string_view fetch_packs = R"(#pragma unroll
+    for (int e = 0; e < fetched_<f>; e += <pack>) {
+      const int i = (tid + e / <pack> * 256) * <pack>;
+      const Index <row> = <row>0 + (<along_k> ? i / tile_k : i % tile_<row>);
+      const Index k = k0 + (<along_k> ? i % tile_k : i / tile_<row>);
+      Pack<<element>, <pack>> pack = {};
+      if (<inside>) pack = load<<pack>>(<address>, <left>);
+#pragma unroll
+      for (int j = 0; j < <pack>; ++j) next_<f>[e + j] = pack[j];
+    })";
 
 /// Each thread sums quads of columns and rows with fma. Sums of one step are added to the whole, so that rounding
 /// errors grow with k / tile_k.
@@ -167,12 +180,12 @@ constexpr std::string_view scalar_body = R"(
   const auto put = [&](int stage) {
 #pragma unroll
     for (int e = 0; e < fetched_a; ++e) {
-      const int i = tid + e * 256;
+      const int i = (tid + e / <pack_a> * 256) * <pack_a> + e % <pack_a>;
       as[stage][<a_along_k> ? i % tile_k : i / tile_m][<a_along_k> ? i / tile_k : i % tile_m] = next_a[e];
     }
 #pragma unroll
     for (int e = 0; e < fetched_b; ++e) {
-      const int i = tid + e * 256;
+      const int i = (tid + e / <pack_b> * 256) * <pack_b> + e % <pack_b>;
       bs[stage][<b_along_k> ? i % tile_k : i / tile_n][<b_along_k> ? i / tile_k : i % tile_n] = next_b[e];
     }
   };
@@ -227,12 +240,12 @@ constexpr std::string_view tensor_body = R"(
   const auto put = [&](int stage) {
 #pragma unroll
     for (int e = 0; e < fetched_a; ++e) {
-      const int i = tid + e * 256;
+      const int i = (tid + e / <pack_a> * 256) * <pack_a> + e % <pack_a>;
       as[stage][<a_along_k> ? i / tile_k : i % tile_m][<a_along_k> ? i % tile_k : i / tile_m] = <rounded>(next_a[e]);
     }
 #pragma unroll
     for (int e = 0; e < fetched_b; ++e) {
-      const int i = tid + e * 256;
+      const int i = (tid + e / <pack_b> * 256) * <pack_b> + e % <pack_b>;
       bs[stage][<b_along_k> ? i / tile_k : i % tile_n][<b_along_k> ? i % tile_k : i / tile_n] = <rounded>(next_b[e]);
     }
   };
@@ -286,17 +299,22 @@ constexpr std::string_view adding_text = R"(
 extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
   using Index = <index>;
   using Sum = <sum>;
+  <fixed> long long m_size = <m>, n_size = <n>, results = <groups> * m_size * n_size;
   const long long at = blockIdx.x * 256ll + threadIdx.x;
-  if (at >= <results>ll) return;
+  if (at >= results) return;
   Sum sum = <workspace>[at];
-  for (int part = 1; part < <parts>; ++part) sum += <workspace>[at + part * <results>ll];
-  [[maybe_unused]] const Index n = static_cast<Index>(at % <n>ll), m = static_cast<Index>(at / <n>ll % <m>ll);
-  [[maybe_unused]] const Index g = static_cast<Index>(at / (<n>ll * <m>ll));
+  for (int part = 1; part < <parts>; ++part) sum += <workspace>[at + part * results];
+  [[maybe_unused]] const Index n = static_cast<Index>(at % n_size), m = static_cast<Index>(at / n_size % m_size);
+  [[maybe_unused]] const Index g = static_cast<Index>(at / (n_size * m_size));
 <finish>
 }
 )";
 
 }  // namespace
+
+std::string_view mma_text() {
+  return mma_words;
+}
 
 std::string filled(std::string_view pattern, const PatternWords& words) {
   std::string out;
@@ -315,98 +333,40 @@ std::string filled(std::string_view pattern, const PatternWords& words) {
   return out;
 }
 
-std::string_view sum_type(DType dtype) {
-  switch (dtype) {
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Float32:
-      return "float";
-    case DType::Float64:
-      return "double";
-    case DType::Int8:
-    case DType::UInt8:
-    case DType::Int16:
-    case DType::Int32:
-    case DType::Int64:
-      return "unsigned long long";  // wraps, and its low bits are those of narrower sums
-    default:
-      return {};
-  }
-}
-
-MatrixKernelBuilder::MatrixKernelBuilder(const ExternContext& context, MatrixNames names)
-    : context_(context), names_(std::move(names)) {
-  out_.shape.name = context.call.op->name;
-  out_.shape.origins = {context.call.origin};
-}
-
-std::string MatrixKernelBuilder::pointer(const ConcreteView& view, bool written) {
-  auto at = static_cast<std::size_t>(std::ranges::find(out_.buffers, view.buffer) - out_.buffers.begin());
-  if (at == out_.buffers.size()) {
-    out_.buffers.push_back(view.buffer);
-    const std::int64_t elements = context_.elements(view.buffer).value_or(0);
-    large_ |= elements > std::numeric_limits<std::int32_t>::max() / 2;
-    out_.shape.buffers.push_back({fmt::format("p{}", at), view.dtype, SymExpr(elements), loops::Buffer::Role::Input});
-  }
-  loops::Buffer& buffer = out_.shape.buffers[at];
-  if (written) buffer.role = loops::Buffer::Role::Output;
-  mixed_ |= buffer.dtype != view.dtype;
-  return buffer.name;
-}
-
-std::string MatrixKernelBuilder::element(const ConcreteView& view, const std::vector<std::string>& indices,
-                                         bool written) {
-  std::string at;
-  if (view.offset != 0) at = std::to_string(view.offset);
-  for (std::size_t d = 0; d < indices.size(); ++d) {
-    if (view.strides[d] == 0 || view.sizes[d] == 1) continue;
-    if (!at.empty()) at += " + ";
-    at += view.strides[d] == 1 ? indices[d] : fmt::format("{} * {}", indices[d], view.strides[d]);
-  }
-  return fmt::format("{}[{}]", pointer(view, written), at.empty() ? "0" : at);
-}
-
-std::string MatrixKernelBuilder::number(const ConcreteView& view, const std::vector<std::string>& indices) {
-  const std::string value = element(view, indices);
-  if (view.dtype == DType::Float16 || view.dtype == DType::BFloat16) return fmt::format("to_float({})", value);
-  return is_floating(view.dtype) ? value : fmt::format("static_cast<unsigned long long>({})", value);
-}
-
-std::string MatrixKernelBuilder::factor(MatrixUnit unit, const ConcreteView& view,
-                                        const std::vector<std::string>& indices) {
-  return fmt::format("    return {};\n", unit == MatrixUnit::Tensor ? element(view, indices) : number(view, indices));
-}
-
-std::string MatrixKernelBuilder::store(const ConcreteView& view, const std::vector<std::string>& indices,
-                                       const std::string& value) {
-  std::string converted = fmt::format("static_cast<{}>({})", cuda_memory_type(view.dtype), value);
-  if (view.dtype == DType::Float16) converted = fmt::format("to_half({})", value);
-  if (view.dtype == DType::BFloat16) converted = fmt::format("to_bfloat16({})", value);
-  return fmt::format("    {} = {};\n", element(view, indices, true), converted);
-}
-
-std::string MatrixKernelBuilder::workspace(DType dtype, std::int64_t elements) {
-  out_.kernel.workspace.push_back({dtype, SymExpr(elements)});
-  return fmt::format("w{}", out_.kernel.workspace.size() - 1);
-}
-
-std::string_view MatrixKernelBuilder::index_type() const {
-  return large_ ? "long long" : "int";
-}
-
 void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
   const bool tensor = c.unit == MatrixUnit::Tensor, halves = itemsize(c.dtype) == 2 && tensor;
-  const Tiles t = tiles_of(c);
-  const std::int64_t blocks_m = divided(c.m, t.m), blocks_n = divided(c.n, t.n), results = c.groups * c.m * c.n;
+  const Tiles t = tiles_of(c, hint(c.m), hint(c.n), hint(c.k), hint(c.groups));
+  const SymExpr blocks = c.groups * sym_floordiv(c.m + (t.m - 1), t.m) * sym_floordiv(c.n + (t.n - 1), t.n);
+  const SymExpr results = c.groups * c.m * c.n;
   const std::string sum(sum_type(c.dtype)), suffix = fmt::format("_{}", number);
   const std::string parts = t.parts > 1 ? workspace(sum == "float"    ? DType::Float32
                                                     : sum == "double" ? DType::Float64
                                                                       : DType::UInt64,
                                                     t.parts * results)
                                         : "";
-  large_ |= std::max({c.k, blocks_m * t.m, blocks_n * t.n}) > std::numeric_limits<std::int32_t>::max() / 2;
+  const auto fetch = [&](const Factor& f, bool left) {
+    // A thread fetches so many elements of a step.
+    const int fetched = (left ? t.m : t.n) * t.k / threads, pack = std::min(f.pack, fetched);
+    const std::string row = left ? "m" : "n", along = f.along_k ? "k" : row, across = f.along_k ? row : "k";
+    const auto end = [](const std::string& index) { return index == "k" ? std::string("k_end") : index + "_size"; };
+    return filled(pack > 1 ? fetch_packs : fetch_each, {{"f", left ? "a" : "b"},
+                                                        {"row", row},
+                                                        {"along_k", f.along_k ? "true" : "false"},
+                                                        {"first", left ? row : "k"},
+                                                        {"second", left ? "k" : row},
+                                                        {"pack", std::to_string(pack)},
+                                                        {"element", std::string(cuda_memory_type(c.dtype))},
+                                                        {"inside", fmt::format("{} < {}", across, end(across))},
+                                                        {"address", f.address},
+                                                        {"left", fmt::format("{} - {}", end(along), along)}});
+  };
+  const auto pack_of = [&](const Factor& f, int tile) {
+    return std::to_string(std::min(f.pack, tile * t.k / threads));
+  };
+  for (const SymExpr size : {c.k, c.m, c.n})
+    large_ |= !size.is_int() || size.as_int() > std::numeric_limits<std::int32_t>::max() / 4;
   const std::string keeping =
-      fmt::format("    {}[((part * {}ll + g) * {}ll + m) * {}ll + n] = sum;\n", parts, c.groups, c.m, c.n);
+      fmt::format("    {}[((static_cast<long long>(part) * groups + g) * m_size + m) * n_size + n] = sum;\n", parts);
   const auto words = [&](const std::string& finish) {
     return PatternWords{{"what", c.what},
                         {"name", names_.symbol + suffix},
@@ -414,17 +374,15 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
                         {"index", "{index}"},
                         {"sum", sum},
                         {"element", tensor ? std::string(cuda_memory_type(c.dtype)) : sum},
-                        {"groups", std::to_string(c.groups)},
-                        {"m", std::to_string(c.m)},
-                        {"n", std::to_string(c.n)},
-                        {"k", std::to_string(c.k)},
+                        {"groups", text(c.groups)},
+                        {"m", text(c.m)},
+                        {"n", text(c.n)},
+                        {"k", text(c.k)},
                         {"tile_m", std::to_string(t.m)},
                         {"tile_n", std::to_string(t.n)},
                         {"tile_k", std::to_string(t.k)},
-                        {"blocks_m", std::to_string(std::max<std::int64_t>(blocks_m, 1))},
-                        {"blocks_n", std::to_string(std::max<std::int64_t>(blocks_n, 1))},
-                        {"part_k", std::to_string(t.part_k)},
-                        {"in_parts", t.parts > 1 ? fmt::format(", in {} parts of {}", t.parts, t.part_k) : ""},
+                        {"fixed", std::string(fixed())},
+                        {"in_parts", t.parts > 1 ? fmt::format(", in {} parts", t.parts) : ""},
                         {"a", c.a.body},
                         {"b", c.b.body},
                         {"finish", finish},
@@ -435,55 +393,25 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
                         {"padding", halves ? "8" : "4"},
                         {"mma_k", halves ? "16" : "8"},
                         {"rounded", halves ? "" : "to_tf32"},
+                        {"fetch_a", fetch(c.a, true)},
+                        {"fetch_b", fetch(c.b, false)},
+                        {"pack_a", pack_of(c.a, t.m)},
+                        {"pack_b", pack_of(c.b, t.n)},
                         {"workspace", parts},
-                        {"parts", std::to_string(t.parts)},
-                        {"results", std::to_string(results)}};
+                        {"parts", std::to_string(t.parts)}};
   };
   const bool split = t.parts > 1;
   const std::string finish = split ? keeping : c.finish;
   functions_.push_back({suffix,
-                        (tensor ? std::string(mma_text) : "") + filled(beginning, words(finish)) +
+                        (tensor ? std::string(mma_text()) : "") + filled(beginning, words(finish)) +
                             filled(tensor ? tensor_body : scalar_body, words(finish)),
-                        t.parts * c.groups * blocks_m * blocks_n, threads, 0, true,
-                        2.0 * static_cast<double>(results) * static_cast<double>(c.k)});
+                        blocks * t.parts, threads, 0, true,
+                        2.0 * static_cast<double>(hint(results)) * static_cast<double>(hint(c.k))});
   if (!split) return;
   PatternWords adding = words(c.finish);
   adding[1].second += "_sum";
-  functions_.push_back({suffix + "_sum", filled(adding_text, adding), divided(results, threads), threads, 0, false});
-}
-
-std::optional<MatrixKernel> MatrixKernelBuilder::build(std::string& why_not) {
-  for (std::size_t i = 0; i < contractions_.size(); ++i)
-    if (const Contraction& c = contractions_[i]; c.groups > 0 && c.m > 0 && c.n > 0) emit(c, i);
-  if (mixed_) {
-    why_not = "memory that is read as several dtypes";
-    return std::nullopt;
-  }
-  std::string parameters;
-  for (const loops::Buffer& b : out_.shape.buffers)
-    parameters += fmt::format("{}{}* __restrict__ {}, ", b.role == loops::Buffer::Role::Input ? "const " : "",
-                              cuda_memory_type(b.dtype), b.name);
-  for (std::size_t i = 0; i < out_.kernel.workspace.size(); ++i) {
-    const DType dtype = out_.kernel.workspace[i].dtype;
-    parameters += fmt::format("{}* __restrict__ w{}, ", cuda_memory_type(dtype), i);
-  }
-  for (std::size_t i = 0; i < names_.symbols; ++i) parameters += "long long, ";
-  parameters += "KernelFault*";
-  for (Function& f : functions_) {
-    for (const auto& [word, value] :
-         {std::pair<std::string_view, std::string>{"{parameters}", parameters}, {"{index}", std::string(index_type())}})
-      for (auto at = f.text.find(word); at != f.text.npos; at = f.text.find(word, at))
-        f.text.replace(at, word.size(), value);
-    if (f.blocks > std::numeric_limits<std::int32_t>::max()) {
-      why_not = "more blocks than a grid has";
-      return std::nullopt;
-    }
-    out_.kernel.text += f.text;
-    out_.operations += f.operations;
-    out_.kernel.functions.push_back(
-        {names_.symbol + f.suffix, SymExpr(f.blocks), f.threads, f.shared_bytes, f.cooperates});
-  }
-  return std::move(out_);
+  functions_.push_back({suffix + "_sum", filled(adding_text, adding), sym_floordiv(results + (threads - 1), threads),
+                        threads, 0, false});
 }
 
 }  // namespace partita::codegen

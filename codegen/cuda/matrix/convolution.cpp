@@ -19,9 +19,9 @@ struct Window {
   std::int64_t groups = 1;
 };
 
-std::int64_t product(const Sizes& sizes, std::size_t from) {
-  std::int64_t n = 1;
-  for (std::size_t d = from; d < sizes.size(); ++d) n *= sizes[d];
+SymExpr product(const SymList& sizes, std::size_t from) {
+  SymExpr n = 1;
+  for (std::size_t d = from; d < sizes.size(); ++d) n = n * sizes[d];
   return n;
 }
 
@@ -36,12 +36,18 @@ std::optional<Window> window_of(const ExternContext& context, std::size_t first,
   return w;
 }
 
+std::string joined(const SymList& sizes, const char* by) {
+  std::string out;
+  for (const SymExpr size : sizes) out += (out.empty() ? "" : by) + size.str();
+  return out;
+}
+
 class Convolution {
  public:
   /// `weight`: [small channels, large channels of a group, window]. In a transposed convolution its input is the small
   /// tensor, and the weight has that order, too.
-  Convolution(MatrixKernelBuilder& builder, const Window& window, ConcreteView small, ConcreteView large,
-              ConcreteView weight, std::string origin)
+  Convolution(MatrixKernelBuilder& builder, const Window& window, schedule::PlanView small, schedule::PlanView large,
+              schedule::PlanView weight, std::string origin)
       : builder_(builder),
         w_(window),
         small_(std::move(small)),
@@ -49,12 +55,12 @@ class Convolution {
         weight_(std::move(weight)),
         origin_(std::move(origin)),
         spatial_(weight_.sizes.size() - 2),
-        small_channels_(weight_.sizes[0] / window.groups),
-        large_channels_(weight_.sizes[1]),
+        small_channels_(weight_.sizes[0].as_int() / window.groups),
+        large_channels_(weight_.sizes[1].as_int()),
         images_(small_.sizes[0]) {}
 
   /// The small tensor is the result: a row for each image and position, a column for each channel.
-  void into_small(const std::optional<ConcreteView>& bias) {
+  void into_small(const std::optional<schedule::PlanView>& bias) {
     Contraction c = begin("convolution");
     c.m = images_ * product(small_.sizes, 2);
     c.n = small_channels_;
@@ -63,14 +69,14 @@ class Convolution {
                builder_.factor(c.unit, large_, indices("image", "channel", large_channels_, "i"));
     c.b = {split("k", "channel", "q", weight_.sizes) + builder_.factor(c.unit, weight_, weight_indices("n", "channel")),
            true};
-    c.a.along_k = large_.strides[1] == 1;
+    c.a.along_k = large_.strides[1].is(1);
     c.finish = split("m", "image", "o", small_.sizes) +
                builder_.store(small_, indices("image", "n", small_channels_, "o"), with_bias(bias, small_channels_));
     builder_.add(std::move(c));
   }
 
   /// The large tensor is the result.
-  void into_large(const std::optional<ConcreteView>& bias) {
+  void into_large(const std::optional<schedule::PlanView>& bias) {
     Contraction c = begin("transposed convolution");
     c.m = images_ * product(large_.sizes, 2);
     c.n = large_channels_;
@@ -80,12 +86,12 @@ class Convolution {
       meeting += fmt::format(
           "    const Index t{0} = i{0} + {1} - q{0} * {2}, o{0} = t{0} / {3};\n"
           "    if (t{0} < 0 || t{0} % {3} != 0 || o{0} >= {4}) return nothing;\n",
-          d, w_.padding[d], w_.dilation[d], w_.stride[d], small_.sizes[d + 2]);
+          d, w_.padding[d], w_.dilation[d], w_.stride[d], builder_.text(small_.sizes[d + 2]));
     c.a.body = split("m", "image", "i", large_.sizes) + split("k", "channel", "q", weight_.sizes) + meeting +
                builder_.factor(c.unit, small_, indices("image", "channel", small_channels_, "o"));
     c.b.body =
         split("k", "channel", "q", weight_.sizes) + builder_.factor(c.unit, weight_, weight_indices("channel", "n"));
-    c.a.along_k = small_.strides[1] == 1;
+    c.a.along_k = small_.strides[1].is(1);
     c.finish = split("m", "image", "i", large_.sizes) +
                builder_.store(large_, indices("image", "n", large_channels_, "i"), with_bias(bias, large_channels_));
     builder_.add(std::move(c));
@@ -109,7 +115,7 @@ class Convolution {
   }
 
   /// The sums of a tensor's channels.
-  void into_bias(const ConcreteView& of, const ConcreteView& bias) {
+  void into_bias(const schedule::PlanView& of, const schedule::PlanView& bias) {
     Contraction c = begin("gradient of a convolution's bias");
     c.unit = MatrixUnit::Scalar;
     c.groups = 1;
@@ -128,7 +134,7 @@ class Convolution {
   Contraction begin(const char* what) const {
     Contraction c;
     c.what = fmt::format("{} of {}: {} by [{}] with stride {}, padding {}, dilation {}", what, origin_,
-                         fmt::join(large_.sizes, " x "), fmt::join(weight_.sizes, ", "), fmt::join(w_.stride, " "),
+                         joined(large_.sizes, " x "), joined(weight_.sizes, ", "), fmt::join(w_.stride, " "),
                          fmt::join(w_.padding, " "), fmt::join(w_.dilation, " "));
     c.dtype = weight_.dtype;
     c.unit = matrix_unit(c.dtype);
@@ -137,23 +143,23 @@ class Convolution {
   }
 
   /// Statements that take an index apart into `outer` and a position: o0, o1, ... of a tensor's dimensions from 2 on.
-  static std::string split(const char* index, const char* outer, const char* position, const Sizes& sizes) {
+  std::string split(const char* index, const char* outer, const char* position, const SymList& sizes) {
     std::string text, rest = index;
     for (std::size_t d = sizes.size(); d-- > 2;) {
       text += fmt::format("    [[maybe_unused]] const Index {0}{1} = {2} % {3}, {0}{1}_rest = {2} / {3};\n", position,
-                          d - 2, rest, sizes[d]);
+                          d - 2, rest, builder_.text(sizes[d]));
       rest = fmt::format("{}{}_rest", position, d - 2);
     }
     return text + fmt::format("    [[maybe_unused]] const Index {} = {};\n", outer, rest);
   }
 
   /// Where small position o and window position q meet; nothing in the padding.
-  std::string meeting() const {
+  std::string meeting() {
     std::string text;
     for (std::size_t d = 0; d < spatial_; ++d)
       text += fmt::format(
           "    const Index i{0} = o{0} * {1} - {2} + q{0} * {3};\n    if (i{0} < 0 || i{0} >= {4}) return nothing;\n",
-          d, w_.stride[d], w_.padding[d], w_.dilation[d], large_.sizes[d + 2]);
+          d, w_.stride[d], w_.padding[d], w_.dilation[d], builder_.text(large_.sizes[d + 2]));
     return text;
   }
 
@@ -174,38 +180,43 @@ class Convolution {
     return w_.groups == 1 ? channel : fmt::format("(g * {} + {})", channels, channel);
   }
 
-  std::string with_bias(const std::optional<ConcreteView>& bias, std::int64_t channels) {
+  std::string with_bias(const std::optional<schedule::PlanView>& bias, std::int64_t channels) {
     return bias ? "sum + " + builder_.number(*bias, {in_group("n", channels)}) : "sum";
   }
 
   MatrixKernelBuilder& builder_;
   const Window& w_;
-  ConcreteView small_, large_, weight_;
+  schedule::PlanView small_, large_, weight_;
   std::string origin_;
   std::size_t spatial_;
-  std::int64_t small_channels_, large_channels_, images_;  ///< channels of one group
+  std::int64_t small_channels_, large_channels_;  ///< of one group
+  SymExpr images_;
 };
 
-bool fits(std::initializer_list<const ConcreteView*> views, DType dtype, std::size_t rank, std::string& why_not) {
-  for (const ConcreteView* v : views)
-    if (v->dtype != dtype || sum_type(dtype).empty() || v->sizes.size() != rank || rank < 3) {
+bool fits(std::initializer_list<const schedule::PlanView*> views, const schedule::PlanView& weight,
+          std::string& why_not) {
+  const std::size_t rank = weight.sizes.size();
+  for (const schedule::PlanView* v : views)
+    if (v->dtype != weight.dtype || sum_type(v->dtype).empty() || v->sizes.size() != rank || rank < 3) {
       why_not = "a dtype or rank that kernels of convolutions do not take";
       return false;
     }
-  return true;
+  if (std::ranges::all_of(weight.sizes, [](SymExpr size) { return size.is_int(); })) return true;
+  why_not = "a weight of symbolic sizes";
+  return false;
 }
 
 }  // namespace
 
 std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, const MatrixNames& names,
                                                std::string& why_not) {
-  const auto input = context.view(0), weight = context.view(1), bias = context.view(2);
-  const auto out = concrete_view(context.call.results[0]);
-  why_not = "symbolic sizes";
-  if (!input || !weight || !out) return std::nullopt;
+  const auto input = tensor_view(context, 0), weight = tensor_view(context, 1), bias = tensor_view(context, 2);
+  const schedule::PlanView& out = context.call.results[0];
+  why_not = "symbolic numbers";
+  if (!input || !weight) return std::nullopt;
   const auto window = window_of(context, 3, weight->sizes.size() - 2);
   if (!window) return std::nullopt;
-  if (!fits({&*input, &*weight, &*out}, weight->dtype, weight->sizes.size(), why_not)) return std::nullopt;
+  if (!fits({&*input, &out}, *weight, why_not)) return std::nullopt;
   if (bias && bias->dtype != weight->dtype) {
     why_not = "a bias of another dtype";
     return std::nullopt;
@@ -213,27 +224,24 @@ std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, con
   why_not.clear();
   MatrixKernelBuilder builder(context, names);
   if (window->transposed)
-    Convolution(builder, *window, *input, *out, *weight, context.call.origin).into_large(bias);
+    Convolution(builder, *window, *input, out, *weight, context.call.origin).into_large(bias);
   else
-    Convolution(builder, *window, *out, *input, *weight, context.call.origin).into_small(bias);
+    Convolution(builder, *window, out, *input, *weight, context.call.origin).into_small(bias);
   return builder.build(why_not);
 }
 
 std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& context, const MatrixNames& names,
                                                         std::string& why_not) {
-  const auto grad = context.view(0), input = context.view(1), weight = context.view(2);
+  const auto grad = tensor_view(context, 0), input = tensor_view(context, 1), weight = tensor_view(context, 2);
   const auto mask = context.integers(10);
-  why_not = "symbolic sizes";
+  why_not = "symbolic numbers";
   if (!grad || !input || !weight || !mask || mask->size() != 3) return std::nullopt;
   const auto window = window_of(context, 4, weight->sizes.size() - 2);
   if (!window) return std::nullopt;
-  std::optional<ConcreteView> results[3];
+  std::optional<schedule::PlanView> results[3];
   for (std::size_t i = 0; i < 3 && i < context.call.results.size(); ++i)
-    if ((*mask)[i] && context.call.results[i].buffer >= 0) {
-      results[i] = concrete_view(context.call.results[i]);
-      if (!results[i]) return std::nullopt;
-    }
-  if (!fits({&*grad, &*input, &*weight}, weight->dtype, weight->sizes.size(), why_not)) return std::nullopt;
+    if ((*mask)[i] && context.call.results[i].buffer >= 0) results[i] = context.call.results[i];
+  if (!fits({&*grad, &*input}, *weight, why_not)) return std::nullopt;
   for (const auto& result : results)
     if (result && result->dtype != weight->dtype) {
       why_not = "gradients of another dtype";
@@ -242,7 +250,7 @@ std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& con
   why_not.clear();
   MatrixKernelBuilder builder(context, names);
   const bool transposed = window->transposed;
-  const auto with = [&](const ConcreteView& given_input, const ConcreteView& given_weight) {
+  const auto with = [&](const schedule::PlanView& given_input, const schedule::PlanView& given_weight) {
     return Convolution(builder, *window, transposed ? given_input : *grad, transposed ? *grad : given_input,
                        given_weight, context.call.origin);
   };

@@ -16,13 +16,13 @@ std::string literal(double value, DType dtype) {
   return fmt::format("static_cast<{}>({:a})", sum, value);
 }
 
-std::optional<MatrixKernel> kernel(const ExternContext& context, const MatrixNames& names, const ConcreteView& a,
-                                   const ConcreteView& b, std::optional<ConcreteView> added, double alpha, double beta,
-                                   std::string& why_not) {
-  const auto out = concrete_view(context.call.results[0]);
-  const bool same = out && a.dtype == b.dtype && a.dtype == out->dtype && (!added || added->dtype == a.dtype);
+std::optional<MatrixKernel> kernel(const ExternContext& context, const MatrixNames& names, const schedule::PlanView& a,
+                                   const schedule::PlanView& b, std::optional<schedule::PlanView> added, double alpha,
+                                   double beta, std::string& why_not) {
+  const schedule::PlanView& out = context.call.results[0];
+  const bool same = a.dtype == b.dtype && a.dtype == out.dtype && (!added || added->dtype == a.dtype);
   if (!same || sum_type(a.dtype).empty()) {
-    why_not = out ? "a dtype that kernels of matrix products do not take" : "symbolic sizes";
+    why_not = "a dtype that kernels of matrix products do not take";
     return std::nullopt;
   }
   const bool whole = std::trunc(alpha) == alpha && std::trunc(beta) == beta;
@@ -41,12 +41,13 @@ std::optional<MatrixKernel> kernel(const ExternContext& context, const MatrixNam
   c.what = "product of " + context.call.origin;
   c.dtype = a.dtype;
   c.unit = matrix_unit(a.dtype);
-  c.groups = rank == 3 ? a.sizes[0] : 1;
+  c.groups = rank == 3 ? a.sizes[0] : SymExpr(1);
   c.m = a.sizes[rank - 2];
   c.k = a.sizes[rank - 1];
   c.n = b.sizes[rank - 1];
-  c.a = {builder.factor(c.unit, a, at("m", "k")), a.strides[rank - 1] == 1};
-  c.b = {builder.factor(c.unit, b, at("k", "n")), b.strides[rank - 2] == 1 && b.strides[rank - 1] != 1};
+  const bool a_along_k = a.strides[rank - 1].is(1), b_along_k = b.strides[rank - 2].is(1) && !b.strides[rank - 1].is(1);
+  c.a = builder.factor_of(c.unit, a, at("m", "k"), a_along_k, a_along_k ? rank - 1 : rank - 2);
+  c.b = builder.factor_of(c.unit, b, at("k", "n"), b_along_k, b_along_k ? rank - 2 : rank - 1);
   std::string value = alpha == 1 ? "sum" : literal(alpha, a.dtype) + " * sum";
   if (added) {
     while (added->sizes.size() < rank) {
@@ -56,7 +57,7 @@ std::optional<MatrixKernel> kernel(const ExternContext& context, const MatrixNam
     const std::string term = builder.number(*added, at("m", "n"));
     value += beta == 1 ? " + " + term : fmt::format(" + {} * {}", literal(beta, a.dtype), term);
   }
-  c.finish = builder.store(*out, at("m", "n"), value);
+  c.finish = builder.store(out, at("m", "n"), value);
   builder.add(std::move(c));
   return builder.build(why_not);
 }
@@ -65,19 +66,19 @@ std::optional<MatrixKernel> kernel(const ExternContext& context, const MatrixNam
 
 std::optional<MatrixKernel> product_kernel(const ExternContext& context, const MatrixNames& names,
                                            std::string& why_not) {
-  const auto a = context.view(0), b = context.view(1);
+  const auto a = tensor_view(context, 0), b = tensor_view(context, 1);
   if (a && b) return kernel(context, names, *a, *b, std::nullopt, 1, 0, why_not);
-  why_not = "symbolic sizes";
+  why_not = "symbolic numbers";
   return std::nullopt;
 }
 
 std::optional<MatrixKernel> added_product_kernel(const ExternContext& context, const MatrixNames& names,
                                                  std::string& why_not) {
-  const auto added = context.view(0), a = context.view(1), b = context.view(2);
+  const auto added = tensor_view(context, 0), a = tensor_view(context, 1), b = tensor_view(context, 2);
   const auto beta = context.number(3), alpha = context.number(4);
   if (added && a && b && beta && alpha)
     return kernel(context, names, *a, *b, *beta == 0 ? std::nullopt : added, *alpha, *beta, why_not);
-  why_not = "symbolic sizes";
+  why_not = "symbolic numbers";
   return std::nullopt;
 }
 
