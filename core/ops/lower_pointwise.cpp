@@ -3,6 +3,7 @@
 #include "core/ops/pointwise.h"
 
 namespace partita::loops {
+
 void lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) {
   SymList sizes = call->out_sizes();
   DType dtype = call->out().dtype;
