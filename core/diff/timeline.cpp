@@ -120,8 +120,15 @@ std::string Timeline::summary() const {
   if (steps.empty()) return "no times of compiling are in it";
   const auto [least, most] = std::ranges::minmax_element(tracks, {}, &TimelineTrack::busy_seconds);
   std::string out = fmt::format("{:.3g} s of compiling", most->busy_seconds);
-  if (tracks.size() > 1) out += fmt::format(" in {}, {:.3g} s in {}", most->name, least->busy_seconds, least->name);
-  out += fmt::format("; most of it, {:.3g} s, in {}", steps.front().self_seconds, steps.front().name);
+  if (tracks.size() > 1) {
+    double all = 0;
+    for (const TimelineTrack& track : tracks) all += track.busy_seconds;
+    out += fmt::format(" in {}, {:.3g} s in {}; of {:.3g} s in all, most", most->name, least->busy_seconds, least->name,
+                       all);
+  } else {
+    out += "; most of it";
+  }
+  out += fmt::format(", {:.3g} s, in {}", steps.front().self_seconds, steps.front().name);
   const auto open = std::ranges::count_if(spans, [](const TimelineSpan& s) { return !s.ended; });
   if (open > 0) out += fmt::format("; {} step{} without an end in the log", open, open == 1 ? "" : "s");
   return out;

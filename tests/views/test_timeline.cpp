@@ -94,7 +94,8 @@ class TestTimeline : public QObject {
     QVERIFY(timeline.tracks[1].name.starts_with("rank 1"));
     QCOMPARE(timeline.spans[1].begin, 0.5);  // by one clock
     QVERIFY2(timeline.summary().starts_with("11.5 s of compiling in rank 1") &&
-                 timeline.summary().find(", 10 s in rank 0") != std::string::npos,
+                 timeline.summary().find(", 10 s in rank 0") != std::string::npos &&
+                 timeline.summary().ends_with("; of 21.5 s in all, most, 21.5 s, in dynamo"),
              timeline.summary().c_str());
   }
 

@@ -234,6 +234,7 @@ void TimelinePlot::paintEvent(QPaintEvent*) {
   for (std::size_t t = 0; t < timeline_->tracks.size(); ++t) {
     const TimelineTrack& track = timeline_->tracks[t];
     const int y = kAxis + tops_[t] - scrolled;
+    painter.fillRect(QRect(0, y, viewport()->width(), kHeading), theme.paper);  // over the marks of the axis
     painter.setPen(theme.dim);
     const QString title = (track.name.starts_with('/') ? file_title(text(track.name)) : text(track.name)) + "   " +
                           seconds_text(track.busy_seconds);
