@@ -229,6 +229,22 @@ class TestWorkbench : public QObject {
     for (const Row& row : table->rows()) carried += bench.current()->graph->find(row.node.toStdString()) != nullptr;
     QVERIFY2(carried * 2 > table->rows().size(), qPrintable(QString::number(carried)));
     QVERIFY(bench.current()->facts.at("gelu").wrong);
+    // The values of a row are computed again in the graph that it is of, on all columns.
+    TensorView* view = bench.get<ValuesController>().view();
+    const auto look_at = [&](const QString& name) {
+      const auto row = has(name);
+      comparison.view()->table()->set_current_row(static_cast<int>(row - table->rows().begin()));
+      bench.get<ValuesController>().look_at(row->node);
+      return QTest::qWaitFor([&] { return bench.jobs().idle() && view->grid(); }, 60000);
+    };
+    QVERIFY(look_at("forward: gelu"));
+    QCOMPARE(view->pairs().size(), std::size_t{2});
+    QCOMPARE(view->pairs()[0]->found_name, QString("planted"));
+    QVERIFY(view->pairs()[0]->first_wrong >= 0 && view->pairs()[1]->first_wrong < 0);
+    QVERIFY2(view->verdict().contains("stored: has results of the program only"), qPrintable(view->verdict()));
+    QVERIFY(look_at("results: output.0"));
+    QVERIFY(QTest::qWaitFor([&] { return view->pairs().size() == 3; }, 60000));
+    QCOMPARE(view->pairs()[2]->found_name, QString("stored"));
   }
 
   void the_values_behind_a_row_are_shown() {
