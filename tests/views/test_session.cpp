@@ -48,24 +48,6 @@ class TestSession : public QObject {
  private Q_SLOTS:
   void initTestCase() { folder_.keep_settings_here(); }
 
-  void a_report_is_written_from_the_window() {
-    auto given = program_tools({}, PARTITA_BINARY);
-    QVERIFY(given);
-    Workbench bench(*std::move(given));
-    bench.window().show();
-    bench.open(sample_);
-    QVERIFY(wait_shown(bench));
-    for (const auto& [name, begins] : {std::pair("report.html", "<!DOCTYPE html>"), std::pair("report.pdf", "%PDF-")}) {
-      const QString path = folder_.filePath(name);
-      bench.get<GraphController>().write_report(path);
-      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-      std::ifstream file(path.toStdString());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      QVERIFY2(text.starts_with(begins), name);
-      QVERIFY(text.size() > 10'000);
-    }
-  }
-
   void the_joint_graph_of_an_archive_keeps_its_inputs() {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(given);
