@@ -11,7 +11,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "core/loops/scalar_device.h"
+#include "core/loops/complex_device.h"
 
 namespace partita::loops {
 
@@ -55,9 +55,22 @@ template <class T>
 T scalar_add(T a, T b) {
   return static_cast<T>(device::wrapped(a) + device::wrapped(b));
 }
+/// Complex numbers are multiplied and divided as c10::complex does, which differs from C++ where a part is infinite or
+/// the divisor is 0.
+template <class R>
+device::Complex<R> as_device(std::complex<R> z) {
+  return {z.real(), z.imag()};
+}
+template <class R>
+std::complex<R> as_host(device::Complex<R> z) {
+  return {z.re, z.im};
+}
 template <class T>
 T scalar_mul(T a, T b) {
-  return static_cast<T>(device::wrapped(a) * device::wrapped(b));
+  if constexpr (Complex<T>)
+    return as_host(as_device(a) * as_device(b));
+  else
+    return static_cast<T>(device::wrapped(a) * device::wrapped(b));
 }
 
 /// The divisor itself. Throws when it is an integer and 0.
@@ -66,6 +79,14 @@ T nonzero(T b) {
   if constexpr (Integer<T>)
     if (b == T(0)) throw ZeroDivision{};
   return b;
+}
+
+template <class T>
+T scalar_div(T a, T b) {
+  if constexpr (Complex<T>)
+    return as_host(as_device(a) / as_device(b));
+  else
+    return device::quotient(a, nonzero(b));
 }
 
 template <class T>

@@ -123,6 +123,20 @@ class TestComplexDevice : public QObject {
     }
     QCOMPARE(differ, 0);
   }
+
+  /// As PyTorch's c10::complex, the interpreter too: by 0 each part on its own, and infinite parts as they multiply.
+  void products_and_quotients() {
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    const Number by_zero = scalar_div(Number(3, -4), Number(0, 0));
+    QCOMPARE(by_zero.real(), inf);
+    QCOMPARE(by_zero.imag(), -inf);
+    const Number infinite = scalar_div(Number(inf, inf), Number(2, 0));
+    QVERIFY(std::isnan(infinite.real()) && std::isnan(infinite.imag()));
+    const Number product = scalar_mul(Number(-3, 0), Number(inf, inf));
+    QVERIFY(std::isnan(product.real()) && std::isnan(product.imag()));
+    const Number plain = scalar_div(Number(1, 2), Number(3, -4));
+    QVERIFY(std::abs(plain - Number(-0.2, 0.4)) < 1e-15);
+  }
 };
 
 }  // namespace partita::loops
