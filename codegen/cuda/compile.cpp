@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 // the device computes, and text that wants fma says so.
 constexpr const char* dialect = "--std=c++17";
 constexpr const char* contraction = "--fmad=false";
+constexpr const char* with_lines = "--generate-line-info";
 
 /// The parts of NVRTC's interface that are used (nvrtc.h). A function returns 0, or an error for error_string.
 struct Nvrtc {
@@ -167,8 +168,8 @@ Diagnostic failed(const CudaCompiler& compiler, std::string_view log) {
   return out;
 }
 
-Result<CudaBinary> by_nvrtc(const CudaCompiler& compiler, const std::string& text,
-                            const CudaArchitecture& architecture) {
+Result<CudaBinary> by_nvrtc(const CudaCompiler& compiler, const std::string& text, const CudaArchitecture& architecture,
+                            bool mark_lines) {
   const Nvrtc* api = open_nvrtc(compiler.path);
   if (!api) return unsupported("cuda.compiler", compiler.path + " cannot be opened any more");
   Nvrtc::Program program = nullptr;
@@ -180,6 +181,7 @@ Result<CudaBinary> by_nvrtc(const CudaCompiler& compiler, const std::string& tex
   } const destroy{api, &program};
   std::vector<std::string> options = {"--gpu-architecture=" + architecture.name, dialect, contraction,
                                       "--ptxas-options=-v"};
+  if (mark_lines) options.emplace_back(with_lines);
   for (const std::string& folder : compiler.includes) options.push_back("--include-path=" + folder);
   std::vector<const char*> words;
   for (const std::string& option : options) words.push_back(option.c_str());
@@ -203,13 +205,14 @@ Result<CudaBinary> by_nvrtc(const CudaCompiler& compiler, const std::string& tex
   return binary;
 }
 
-Result<CudaBinary> by_nvcc(const CudaCompiler& compiler, const std::string& text,
-                           const CudaArchitecture& architecture) {
+Result<CudaBinary> by_nvcc(const CudaCompiler& compiler, const std::string& text, const CudaArchitecture& architecture,
+                           bool mark_lines) {
   TRY(const ScratchFolder scratch, ScratchFolder::make("cuda"));
   const std::string base = scratch.path() + "/kernel", log = base + ".log";
   TRY_DO(write_file(base + ".cu", text));
   const std::string virtual_name = "compute_" + architecture.name.substr(3);
-  const auto run = [&](const std::vector<std::string>& words) -> Result<std::string> {
+  const auto run = [&](std::vector<std::string> words) -> Result<std::string> {
+    if (mark_lines) words.emplace_back(with_lines);
     TRY(const std::optional<int> code, run_command(words, log, "cuda.compiler"));
     TRY(const auto told, FileBytes::open(log));
     if (!code) return unsupported("cuda.compiler", compiler.path + " is not there any more");
@@ -269,9 +272,9 @@ Result<CudaCompiler> find_cuda_compiler(const Config& config) {
 }
 
 Result<CudaBinary> compile_cuda(const CudaCompiler& compiler, const std::string& text,
-                                const CudaArchitecture& architecture, CodeStore* store) {
-  const std::string key = content_hash(
-      fmt::format("cuda {} {} {} {}\n{}", compiler.version, architecture.name, dialect, contraction, text));
+                                const CudaArchitecture& architecture, CodeStore* store, bool mark_lines) {
+  const std::string key = content_hash(fmt::format("cuda {} {} {} {} {}\n{}", compiler.version, architecture.name,
+                                                   dialect, contraction, mark_lines ? with_lines : "", text));
   if (store)
     if (const auto stored = store->find(key)) {
       CudaBinary binary;
@@ -280,8 +283,8 @@ Result<CudaBinary> compile_cuda(const CudaCompiler& compiler, const std::string&
       binary.from_store = true;
       if (reader.complete()) return binary;
     }
-  TRY(CudaBinary binary,
-      compiler.in_process ? by_nvrtc(compiler, text, architecture) : by_nvcc(compiler, text, architecture));
+  TRY(CudaBinary binary, compiler.in_process ? by_nvrtc(compiler, text, architecture, mark_lines)
+                                             : by_nvcc(compiler, text, architecture, mark_lines));
   if (store) {
     ArchiveWriter writer;
     writer(binary.cubin, binary.ptx, binary.log);

@@ -51,9 +51,11 @@ struct CudaBinary {
   bool from_store = false;
 };
 /// Compiles CUDA C++, or takes what `store` (may be null) has for the same text, architecture and compiler. Errors
-/// cuda.compile (exit 4: the text is ours) with the compiler's first words, cuda.compiler.
+/// cuda.compile (exit 4: the text is ours) with the compiler's first words, cuda.compiler. `mark_lines`: code and PTX
+/// say from which lines they come.
 Result<CudaBinary> compile_cuda(const CudaCompiler& compiler, const std::string& text,
-                                const CudaArchitecture& architecture, CodeStore* store = nullptr);
+                                const CudaArchitecture& architecture, CodeStore* store = nullptr,
+                                bool mark_lines = false);
 
 /// What a function of a binary needs on the device.
 struct CudaResources {

@@ -2,7 +2,9 @@
 #include "codegen/cuda/cuda_forms.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -25,18 +27,51 @@ using schedule::ExternCall;
 using schedule::Plan;
 using Text = Result<std::optional<LinkedText>>;
 
+constexpr std::string_view file_name = "kernel_";  // and the kernel's number: what compilers call its text
+
 /// The kernels' text as a compiler takes it.
 std::string whole_text(const std::vector<CudaKernel>& kernels) {
   std::string text(cuda_prelude());
-  for (const CudaKernel& k : kernels) text += "\n" + k.text;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    text += fmt::format("\n#line 1 \"{}{}\"\n{}", file_name, i, kernels[i].text);
   return text;
 }
 
+/// The number that a text begins with; 0 where there is none.
+std::size_t number_at(std::string_view text) {
+  std::size_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  constexpr std::string_view blanks = " \t,";
+  for (auto from = line.find_first_not_of(blanks); from != line.npos;) {
+    const auto to = std::min(line.find_first_of(blanks, from), line.size());
+    words.push_back(line.substr(from, to - from));
+    from = line.find_first_not_of(blanks, to);
+  }
+  return words;
+}
+
+/// The nodes of a line of a file; nullopt when it is none of the kernels'.
+std::optional<std::vector<int>> sources_at(const std::vector<CudaKernel>& kernels, std::string_view file,
+                                           std::string_view line) {
+  const auto at = file.rfind(file_name);
+  if (at == file.npos) return std::nullopt;
+  const std::size_t kernel = number_at(file.substr(at + file_name.size())), number = number_at(line);
+  if (kernel >= kernels.size() || number == 0) return std::nullopt;
+  const auto& lines = kernels[kernel].lines;
+  return number <= lines.size() ? lines[number - 1] : std::vector<int>();
+}
+
 /// Compiled code is kept in the store: the forms of one kernel, and equal kernels of other graphs, take it from there.
-Result<CudaBinary> compiled(const std::vector<CudaKernel>& kernels, const CudaArchitecture& architecture) {
+Result<CudaBinary> compiled(const std::vector<CudaKernel>& kernels, const CudaArchitecture& architecture,
+                            bool mark_lines = false) {
   TRY(const CudaCompiler compiler, find_cuda_compiler());
   CodeStore store;
-  return compile_cuda(compiler, whole_text(kernels), architecture, &store);
+  return compile_cuda(compiler, whole_text(kernels), architecture, &store, mark_lines);
 }
 
 Text cuda_text(const std::vector<CudaKernel>& kernels) {
@@ -57,9 +92,28 @@ Result<CudaArchitecture> last_architecture() {
 
 Text ptx_text(const std::vector<CudaKernel>& kernels) {
   TRY(const CudaArchitecture architecture, last_architecture());
-  TRY(const CudaBinary binary, compiled(kernels, architecture));
+  TRY(const CudaBinary binary, compiled(kernels, architecture, true));
+  const std::vector<std::string_view> lines = lines_of(binary.ptx);
+  std::map<std::string_view, std::string_view> files;  // .file 2 "kernel_0"
+  for (std::string_view line : lines)
+    if (const auto words = words_of(line); words.size() >= 3 && words[0] == ".file") files.emplace(words[1], words[2]);
   LinkedText out;
-  for (std::string_view line : lines_of(binary.ptx)) out.add(line);
+  std::vector<int> sources;
+  for (std::string_view line : lines) {
+    // .loc 2 17 5, function_name $L, inlined_at 2 30 3: what is inlined comes from the line that calls it. The words
+    // about functions and sections are not shown.
+    const auto words = words_of(line);
+    if (!words.empty() && words[0] == ".loc" && words.size() >= 3) {
+      auto at = sources_at(kernels, files[words[1]], words[2]);
+      for (std::size_t i = 3; i + 2 < words.size(); ++i)
+        if (words[i] == "inlined_at" && !at) at = sources_at(kernels, files[words[i + 1]], words[i + 2]);
+      if (at) sources = *at;
+      continue;
+    }
+    if (!words.empty() && words[0] == ".section") break;
+    if (!words.empty() && (words[0] == "}" || words[0] == ".visible")) sources.clear();
+    if (words.empty() || words[0] != ".file") out.add(line, sources);
+  }
   return std::optional(std::move(out));
 }
 
@@ -67,17 +121,35 @@ Text ptx_text(const std::vector<CudaKernel>& kernels) {
 Text sass_text(const std::vector<CudaKernel>& kernels) {
   TRY(const CudaArchitecture architecture, last_architecture());
   TRY(const CudaCompiler compiler, find_cuda_compiler());
-  TRY(const CudaBinary binary, compiled(kernels, architecture));
+  TRY(const CudaBinary binary, compiled(kernels, architecture, true));
   TRY(const ScratchFolder scratch, ScratchFolder::make("cuda"));
   const std::string file = scratch.path() + "/kernel.cubin", log = scratch.path() + "/kernel.sass";
   TRY_DO(write_file(file, binary.cubin));
   const auto beside = std::filesystem::path(compiler.path).parent_path().parent_path() / "bin" / "nvdisasm";
   for (const std::string& program : {beside.string(), std::string("nvdisasm")}) {
-    TRY(const std::optional<int> code, run_command({program, "--print-code", file}, log, "cuda.disassembler"));
+    TRY(const std::optional<int> code,
+        run_command({program, "--print-code", "--print-line-info", file}, log, "cuda.disassembler"));
     if (!code || *code != 0) continue;
     TRY(const auto told, FileBytes::open(log));
     LinkedText out;
-    for (std::string_view line : lines_of(told->text())) out.add(line);
+    std::vector<int> sources;
+    for (std::string_view line : lines_of(told->text())) {
+      // ## File "kernel_0", line 12 inlined at "kernel_0", line 30
+      if (const auto mark = line.find("//## File "); mark != line.npos) {
+        std::optional<std::vector<int>> at;
+        for (auto from = line.find('"', mark); from != line.npos && !at;) {
+          const auto to = line.find('"', from + 1), number = line.find("line ", to);
+          if (to == line.npos || number == line.npos) break;
+          const auto end = line.find_first_not_of("0123456789", number + 5);
+          at = sources_at(kernels, line.substr(from + 1, to - from - 1), line.substr(number + 5, end - number - 5));
+          from = line.find('"', number);
+        }
+        if (at) sources = *at;
+        continue;
+      }
+      if (line.starts_with(".text.")) sources.clear();
+      out.add(line, sources);
+    }
     return std::optional(std::move(out));
   }
   return unsupported("cuda.disassembler",

@@ -2,6 +2,7 @@
 // the tests that need one are skipped; CUDA_HOME, CUDA_PATH or VIRTUAL_ENV says where it is.
 #include <QtTest>
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -164,6 +165,7 @@ class TestCudaCompile : public QObject {
     const auto planned = staged.plan(*graph);
     QVERIFY2(planned, planned ? "" : planned.error().line().c_str());
     std::string cuda, resources;
+    std::vector<std::set<int>> nodes;  // by step
     for (const KernelForm& form : staged.forms)
       for (std::size_t step = 0; step < planned->second.steps.size(); ++step) {
         if (form.name == "sass" || (form.name != "cuda" && form.name != "loops" && !compiler_)) continue;
@@ -171,6 +173,16 @@ class TestCudaCompile : public QObject {
         QVERIFY2(text, text ? "" : text.error().line().c_str());
         if (!*text) continue;
         QCOMPARE((*text)->lines.size(), static_cast<std::size_t>(std::ranges::count((*text)->text, '\n')));
+        if (form.name == "ptx" || form.name == "cuda") {
+          // The lines of both come from the same nodes.
+          std::set<int> sources;
+          for (const std::vector<int>& line : (*text)->lines) sources.insert(line.begin(), line.end());
+          QVERIFY(!sources.empty());
+          if (form.name == "cuda")
+            nodes.push_back(sources);
+          else
+            QCOMPARE(sources, nodes[step]);
+        }
         if (form.name == "cuda") cuda += (*text)->text;
         if (form.name == "resources") resources += (*text)->text;
       }
