@@ -11,6 +11,7 @@
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
 #include "core/aot/pipeline.h"
+#include "core/base/check.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/symbols.h"
@@ -161,9 +162,12 @@ Status PartsCompiler::add_part_after(const Graph& graph, const Indices& inputs) 
 }
 
 Status PartsCompiler::add_call(const Graph& graph, const Indices& inputs) {
+  const Node* call = nullptr;  // what stands before it are views and numbers that it reads
   for (const Node* node : graph)
-    if (node->op()->is_call() && !node->meta.sym())
-      note_evaluated(fmt::format("{} ({}): values decide sizes of its result", node->name(), node->op()->name));
+    if (node->op()->is_call() && !node->is(Op::getitem())) call = node;
+  CHECK(call, "a part without its call");
+  note_evaluated(fmt::format("{} ({}): {}", call->name(), call->op()->name,
+                             call->meta.sym() ? "values decide it" : "values decide sizes of its result"));
   return keep_graph(graph, begin(graph, inputs));
 }
 
