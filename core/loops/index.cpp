@@ -59,7 +59,7 @@ std::optional<Quotient> as(SymKind kind, SymExpr e) {
 }
 
 int64_t floor_div(int64_t a, int64_t c) {
-  return a >= 0 ? a / c : -((-a + c - 1) / c);
+  return a / c - (a % c < 0);
 }
 
 int64_t saturated(__int128 v) {

@@ -43,7 +43,7 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   scrolled->viewport()->setAutoFillBackground(false);
   page->setAutoFillBackground(false);
   body->addWidget(scrolled, 1);
-  plots_ = new QWidget;
+  plots_ = new QWidget(page);  // it gets its place with the panes
   auto* plots = new QHBoxLayout(plots_);
   plots->setContentsMargins(0, 0, 0, 0);
   value_plot_ = new HistogramPlot;
