@@ -515,9 +515,8 @@ class TestWindow : public QObject {
       bench.open(folder_.filePath(bad));
     }
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    for (QLabel* label : bench.window().findChildren<QLabel*>())
-      if (label->objectName() == "error")
-        QVERIFY2(label->text().contains("bad_a.py") && label->text().contains("bad_b.py"), qPrintable(label->text()));
+    const QString said = shown_errors(bench);
+    QVERIFY2(said.contains("bad_a.py") && said.contains("bad_b.py"), qPrintable(said));
   }
 
   void a_failed_compilation_opens_on_its_error() {

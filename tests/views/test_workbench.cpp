@@ -308,10 +308,7 @@ class TestWorkbench : public QObject {
     bench.get<GraphController>().export_graphviz(folder_.filePath("dot.pdf"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(!QFile::exists(folder_.filePath("dot.pdf")));
-    bool said = false;
-    for (QLabel* label : bench.window().findChildren<QLabel*>())
-      said = said || (label->objectName() == "error" && label->text().contains("install graphviz"));
-    QVERIFY(said);
+    QVERIFY2(shown_errors(bench).contains("install graphviz"), qPrintable(shown_errors(bench)));
   }
 
   void a_file_that_cannot_be_read_shows_its_error() {
@@ -323,10 +320,7 @@ class TestWorkbench : public QObject {
     bench.open(path);
     bench.open(folder_.filePath("missing.py"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    bool said = false;
-    for (QLabel* label : bench.window().findChildren<QLabel*>())
-      said = said || (label->objectName() == "error" && !label->text().isEmpty());
-    QVERIFY(said);
+    QVERIFY(!shown_errors(bench).isEmpty());
   }
 
   void a_report_is_written_from_the_window() {
@@ -340,6 +334,7 @@ class TestWorkbench : public QObject {
       const QString path = folder_.filePath(name);
       bench.get<GraphController>().write_report(path);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+      QVERIFY2(shown_errors(bench).isEmpty(), qPrintable(shown_errors(bench)));
       std::ifstream file(path.toStdString());
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       QVERIFY2(text.starts_with(begins), name);
@@ -379,8 +374,9 @@ class TestWorkbench : public QObject {
     clock.start();
     bench.open(path);
     QVERIFY(wait_shown(bench, 60000));
-    qInfo("first picture after %lld ms; longest turn of the event loop %lld ms", clock.elapsed(), watchdog.longest_ms);
-    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+    qInfo("first picture after %lld ms; longest turn of the event loop %lld ms", clock.elapsed(),
+          watchdog.longest_wall_ms);
+    QVERIFY2(watchdog.blocked().isEmpty(), qPrintable(watchdog.blocked()));
   }
 
   void themes_switch_live() {

@@ -1,9 +1,11 @@
 #pragma once
 // A window whose backends are the interpreter, right and with a fault planted in gelu.
 #include <QElapsedTimer>
+#include <QLabel>
 #include <QSettings>
 #include <QTemporaryDir>
 #include <QTest>
+#include <ctime>
 #include <fstream>
 
 #include "app/node_measures.h"
@@ -33,32 +35,47 @@ struct TestFolder : QTemporaryDir {
   }
 };
 
-/// Measures the longest time between two turns of the event loop.
+/// Watches the turns of the event loop. A turn's own work counts in processor time of this thread, since a busy
+/// machine is not a blocked window; waiting counts only where it is long.
 class Watchdog : public QObject {
  public:
   Watchdog() {
-    clock_.start();
+    wall_.start();
     startTimer(1);
   }
-  qint64 longest_ms = 0;
+  /// What blocked the window; empty: nothing did.
+  QString blocked() const {
+    if (longest_work_ms >= 100) return QString("a turn of the event loop worked for %1 ms").arg(longest_work_ms);
+    if (longest_wall_ms >= 2000) return QString("a turn of the event loop took %1 ms").arg(longest_wall_ms);
+    return {};
+  }
+  qint64 longest_work_ms = 0, longest_wall_ms = 0;
 
  protected:
   void timerEvent(QTimerEvent*) override {
-    const qint64 waited = waited_for_processor_ms();
-    longest_ms = std::max(longest_ms, clock_.restart() - (waited - std::exchange(waited_ms_, waited)));
+    const qint64 worked = worked_ms();
+    longest_work_ms = std::max(longest_work_ms, worked - std::exchange(worked_ms_, worked));
+    longest_wall_ms = std::max(longest_wall_ms, wall_.restart());
   }
 
  private:
-  /// This thread's time in the run queue, which is subtracted: a busy machine is not a blocked window.
-  static qint64 waited_for_processor_ms() {
-    qint64 ran_ns = 0, waited_ns = 0;
-    std::ifstream("/proc/thread-self/schedstat") >> ran_ns >> waited_ns;
-    return waited_ns / 1'000'000;
+  static qint64 worked_ms() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
   }
 
-  QElapsedTimer clock_;
-  qint64 waited_ms_ = waited_for_processor_ms();
+  QElapsedTimer wall_;
+  qint64 worked_ms_ = worked_ms();
 };
+
+/// What the window says of errors, in the places it has for them.
+inline QString shown_errors(Workbench& bench) {
+  QStringList all;
+  for (const QLabel* label : bench.window().findChildren<QLabel*>())
+    if (label->objectName() == "error" && !label->text().isEmpty()) all << label->text();
+  return all.join('\n');
+}
 
 inline CompileFn interpreter(double planted) {
   return [planted](const Graph& graph) -> Result<CompiledFn> {
