@@ -8,9 +8,9 @@
 
 #include "codegen/cpu/plan_executable.h"
 #include "codegen/cpu/runtime.h"
-#include "codegen/cpu/threads.h"
 #include "codegen/cuda/emulate_run.h"
 #include "core/base/check.h"
+#include "core/base/threads.h"
 #include "core/ops/evaluate.h"
 #include "core/schedule/instantiate.h"
 #include "core/tensor/repeated_elements.h"

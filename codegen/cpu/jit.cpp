@@ -33,8 +33,8 @@
 #include "codegen/cpu/elf_link.h"
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/runtime.h"
-#include "codegen/cpu/threads.h"
 #include "core/base/check.h"
+#include "core/base/threads.h"
 #include "core/ops/catch_raised.h"
 
 namespace partita::codegen {

@@ -11,9 +11,9 @@
 
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/runtime.h"
-#include "codegen/cpu/threads.h"
 #include "codegen/cuda/emulate_run.h"
 #include "core/base/check.h"
+#include "core/base/threads.h"
 #include "core/base/whereabouts.h"
 #include "core/tensor/repeated_elements.h"
 
@@ -128,22 +128,13 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
     }
     launch->memory.push_back({reinterpret_cast<std::byte*>(&fault), sizeof fault});
   }
-  struct Context {
-    PhaseFunction function;
-    void* const* arguments;
-    const std::int64_t* symbols;
-    std::byte* scratch;
-    std::size_t scratch_bytes;
-  } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
   for (const PhaseStep& phase : step.phases) {
-    context.function = phase.function;
     if (launch) launch->begin(phase.iterations);
-    auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
-      auto* k = static_cast<Context*>(c);
-      k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,
-                  end);
-    };
-    parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
+    parallel_for(
+        phase.parts, phase.iterations, 1, phase.alignment, [&](std::int64_t begin, std::int64_t end, int thread) {
+          std::byte* own = scratch ? scratch->data() + scratch_bytes * static_cast<std::size_t>(thread) : nullptr;
+          phase.function(step.arguments.data(), symbols.data(), own, begin, end);
+        });
     if (launch && launch->failed)
       return Diagnostic{Fault::Internal,
                         launch->code,

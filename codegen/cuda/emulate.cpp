@@ -9,9 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "codegen/cpu/host.h"
-#include "codegen/cpu/threads.h"
 #include "codegen/cuda/emulate_compiler.h"
 #include "core/base/hash.h"
+#include "core/base/threads.h"
 
 namespace partita::codegen {
 

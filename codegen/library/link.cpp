@@ -119,8 +119,8 @@ Status link_library(const LinkRequest& request) {
   const char* chosen = std::getenv("CXX");
   std::vector<std::string> drivers = {"c++", "g++", "clang++"};
 #ifdef PARTITA_SANITIZED_BY
-  // The library needs the sanitizers and the OpenMP of the compiler that built its runtime.
-  words.insert(words.end(), {"-fsanitize=address,undefined", "-shared-libasan", "-fopenmp"});
+  // The library needs the sanitizers of the compiler that built its runtime.
+  words.insert(words.end(), {"-fsanitize=address,undefined", "-shared-libasan"});
   drivers = {PARTITA_SANITIZED_BY};
 #endif
   if (chosen && *chosen) drivers = {chosen};

@@ -10,7 +10,7 @@
 
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
-#include "codegen/cpu/threads.h"
+#include "core/base/threads.h"
 
 using namespace partita;
 using namespace partita::codegen;
@@ -56,15 +56,11 @@ Tensor filled(const Sizes& sizes) {
 
 double memcpy_rate(std::size_t bytes, int threads) {
   auto from = *Storage::allocate(bytes, true), to = *Storage::allocate(bytes, true);
-  struct Context {
-    std::byte *from, *to;
-  } context{from->data(), to->data()};
-  double s = seconds(threads, [&] {
-    auto part = [](void* c, std::int64_t begin, std::int64_t end, int) {
-      auto* k = static_cast<Context*>(c);
-      std::memcpy(k->to + begin, k->from + begin, static_cast<std::size_t>(end - begin));
-    };
-    parallel_for(threads, static_cast<std::int64_t>(bytes), 1 << 16, 64, part, &context);
+  const double s = seconds(threads, [&] {
+    parallel_for(threads, static_cast<std::int64_t>(bytes), 1 << 16, 64,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   std::memcpy(to->data() + begin, from->data() + begin, static_cast<std::size_t>(end - begin));
+                 });
   });
   return 2 * static_cast<double>(bytes) / s / 1e9;
 }

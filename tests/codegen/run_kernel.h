@@ -6,7 +6,7 @@
 
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/runtime.h"
-#include "codegen/cpu/threads.h"
+#include "core/base/threads.h"
 
 namespace partita::codegen {
 
@@ -50,18 +50,12 @@ inline bool run(CompiledKernel& kernel, std::vector<void*> buffers, std::vector<
   for (const Phase& phase : kernel.entry.phases) {
     auto f = kernel.code->find(phase.symbol);
     if (!f) qFatal("%s", f.error().line().c_str());
-    struct Context {
-      PhaseFunction f;
-      void* const* buffers;
-      const std::int64_t* values;
-      std::byte* scratch;
-      std::size_t bytes;
-    } context{reinterpret_cast<PhaseFunction>(*f), buffers.data(), values.data(), scratch.get(), bytes};
-    auto call = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
-      auto* k = static_cast<Context*>(c);
-      k->f(k->buffers, k->values, k->scratch + k->bytes * static_cast<std::size_t>(thread), begin, end);
-    };
-    parallel_for(phase.parallel ? threads : 1, value(phase.iterations), 1, phase.alignment, call, &context);
+    const auto function = reinterpret_cast<PhaseFunction>(*f);
+    parallel_for(phase.parallel ? threads : 1, value(phase.iterations), 1, phase.alignment,
+                 [&](std::int64_t begin, std::int64_t end, int thread) {
+                   function(buffers.data(), values.data(), scratch.get() + bytes * static_cast<std::size_t>(thread),
+                            begin, end);
+                 });
   }
   return !fault.met;
 }

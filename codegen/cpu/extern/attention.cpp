@@ -5,7 +5,7 @@
 
 #include "codegen/cpu/extern/attention_kernel.h"
 #include "codegen/cpu/extern/extern.h"
-#include "codegen/cpu/threads.h"
+#include "core/base/threads.h"
 
 namespace partita::codegen {
 namespace {
@@ -35,33 +35,22 @@ class AttentionStep final : public ExternStep {
   Status run(std::byte* const* buffers) override {
     for (const auto& [operand, view] : places_) (problem.*operand).data = view.at(buffers);
     const AttentionKernel& k = kernel();
-    struct Context {
-      const AttentionProblem& problem;
-      void (*task)(const AttentionProblem&, std::int64_t, std::byte*);
-      std::int64_t tasks;
-      std::size_t scratch_bytes;
-      std::byte* scratch = nullptr;
-      std::atomic<std::int64_t> next = 0;
-    };
-    Context context{problem, backward ? k.backward : k.forward,
-                    backward ? problem.batch * problem.heads : k.forward_tasks(problem),
-                    backward ? k.backward_scratch(problem) : k.forward_scratch(problem)};
+    const auto task = backward ? k.backward : k.forward;
+    const std::int64_t tasks = backward ? problem.batch * problem.heads : k.forward_tasks(problem);
+    const std::size_t scratch_bytes = backward ? k.backward_scratch(problem) : k.forward_scratch(problem);
     // A part must do more work than waking a thread costs.
     constexpr double part_work = 400'000;
     const double work = 4.0 * static_cast<double>(problem.batch * problem.heads * problem.queries) *
                         static_cast<double>(problem.keys * problem.width);
     const auto parts = std::min<std::int64_t>(
-        context.tasks, std::clamp<std::int64_t>(static_cast<std::int64_t>(work / part_work), 1, threads));
-    TRY(const std::shared_ptr<Storage> scratch,
-        Storage::allocate(static_cast<std::size_t>(parts) * context.scratch_bytes));
-    context.scratch = scratch->data();
+        tasks, std::clamp<std::int64_t>(static_cast<std::int64_t>(work / part_work), 1, threads));
+    TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(static_cast<std::size_t>(parts) * scratch_bytes));
+    std::atomic<std::int64_t> next = 0;
     // Causal blocks differ in their work, so threads take one after another.
-    const auto part = [](void* c, std::int64_t begin, std::int64_t, int) {
-      auto& own = *static_cast<Context*>(c);
-      for (std::int64_t task; (task = own.next++) < own.tasks;)
-        own.task(own.problem, task, own.scratch + static_cast<std::size_t>(begin) * own.scratch_bytes);
-    };
-    parallel_for(static_cast<int>(parts), parts, 1, 1, part, &context);
+    parallel_for(static_cast<int>(parts), parts, 1, 1, [&](std::int64_t part, std::int64_t, int) {
+      std::byte* own = scratch->data() + static_cast<std::size_t>(part) * scratch_bytes;
+      for (std::int64_t t; (t = next++) < tasks;) task(problem, t, own);
+    });
     return {};
   }
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cpu/extern/convolution.h"
-#include "codegen/cpu/threads.h"
+#include "core/base/threads.h"
 #include "core/tensor/tensor.h"
 
 namespace partita::codegen {
@@ -61,10 +61,10 @@ class ConvolutionByRows final : public ExternStep {
     at_result_ = result_.at(buffers);
     failed_ = nullptr;
     work_->start(buffers);
-    const auto part = [](void* self, std::int64_t begin, std::int64_t end, int thread) {
-      static_cast<ConvolutionByRows*>(self)->part(begin, end, static_cast<std::size_t>(thread));
-    };
-    parallel_for(threads_, static_cast<std::int64_t>(blocks.size()), 1, 1, part, this);
+    parallel_for(threads_, static_cast<std::int64_t>(blocks.size()), 1, 1,
+                 [this](std::int64_t begin, std::int64_t end, int thread) {
+                   part(begin, end, static_cast<std::size_t>(thread));
+                 });
     if (failed_) std::rethrow_exception(failed_);
     return work_->finish();
   }

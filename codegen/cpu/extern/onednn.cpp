@@ -1,6 +1,6 @@
 #include "codegen/cpu/extern/onednn.h"
 
-#include <omp.h>
+#include "core/base/openmp.h"
 
 namespace partita::codegen {
 

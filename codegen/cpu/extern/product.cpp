@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "codegen/cpu/extern/product_kernel.h"
-#include "codegen/cpu/threads.h"
+#include "core/base/threads.h"
 
 namespace partita::codegen {
 namespace {
@@ -18,13 +18,6 @@ const ProductKernel* kernel() {
   if (__builtin_cpu_supports("x86-64-v4")) return &product_avx512;
 #endif
   return nullptr;
-}
-
-/// Runs fn(begin, end) over [0, n) in parts of at least `grain`.
-template <class F>
-void in_parallel(int threads, std::int64_t n, std::int64_t grain, const F& fn) {
-  const auto part = [](void* f, std::int64_t begin, std::int64_t end, int) { (*static_cast<const F*>(f))(begin, end); };
-  parallel_for(threads, n, grain, 1, part, const_cast<F*>(&fn));
 }
 
 /// A thread computes some panels of columns, so that it alone reads their weights, for rows that stay in its cache.
@@ -59,15 +52,15 @@ class ProductStep final : public ExternStep {
     // A part must do more work than waking a thread costs. An element of the weights costs as much as 8 rows.
     constexpr std::int64_t part_work = 400'000;
     const std::int64_t panel_work = 2 * (rows / chunks + 8) * problem_.depth * kernel_.panel_columns;
-    in_parallel(threads_, chunks * panels_, (part_work - 1) / panel_work + 1,
-                [&](std::int64_t begin, std::int64_t end) {
-                  for (std::int64_t at = begin; at < end;) {
-                    const std::int64_t chunk = at / panels_, first = at % panels_;
-                    const std::int64_t n = std::min(end - at, panels_ - first);
-                    kernel_.run(problem_, rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
-                    at += n;
-                  }
-                });
+    parallel_for(threads_, chunks * panels_, (part_work - 1) / panel_work + 1, 1,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   for (std::int64_t at = begin; at < end;) {
+                     const std::int64_t chunk = at / panels_, first = at % panels_;
+                     const std::int64_t n = std::min(end - at, panels_ - first);
+                     kernel_.run(problem_, rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
+                     at += n;
+                   }
+                 });
     return {};
   }
 
@@ -79,7 +72,7 @@ class ProductStep final : public ExternStep {
     const std::int64_t depth = problem_.depth, columns = problem_.columns;
     const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
     packed_ = weights_->packed(plain, wanted, [&](memory& made) {
-      in_parallel(threads_, panels_, 1, [&](std::int64_t first, std::int64_t last) {
+      parallel_for(threads_, panels_, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
         kernel_.pack(reinterpret_cast<const float*>(at), right_.strides[0], right_.strides[1], depth, columns, first,
                      last, static_cast<float*>(made.get_data_handle()));
       });

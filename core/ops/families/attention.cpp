@@ -4,7 +4,9 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <mutex>
 
+#include "core/base/threads.h"
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
@@ -89,22 +91,20 @@ struct Problem {
 };
 
 /// Runs f(first, last) over parts of 0 .. n, one for each thread. Heads do not depend on one another, so the number of
-/// threads does not change the result. The threads are OpenMP's: compiled graphs use the same ones, and no others wait
-/// beside them.
+/// threads does not change the result.
 template <class F>
 void in_parts(const EvalContext& context, std::int64_t n, F f) {
-  const std::int64_t parts = std::clamp<std::int64_t>(n, 1, std::max(context.threads, 1));
+  std::mutex mutex;
   std::exception_ptr failed;
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
-  for (std::int64_t p = 0; p < parts; ++p) {
+  parallel_for(std::max(context.threads, 1), n, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
     try {
       const StopsLoops listening(context.progress);
-      f(n * p / parts, n * (p + 1) / parts);
+      f(first, last);
     } catch (...) {
-#pragma omp critical
+      const std::lock_guard lock(mutex);
       failed = std::current_exception();
     }
-  }
+  });
   if (failed) std::rethrow_exception(failed);
 }
 

@@ -1,4 +1,4 @@
-#include "codegen/cpu/threads.h"
+#include "core/base/threads.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
-namespace partita::codegen {
+#include "core/base/openmp.h"
+
+namespace partita {
 
 Status check_threads(int threads) {
   static std::atomic<int> known = 1;
@@ -33,18 +35,26 @@ Status check_threads(int threads) {
   return {};
 }
 
-void parallel_for(int threads, std::int64_t n, std::int64_t grain, std::int64_t alignment,
-                  void (*fn)(void*, std::int64_t, std::int64_t, int), void* context) {
+void run_parts(int threads, std::int64_t n, std::int64_t grain, std::int64_t alignment,
+               void (*fn)(const void*, std::int64_t, std::int64_t, int), const void* context) {
   if (n <= 0) return;
   std::int64_t parts = std::min<std::int64_t>(threads, n / std::max<std::int64_t>(grain, 1));
   if (parts <= 1) return fn(context, 0, n, 0);
   std::int64_t share = (n + parts - 1) / parts;
   share = (share + alignment - 1) / alignment * alignment;
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
-  for (std::int64_t p = 0; p < parts; ++p) {
-    std::int64_t begin = p * share, end = std::min(n, begin + share);
-    if (begin < end) fn(context, begin, end, static_cast<int>(p));
-  }
+  struct Region {
+    std::int64_t n, parts, share;
+    void (*fn)(const void*, std::int64_t, std::int64_t, int);
+    const void* context;
+  } region{n, parts, share, fn, context};
+  const auto work = [](void* data) {
+    const auto& r = *static_cast<const Region*>(data);
+    for (std::int64_t p = omp_get_thread_num(); p < r.parts; p += omp_get_num_threads()) {
+      const std::int64_t begin = p * r.share, end = std::min(r.n, begin + r.share);
+      if (begin < end) r.fn(r.context, begin, end, static_cast<int>(p));
+    }
+  };
+  GOMP_parallel(work, &region, static_cast<unsigned>(parts), 0);
 }
 
-}  // namespace partita::codegen
+}  // namespace partita
