@@ -4,12 +4,22 @@
 #include <cmath>
 #include <random>
 
+#include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/schema.h"
 #include "core/schedule/plan.h"
 
 namespace partita::testing {
+
+/// Does this machine have our own kernels of products, and of what is made of them?
+inline bool has_avx512() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("x86-64-v4");
+#else
+  return false;
+#endif
+}
 
 inline Tensor random_tensor(const Sizes& sizes, std::uint32_t seed) {
   Tensor t = *Tensor::empty(DType::Float32, sizes);
@@ -99,6 +109,14 @@ struct OneCall {
     return {};
   }
 
+  /// The first result, images, gets its channels innermost.
+  OneCall& innermost_channels() {
+    schedule::PlanView& out = call().results[0];
+    const SymList s = out.sizes;
+    out.strides = {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]};
+    plan.outputs[0] = out;
+    return *this;
+  }
   schedule::ExternCall& call() { return std::get<schedule::ExternCall>(plan.steps[0]); }
 };
 
@@ -107,6 +125,41 @@ inline double worst(const Tensor& got, const Tensor& want) {
   for (std::int64_t i = 0; i < want.numel() && w < INFINITY; ++i)
     w = std::max(w, std::fabs(got.item_as_double(i) - want.item_as_double(i)));
   return w;
+}
+
+/// Channels innermost, where they were before height and width.
+inline Tensor channels_last(const Tensor& images) {
+  const Sizes& s = images.sizes;
+  Tensor t = *Tensor::empty(images.dtype, {s[0], s[2], s[3], s[1]});
+  t = t.view_as(s, {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}, 0);
+  for (std::int64_t n = 0, i = 0; n < s[0]; ++n)
+    for (std::int64_t c = 0; c < s[1]; ++c)
+      for (std::int64_t y = 0; y < s[2]; ++y)
+        for (std::int64_t x = 0; x < s[3]; ++x)
+          t.as<float>()[n * t.strides[0] + c + y * t.strides[2] + x * t.strides[3]] = images.as<float>()[i++];
+  return t;
+}
+
+/// The call's results are those of its evaluation, by this library.
+inline void check(OneCall& c, const char* library, const codegen::CpuOptions& options = {}) {
+  auto e = codegen::compile_cpu(c.plan, {}, options);
+  if (!e) QFAIL(e.error().line().c_str());
+  QVERIFY2(QString::fromStdString((*e)->externs[0].library).startsWith(library),
+           ((*e)->externs[0].library + " " + (*e)->externs[0].why_not).c_str());
+  for (int round = 0; round < 2; ++round) {
+    auto got = (*e)->run(c.inputs);
+    if (!got) QFAIL(got.error().line().c_str());
+    std::vector<Value> want;
+    if (auto* list = c.expected.get<ValueList>())
+      for (const Value& v : *list) v.is_none() ? void() : want.push_back(v);
+    else
+      want.push_back(c.expected);
+    QCOMPARE(got->size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      double w = worst(*(*got)[i].get<Tensor>(), *want[i].get<Tensor>());
+      QVERIFY2(w < 1e-4, std::to_string(w).c_str());
+    }
+  }
 }
 
 inline ValueList ints(std::initializer_list<std::int64_t> v) {

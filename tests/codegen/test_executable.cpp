@@ -23,35 +23,6 @@ using schedule::PlanView;
 class TestExecutable : public QObject {
   Q_OBJECT
 
-  /// Does this machine have our own products with fixed weights?
-  static bool has_product_kernel() {
-#ifdef __x86_64__
-    return __builtin_cpu_supports("x86-64-v4");
-#else
-    return false;
-#endif
-  }
-  void check(OneCall& c, const char* library, const CpuOptions& options = {}) {
-    auto e = compile_cpu(c.plan, {}, options);
-    if (!e) QFAIL(e.error().line().c_str());
-    QVERIFY2(QString::fromStdString((*e)->externs[0].library).startsWith(library),
-             ((*e)->externs[0].library + " " + (*e)->externs[0].why_not).c_str());
-    for (int round = 0; round < 2; ++round) {
-      auto got = (*e)->run(c.inputs);
-      if (!got) QFAIL(got.error().line().c_str());
-      std::vector<Value> want;
-      if (auto* list = c.expected.get<ValueList>())
-        for (const Value& v : *list) v.is_none() ? void() : want.push_back(v);
-      else
-        want.push_back(c.expected);
-      QCOMPARE(got->size(), want.size());
-      for (std::size_t i = 0; i < want.size(); ++i) {
-        double w = worst(*(*got)[i].get<Tensor>(), *want[i].get<Tensor>());
-        QVERIFY2(w < 1e-4, std::to_string(w).c_str());
-      }
-    }
-  }
-
  private Q_SLOTS:
   void matmul_data() {
     QTest::addColumn<bool>("at");
@@ -70,7 +41,7 @@ class TestExecutable : public QObject {
     OneCall mm("aten.mm.default", {a, b});
     CpuOptions options;
     if (fixed) options.fixed_inputs = {1};
-    const char* const library = fixed && !at && has_product_kernel() ? "Partita" : "oneDNN";
+    const char* const library = fixed && !at && has_avx512() ? "Partita" : "oneDNN";
     check(mm, library, options);
     if (fixed) options.fixed_inputs = {2};
     for (const Tensor& bias : {random_tensor({21}, 3), random_tensor({33, 21}, 3), random_tensor({33, 1}, 3)}) {
@@ -83,7 +54,7 @@ class TestExecutable : public QObject {
   /// Our own kernel: several blocks of the depth and of rows, columns that fill no vector, results that do not depend
   /// on threads, nothing written between rows.
   void fixed_weights() {
-    if (!has_product_kernel()) QSKIP("without AVX-512 oneDNN computes products");
+    if (!has_avx512()) QSKIP("without AVX-512 oneDNN computes products");
     const auto whole_numbers = [](const Sizes& sizes, std::uint32_t seed) {  // whose sums are exact in any order
       Tensor t = random_tensor(sizes, seed);
       for (std::int64_t i = 0; i < t.numel(); ++i) t.as<float>()[i] = std::round(4 * t.as<float>()[i]);
@@ -187,15 +158,13 @@ class TestExecutable : public QObject {
   }
   /// Of each pixel by itself: a product, if channels are innermost and the images small.
   void convolution_of_pixels() {
-    if (!has_product_kernel()) QSKIP("without AVX-512 oneDNN computes products");
+    if (!has_avx512()) QSKIP("without AVX-512 oneDNN computes products");
     const Tensor w = random_tensor({35, 20, 1, 1}, 2);
     const ValueList one = ints({1, 1}), none = ints({0, 0});
     const auto check_one = [&](const Tensor& x, const Value& bias, const ValueList& stride, const ValueList& padding,
                                const char* library) {
       OneCall c("aten.convolution.default", {x, w, bias, stride, padding, one, false, none, std::int64_t{1}});
-      const Sizes& s = c.expected.get<Tensor>()->sizes;
-      c.call().results[0].strides = {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]};
-      c.plan.outputs[0] = c.call().results[0];
+      c.innermost_channels();
       CpuOptions options;
       options.fixed_inputs = {1};
       check(c, library, options);

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
+#include "tests/codegen/one_call.h"
 #include "tests/schedule/plan_test.h"
 #include "tests/support/close.h"
 
@@ -69,9 +70,9 @@ class MachinePlans : public QObject {
     QTest::addColumn<QString>("how");
     const auto row = [](const char* name, const char* sizes, const char* weight, const char* rest, int threads,
                         const char* how) { QTest::newRow(name) << sizes << weight << rest << threads << how; };
-    row("one thread", "[1, 32, 14, 16]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
+    row("one thread", "[1, 32, 14, 16]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 14 rows");
-    row("a block for each thread", "[1, 32, 14, 16]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
+    row("a block for each thread", "[1, 32, 14, 16]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 2,
         "in blocks of 7 rows");
     row("images", "[4, 32, 5, 6]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 4,
         "in blocks of 5 rows");
@@ -79,10 +80,16 @@ class MachinePlans : public QObject {
         "in blocks of 10 rows");
     row("more padding than a block has rows", "[1, 32, 4, 10]", "[32, 32, 7, 7]",
         "[1, 1], [3, 3], [1, 1], False, [0, 0], 1", 4, "in blocks of 1 row");
-    row("large images", "[1, 16, 120, 64]", "[16, 16, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
+    row("large images", "[1, 16, 120, 64]", "[16, 16, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 60 rows");
-    row("rows that threads cannot share", "[1, 32, 7, 8]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1",
+    row("rows that threads cannot share", "[1, 32, 7, 8]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1",
         2, "a kernel of its own: 7 rows do not make equal blocks for 2 threads");
+    if (testing::has_avx512()) {
+      row("Winograd's algorithm", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 3, 3]",
+          "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1, "in 1 block of rows");
+      row("Winograd's algorithm, odd rows, threads", "[3, 64, 9, 7][4032, 1, 448, 64]", "[64, 64, 3, 3]",
+          "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2, "in 6 blocks of rows");
+    }
     row("a large weight", "[1, 256, 6, 6]", "[256, 256, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
         "a kernel of its own: the weights, which each block would read, are larger than the result");
   }

@@ -4,48 +4,12 @@
 #include <span>
 
 #include "codegen/cpu/extern/product.h"
+#include "codegen/cpu/extern/winograd.h"
 
 namespace partita::codegen {
 namespace {
 
 using dnnl::memory;
-using dnnl::prop_kind;
-
-/// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
-std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::size_t first, std::size_t spatial,
-                                             std::string& why_not) {
-  auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
-  auto transposed = context.number(first + 3), groups = context.number(first + 5);
-  const bool known = stride && padding && dilation && transposed && groups;
-  if (!known || *transposed != 0) {
-    why_not = known ? "a transposed convolution" : "symbolic sizes";
-    return std::nullopt;
-  }
-  ConvolutionArguments g{*stride, *dilation, *padding, {}, static_cast<std::int64_t>(*groups)};
-  for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
-    if (list->size() == 1) list->resize(spatial, (*list)[0]);
-  constexpr std::int64_t most = 65535;  // oneDNN's kernels compute addresses from them in 32 bits
-  for (const memory::dims* list : {&g.strides, &g.padding, &g.dilation})
-    if (std::ranges::any_of(*list, [](std::int64_t n) { return n > most; })) {
-      why_not = "strides, padding or dilation beyond 16 bits";
-      return std::nullopt;
-    }
-  for (std::int64_t& d : g.dilation) d -= 1;
-  g.after = g.padding;
-  const std::vector<std::int64_t>& around = context.call.around;
-  for (std::size_t i = 0; i < around.size(); ++i) (i % 2 == 0 ? g.padding : g.after)[spatial - 1 - i / 2] += around[i];
-  return g;
-}
-
-/// [out, in / groups, ...] as [groups, out / groups, in / groups, ...].
-ConcreteView grouped(ConcreteView weight, std::int64_t groups) {
-  if (groups == 1) return weight;
-  std::int64_t out = weight.sizes[0] / groups;
-  weight.sizes[0] = out;
-  weight.sizes.insert(weight.sizes.begin(), groups);
-  weight.strides.insert(weight.strides.begin(), weight.strides[0] * out);
-  return weight;
-}
 
 /// [pixels, channels] of images whose pixels are equally far apart.
 std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
@@ -90,19 +54,54 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   return prepare_product(context, *left, right, added, *result);
 }
 
+}  // namespace
+
+std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& context, std::size_t first,
+                                                          std::size_t spatial, std::string& why_not) {
+  auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
+  auto transposed = context.number(first + 3), groups = context.number(first + 5);
+  const bool known = stride && padding && dilation && transposed && groups;
+  if (!known || *transposed != 0) {
+    why_not = known ? "a transposed convolution" : "symbolic sizes";
+    return std::nullopt;
+  }
+  ConvolutionArguments g{*stride, *dilation, *padding, {}, static_cast<std::int64_t>(*groups)};
+  for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
+    if (list->size() == 1) list->resize(spatial, (*list)[0]);
+  constexpr std::int64_t most = 65535;  // oneDNN's kernels compute addresses from them in 32 bits
+  for (const memory::dims* list : {&g.strides, &g.padding, &g.dilation})
+    if (std::ranges::any_of(*list, [](std::int64_t n) { return n > most; })) {
+      why_not = "strides, padding or dilation beyond 16 bits";
+      return std::nullopt;
+    }
+  for (std::int64_t& d : g.dilation) d -= 1;
+  g.after = g.padding;
+  const std::vector<std::int64_t>& around = context.call.around;
+  for (std::size_t i = 0; i < around.size(); ++i) (i % 2 == 0 ? g.padding : g.after)[spatial - 1 - i / 2] += around[i];
+  return g;
+}
+
+ConcreteView grouped(ConcreteView weight, std::int64_t groups) {
+  if (groups == 1) return weight;
+  std::int64_t out = weight.sizes[0] / groups;
+  weight.sizes[0] = out;
+  weight.sizes.insert(weight.sizes.begin(), groups);
+  weight.strides.insert(weight.strides.begin(), weight.strides[0] * out);
+  return weight;
+}
+
 memory::desc any_layout(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::format_tag::any);
 }
-
-}  // namespace
 
 Prepared prepare_convolution(const ExternContext& context, std::string& why_not) {
   auto input = context.view(0), weight = context.view(1), bias = context.view(2);
   auto out = concrete_view(context.call.results[0]);
   if (!input || !weight || !out) return refused(why_not, "symbolic sizes");
-  auto g = geometry(context, 3, input->sizes.size() - 2, why_not);
+  auto g = convolution_arguments(context, 3, input->sizes.size() - 2, why_not);
   if (!g) return {};
   if (Prepared own = prepare_pixels(context, *g, *input, *weight, bias, *out); own.step) return own;
+  if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;
   ConcreteView kernel = grouped(*weight, g->groups);
   auto input_desc = describe(*input), weight_desc = describe(kernel), out_desc = describe(*out);
   auto bias_desc = bias ? describe(*bias) : std::nullopt;
@@ -114,7 +113,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
       return by_rows;
     auto algorithm = dnnl::algorithm::convolution_direct;
-    auto kind = prop_kind::forward_inference;
+    auto kind = dnnl::prop_kind::forward_inference;
     auto desc =
         bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel), dense(*bias),
                                                any_layout(*out), g->strides, g->dilation, g->padding, g->after)
@@ -130,78 +129,6 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
     step->calls.push_back(std::move(call));
     return {std::move(step), std::string("oneDNN ") + pd.impl_info_str(), false, "a kernel of its own: " + apart};
-  } catch (const dnnl::error& e) {
-    return refused(why_not, std::string("oneDNN: ") + e.what());
-  }
-}
-
-Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not) {
-  auto grad = context.view(0), input = context.view(1), weight = context.view(2);
-  auto mask = context.integers(10);
-  if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
-  auto g = geometry(context, 4, input->sizes.size() - 2, why_not);
-  if (!g) return {};
-  ConcreteView kernel = grouped(*weight, g->groups);
-  auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
-  if (!grad_desc || !input_desc || !weight_desc)
-    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
-  std::optional<ConcreteView> results[3];
-  for (std::size_t i = 0; i < 3 && i < context.call.results.size(); ++i)
-    if ((*mask)[i] && context.call.results[i].buffer >= 0) {
-      results[i] = concrete_view(context.call.results[i]);
-      if (!results[i]) return refused(why_not, "symbolic sizes");
-    }
-  OnednnThreads limit(context.threads);
-  try {
-    auto algorithm = dnnl::algorithm::convolution_direct;
-    // The gradients' primitives are made in the light of a forward one.
-    dnnl::convolution_forward::primitive_desc forward(
-        {prop_kind::forward_training, algorithm, any_layout(*input), any_layout(kernel), any_layout(*grad), g->strides,
-         g->dilation, g->padding, g->after},
-        cpu_engine());
-    auto step = std::make_unique<OnednnStep>(context.threads);
-    std::string library;
-    if (results[0]) {
-      auto result_desc = describe(*results[0]);
-      if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
-      dnnl::convolution_backward_data::primitive_desc pd(
-          {algorithm, any_layout(*results[0]), any_layout(kernel), any_layout(*grad), g->strides, g->dilation,
-           g->padding, g->after},
-          cpu_engine(), forward);
-      step->calls.push_back(
-          {dnnl::convolution_backward_data(pd),
-           {{DNNL_ARG_DIFF_DST, PrimitiveOperand(*grad, *grad_desc, pd.diff_dst_desc())},
-            {DNNL_ARG_WEIGHTS,
-             PrimitiveOperand(kernel, *weight_desc, pd.weights_desc(), weights_of(context, weight->buffer))},
-            {DNNL_ARG_DIFF_SRC, PrimitiveOperand(*results[0], *result_desc, pd.diff_src_desc()), true}}});
-      library = pd.impl_info_str();
-    }
-    if (results[1] || results[2]) {
-      if (!results[1]) return refused(why_not, "a gradient of the bias without that of the weight");
-      ConcreteView result = grouped(*results[1], g->groups);
-      auto result_desc = describe(result);
-      auto bias_desc = results[2] ? describe(*results[2]) : std::nullopt;
-      if (!result_desc || (results[2] && !bias_desc))
-        return refused(why_not, "a stride of the result that oneDNN does not take");
-      auto desc = results[2] ? dnnl::convolution_backward_weights::desc(
-                                   algorithm, any_layout(*input), any_layout(result), dense(*results[2]),
-                                   any_layout(*grad), g->strides, g->dilation, g->padding, g->after)
-                             : dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input),
-                                                                        any_layout(result), any_layout(*grad),
-                                                                        g->strides, g->dilation, g->padding, g->after);
-      dnnl::convolution_backward_weights::primitive_desc pd(desc, cpu_engine(), forward);
-      OnednnStep::Call call{
-          dnnl::convolution_backward_weights(pd),
-          {{DNNL_ARG_SRC, PrimitiveOperand(*input, *input_desc, pd.src_desc())},
-           {DNNL_ARG_DIFF_DST, PrimitiveOperand(*grad, *grad_desc, pd.diff_dst_desc())},
-           {DNNL_ARG_DIFF_WEIGHTS, PrimitiveOperand(result, *result_desc, pd.diff_weights_desc()), true}}};
-      if (results[2])
-        call.arguments.push_back(
-            {DNNL_ARG_DIFF_BIAS, PrimitiveOperand(*results[2], *bias_desc, pd.diff_bias_desc()), true});
-      step->calls.push_back(std::move(call));
-      library += (library.empty() ? "" : ", ") + std::string(pd.impl_info_str());
-    }
-    return {std::move(step), "oneDNN " + library};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

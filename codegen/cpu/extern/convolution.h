@@ -10,6 +10,17 @@ struct ConvolutionArguments {
   std::int64_t groups = 1;
 };
 
+/// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
+std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& context, std::size_t first,
+                                                          std::size_t spatial, std::string& why_not);
+/// [out, in / groups, ...] as [groups, out / groups, in / groups, ...].
+ConcreteView grouped(ConcreteView weight, std::int64_t groups);
+/// The view's sizes in whichever layout the library likes best.
+dnnl::memory::desc any_layout(const ConcreteView& view);
+
+/// Do the work's iterations go image after image and row after row? Then those of a row.
+std::optional<std::int64_t> iterations_per_row(const ConcreteView& result, const ResultWork& work);
+
 /// A convolution by blocks of rows, with the work that follows it done on each. `kernel`: the weight as
 /// [groups, out / groups, in / groups, ...] if there are several groups. The step is null where blocks are not possible
 /// or would take longer; errors are dnnl::error.

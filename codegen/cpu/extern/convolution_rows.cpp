@@ -128,19 +128,6 @@ class ConvolutionByRows final : public ExternStep {
   std::exception_ptr failed_;
 };
 
-/// Do the work's iterations go image after image and row after row? Then those of a row are `per_row`.
-std::optional<std::int64_t> iterations_per_row(const ConcreteView& result, const ResultWork& work) {
-  const std::int64_t rows = result.sizes[0] * result.sizes[2];
-  std::int64_t inner = 1;
-  for (std::size_t d = 1; d < result.sizes.size(); ++d)
-    if (d != 2 && result.sizes[d] > 1) inner = std::max(inner, result.strides[d] * result.sizes[d]);
-  const bool ordered =
-      (result.sizes[2] == 1 || result.strides[2] >= inner) &&
-      (result.sizes[0] == 1 || result.strides[0] >= std::max(inner, result.strides[2] * result.sizes[2]));
-  if (!ordered || work.iterations % rows != 0) return std::nullopt;
-  return work.iterations / rows;
-}
-
 /// How many rows a block has; the last one of an image may have fewer. `why_not`: why there should be no blocks.
 std::optional<std::int64_t> rows_of_block(const ConcreteView& input, const ConcreteView& kernel,
                                           const ConcreteView& result, const ResultWork& work, std::int64_t per_row,
@@ -170,6 +157,18 @@ std::optional<std::int64_t> rows_of_block(const ConcreteView& input, const Concr
 }
 
 }  // namespace
+
+std::optional<std::int64_t> iterations_per_row(const ConcreteView& result, const ResultWork& work) {
+  const std::int64_t rows = result.sizes[0] * result.sizes[2];
+  std::int64_t inner = 1;
+  for (std::size_t d = 1; d < result.sizes.size(); ++d)
+    if (d != 2 && result.sizes[d] > 1) inner = std::max(inner, result.strides[d] * result.sizes[d]);
+  const bool ordered =
+      (result.sizes[2] == 1 || result.strides[2] >= inner) &&
+      (result.sizes[0] == 1 || result.strides[0] >= std::max(inner, result.strides[2] * result.sizes[2]));
+  if (!ordered || work.iterations % rows != 0) return std::nullopt;
+  return work.iterations / rows;
+}
 
 Prepared prepare_convolution_rows(const ExternContext& context, const ConvolutionArguments& g,
                                   const ConcreteView& input, const ConcreteView& kernel,

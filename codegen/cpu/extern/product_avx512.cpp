@@ -32,6 +32,13 @@ std::int64_t place(std::int64_t depth, std::int64_t columns, std::int64_t block,
   return begin * padded(columns) + panel * panel_width * (end - begin);
 }
 
+std::int64_t place_of(std::int64_t depth, std::int64_t columns, std::int64_t row, std::int64_t column) {
+  std::int64_t block = 0;
+  while (row >= begin_of(depth, block + 1)) ++block;
+  const std::int64_t panel = column / panel_width, width = smaller(panel_width, padded(columns) - panel * panel_width);
+  return place(depth, columns, block, panel) + (row - begin_of(depth, block)) * width + column % panel_width;
+}
+
 void pack(const float* right, std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns,
           std::int64_t first, std::int64_t last, float* packed) {
   for (std::int64_t block = 0; block < blocks_of(depth); ++block)
@@ -144,7 +151,7 @@ void run(const ProductProblem& p, std::int64_t first_row, std::int64_t last_row,
 
 }  // namespace
 
-const ProductKernel product_avx512 = {"avx512", panel_width, elements, pack, run};
+const ProductKernel product_avx512 = {"avx512", panel_width, elements, place_of, pack, run};
 
 }  // namespace partita::codegen
 

@@ -21,6 +21,8 @@ struct ProductKernel {
   const char* name;
   std::int64_t panel_columns;  ///< of all panels but the last
   std::int64_t (*packed_elements)(std::int64_t depth, std::int64_t columns);
+  /// Where the packed matrix has an element; 16 from a multiple of 16 columns on are adjacent.
+  std::int64_t (*place)(std::int64_t depth, std::int64_t columns, std::int64_t row, std::int64_t column);
   /// Packs panels [first, last) of the matrix at `right`, whose strides are `row` and `column`.
   void (*pack)(const float* right, std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns,
                std::int64_t first, std::int64_t last, float* packed);

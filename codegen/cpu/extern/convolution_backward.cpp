@@ -1,0 +1,170 @@
+// Gradients of convolutions.
+#include "codegen/cpu/extern/convolution.h"
+#include "codegen/cpu/extern/winograd.h"
+
+namespace partita::codegen {
+namespace {
+
+using dnnl::algorithm;
+
+/// Steps that run one after another.
+class StepsInTurn final : public ExternStep {
+ public:
+  Status run(std::byte* const* buffers) override {
+    for (const auto& step : steps) TRY_DO(step->run(buffers));
+    return {};
+  }
+  std::vector<std::unique_ptr<ExternStep>> steps;
+};
+
+/// A call and its operands for oneDNN.
+struct Gradients {
+  int threads;
+  ConvolutionArguments g;
+  ConcreteView grad, input, kernel;
+  dnnl::memory::desc grad_desc, input_desc, kernel_desc;
+
+  /// The gradients' primitives are made in the light of a forward one.
+  dnnl::convolution_forward::primitive_desc forward(algorithm by) const {
+    return {{dnnl::prop_kind::forward_training, by, any_layout(input), any_layout(kernel), any_layout(grad), g.strides,
+             g.dilation, g.padding, g.after},
+            cpu_engine()};
+  }
+
+  std::unique_ptr<OnednnStep> of_input(const ConcreteView& result, const dnnl::memory::desc& result_desc,
+                                       std::shared_ptr<PackedWeights> weights, std::string& library) const {
+    const auto by = algorithm::convolution_direct;
+    const dnnl::convolution_backward_data::primitive_desc pd(
+        {by, any_layout(result), any_layout(kernel), any_layout(grad), g.strides, g.dilation, g.padding, g.after},
+        cpu_engine(), forward(by));
+    library = std::string("oneDNN ") + pd.impl_info_str();
+    auto step = std::make_unique<OnednnStep>(threads);
+    step->calls.push_back(
+        {dnnl::convolution_backward_data(pd),
+         {{DNNL_ARG_DIFF_DST, PrimitiveOperand(grad, grad_desc, pd.diff_dst_desc())},
+          {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, kernel_desc, pd.weights_desc(), std::move(weights))},
+          {DNNL_ARG_DIFF_SRC, PrimitiveOperand(result, result_desc, pd.diff_src_desc()), true}}});
+    return step;
+  }
+
+  struct OfWeight {
+    ConcreteView weight;
+    std::optional<ConcreteView> bias;
+    dnnl::memory::desc weight_desc;
+    std::optional<dnnl::memory::desc> bias_desc;
+  };
+  std::unique_ptr<OnednnStep> of_weight(algorithm by, const OfWeight& results, std::string& library) const {
+    using Backward = dnnl::convolution_backward_weights;
+    const auto desc = results.bias
+                          ? Backward::desc(by, any_layout(input), any_layout(results.weight), dense(*results.bias),
+                                           any_layout(grad), g.strides, g.dilation, g.padding, g.after)
+                          : Backward::desc(by, any_layout(input), any_layout(results.weight), any_layout(grad),
+                                           g.strides, g.dilation, g.padding, g.after);
+    const Backward::primitive_desc pd(desc, cpu_engine(), forward(by));
+    library = std::string("oneDNN ") + pd.impl_info_str();
+    OnednnStep::Call call{
+        Backward(pd),
+        {{DNNL_ARG_SRC, PrimitiveOperand(input, input_desc, pd.src_desc())},
+         {DNNL_ARG_DIFF_DST, PrimitiveOperand(grad, grad_desc, pd.diff_dst_desc())},
+         {DNNL_ARG_DIFF_WEIGHTS, PrimitiveOperand(results.weight, results.weight_desc, pd.diff_weights_desc()), true}}};
+    if (results.bias)
+      call.arguments.push_back(
+          {DNNL_ARG_DIFF_BIAS, PrimitiveOperand(*results.bias, *results.bias_desc, pd.diff_bias_desc()), true});
+    auto step = std::make_unique<OnednnStep>(threads);
+    step->calls.push_back(std::move(call));
+    return step;
+  }
+};
+
+/// The gradient of a weight of 3x3 by oneDNN's Winograd algorithm F(3x3, 4x4). Where a value is infinite, sums of
+/// products may be NaN that are infinite otherwise; then it is computed directly.
+class WeightByWinograd final : public ExternStep {
+ public:
+  WeightByWinograd(Gradients call, Gradients::OfWeight results, std::string& library)
+      : call_(std::move(call)),
+        results_(std::move(results)),
+        step_(call_.of_weight(algorithm::convolution_winograd, results_, library)) {}
+
+  Status run(std::byte* const* buffers) override {
+    TRY_DO(step_->run(buffers));
+    if (all_finite(results_.weight, buffers)) return {};
+    if (!direct_) {
+      OnednnThreads limit(call_.threads);
+      std::string library;
+      direct_ = call_.of_weight(algorithm::convolution_direct, results_, library);
+    }
+    return direct_->run(buffers);
+  }
+
+ private:
+  Gradients call_;
+  Gradients::OfWeight results_;
+  std::unique_ptr<OnednnStep> step_, direct_;
+};
+
+/// Null where it does not pay, or oneDNN has none.
+std::unique_ptr<ExternStep> weight_by_winograd(const Gradients& call, const Gradients::OfWeight& results,
+                                               std::string& library) {
+  constexpr std::int64_t pixels = 150;  // fewer take as long as to transform the gradient back
+  if (!suits_winograd(call.g, call.input, call.kernel, call.grad, pixels)) return nullptr;
+  try {
+    return std::make_unique<WeightByWinograd>(call, results, library);
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not) {
+  auto grad = context.view(0), input = context.view(1), weight = context.view(2);
+  auto mask = context.integers(10);
+  if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
+  auto g = convolution_arguments(context, 4, input->sizes.size() - 2, why_not);
+  if (!g) return {};
+  ConcreteView kernel = grouped(*weight, g->groups);
+  auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
+  if (!grad_desc || !input_desc || !weight_desc)
+    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
+  std::optional<ConcreteView> results[3];
+  for (std::size_t i = 0; i < 3 && i < context.call.results.size(); ++i)
+    if ((*mask)[i] && context.call.results[i].buffer >= 0) {
+      results[i] = concrete_view(context.call.results[i]);
+      if (!results[i]) return refused(why_not, "symbolic sizes");
+    }
+  if (results[2] && !results[1]) return refused(why_not, "a gradient of the bias without that of the weight");
+  const Gradients call{context.threads, *g, *grad, *input, kernel, *grad_desc, *input_desc, *weight_desc};
+  OnednnThreads limit(context.threads);
+  try {
+    auto all = std::make_unique<StepsInTurn>();
+    std::string of_input, of_weight;
+    if (results[0]) {
+      Prepared own = prepare_winograd(context, *g, {*grad, *weight, std::nullopt, *results[0], true});
+      if (own.step) {
+        of_input = own.library;
+      } else {
+        const auto result_desc = describe(*results[0]);
+        if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
+        own.step = call.of_input(*results[0], *result_desc, weights_of(context, weight->buffer), of_input);
+      }
+      all->steps.push_back(std::move(own.step));
+    }
+    if (results[1]) {
+      const ConcreteView result = grouped(*results[1], g->groups);
+      const auto result_desc = describe(result);
+      const auto bias_desc = results[2] ? describe(*results[2]) : std::nullopt;
+      if (!result_desc || (results[2] && !bias_desc))
+        return refused(why_not, "a stride of the result that oneDNN does not take");
+      const Gradients::OfWeight made{result, results[2], *result_desc, bias_desc};
+      std::unique_ptr<ExternStep> step = weight_by_winograd(call, made, of_weight);
+      if (!step) step = call.of_weight(algorithm::convolution_direct, made, of_weight);
+      all->steps.push_back(std::move(step));
+    }
+    const std::string between = of_input.empty() || of_weight.empty() ? "" : ", ";
+    return {std::move(all), of_input + between + of_weight};
+  } catch (const dnnl::error& e) {
+    return refused(why_not, std::string("oneDNN: ") + e.what());
+  }
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,93 @@
+// Convolutions of 3x3 by Winograd's algorithm, beside their evaluation.
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "codegen/cpu/executable.h"
+#include "tests/codegen/one_call.h"
+
+using namespace partita;
+using namespace partita::codegen;
+using namespace partita::testing;
+
+class TestWinograd : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void initTestCase() {
+    if (!has_avx512()) QSKIP("Winograd's algorithm needs AVX-512");
+  }
+
+  void convolutions_data() {
+    QTest::addColumn<Sizes>("sizes");  // images, channels, filters, height, width, rows and columns of zeros
+    QTest::addColumn<bool>("bias");
+    QTest::newRow("even") << Sizes{1, 16, 16, 20, 24, 1, 1} << false;
+    QTest::newRow("odd") << Sizes{1, 32, 48, 21, 23, 1, 1} << true;
+    QTest::newRow("no zeros around") << Sizes{2, 48, 16, 17, 18, 0, 0} << true;
+    QTest::newRow("more zeros above than beside") << Sizes{3, 16, 64, 12, 13, 2, 0} << false;
+    QTest::newRow("one row of results") << Sizes{1, 16, 16, 3, 500, 0, 1} << true;
+    QTest::newRow("many channels") << Sizes{1, 208, 112, 22, 20, 1, 1} << false;
+  }
+  void convolutions() {
+    QFETCH(Sizes, sizes);
+    QFETCH(bool, bias);
+    const std::int64_t filters = sizes[2];
+    const Tensor x = channels_last(random_tensor({sizes[0], sizes[1], sizes[3], sizes[4]}, 1));
+    const Tensor w = random_tensor({filters, sizes[1], 3, 3}, 2);
+    const Value b = bias ? Value(random_tensor({filters}, 3)) : Value();
+    const ValueList one = ints({1, 1}), none = ints({0, 0}), padding = ints({sizes[5], sizes[6]});
+    for (bool fixed : {false, true}) {
+      OneCall forward("aten.convolution.default", {x, w, b, one, padding, one, false, none, std::int64_t{1}});
+      forward.innermost_channels();
+      CpuOptions options;
+      if (fixed) options.fixed_inputs = {1};
+      const bool few = forward.expected.get<Tensor>()->numel() < 400 * filters;
+      check(forward, !fixed && few ? "oneDNN" : "Partita avx512 winograd", options);
+    }
+    OneCall forward("aten.convolution.default", {x, w, b, one, padding, one, false, none, std::int64_t{1}});
+    const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
+    OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({filters}), one, padding, one, false, none,
+                                                           std::int64_t{1}, ValueList{true, true, bias}});
+    backward.innermost_channels();
+    check(backward, x.numel() < 400 * sizes[1] ? "oneDNN" : "Partita avx512 winograd, oneDNN");
+  }
+  /// Infinities and NaNs are in the results that depend on them, and are what they are when computed directly.
+  void infinities() {
+    Tensor x = channels_last(random_tensor({2, 16, 20, 20}, 1)), w = random_tensor({16, 16, 3, 3}, 2);
+    x.as<float>()[5 * x.strides[2] + 7 * x.strides[3] + 3] = INFINITY;
+    x.as<float>()[x.strides[0] + 2 * x.strides[2] + 9 * x.strides[3]] = std::numeric_limits<float>::quiet_NaN();
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    const auto same = [&](OneCall& c, const char* library) {
+      auto e = compile_cpu(c.plan, {}, {});
+      QVERIFY(e);
+      QCOMPARE((*e)->externs[0].library, std::string(library));
+      auto got = (*e)->run(c.inputs);
+      QVERIFY(got);
+      const auto* list = c.expected.get<ValueList>();
+      for (std::size_t i = 0; i < got->size(); ++i) {
+        const Tensor found = *(*got)[i].get<Tensor>(), want = *(list ? (*list)[i] : c.expected).get<Tensor>();
+        std::int64_t infinite = 0;
+        for (std::int64_t k = 0; k < want.numel(); ++k) {
+          const double f = found.item_as_double(k), v = want.item_as_double(k);
+          infinite += std::isinf(v);
+          QVERIFY2(std::isfinite(v) ? std::fabs(f - v) < 1e-4
+                   : std::isnan(v)  ? std::isnan(f)
+                                    : f == v,
+                   fmt::format("result {}, element {}: {} in place of {}", i, k, f, v).c_str());
+        }
+        QVERIFY(infinite > 0);
+      }
+    };
+    OneCall forward("aten.convolution.default", {x, w, Value(), one, one, one, false, none, std::int64_t{1}});
+    same(forward.innermost_channels(), "Partita avx512 winograd");
+    Tensor grad = channels_last(random_tensor({2, 16, 20, 20}, 5));
+    grad.as<float>()[8 * grad.strides[2] + 5 * grad.strides[3] + 1] = -INFINITY;
+    const Tensor plain = channels_last(random_tensor({2, 16, 20, 20}, 1));
+    OneCall backward("aten.convolution_backward.default", {grad, plain, w, ints({16}), one, one, one, false, none,
+                                                           std::int64_t{1}, ValueList{true, true, false}});
+    same(backward.innermost_channels(), "Partita avx512 winograd, oneDNN jit_wino_4x3:avx512_core");
+  }
+};
+
+QTEST_GUILESS_MAIN(TestWinograd)
+#include "test_winograd.moc"
