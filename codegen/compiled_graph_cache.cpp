@@ -28,7 +28,7 @@ std::string compiler_text(const BackendOptions& options) {
   if (cuda) text += "CUDA kernels\n";
   if (options.device) {
     const ConfigScope scope(options.config);
-    text += fmt::format("device {}\n{}\n", options.device->architecture().name, codegen::cublaslt_text());
+    text += fmt::format("device {}\n{}\n", options.device->architecture().name, codegen::device_libraries_text());
   }
   return text + fmt::format("fixed parameters {}\n", options.fixed_parameters);
 }

@@ -139,7 +139,8 @@ class Maker {
                                 }};
     std::string why_not;
     // A product of symbolic sizes is prepared for each set of them.
-    if (device_ && (prepare_cublaslt(device_, context, why_not).step || why_not == symbolic_sizes)) return std::nullopt;
+    if (device_ && (prepare_on_device(device_, context, why_not).step || why_not == symbolic_sizes))
+      return std::nullopt;
     MatrixNames names{"matrix", out_.program.symbols, plan_.symbols};
     std::optional<MatrixKernel> made = matrix_kernel(context, names, why_not);
     constexpr double most_emulated = 4e9;  // operations: about a minute's work

@@ -230,14 +230,16 @@ Result<CudaBinary> by_nvcc(const CudaCompiler& compiler, const std::string& text
 
 }  // namespace
 
-std::vector<std::string> cuda_library_paths(const std::string& name, const Config& config) {
+std::vector<std::string> cuda_library_paths(const std::string& name, std::span<const std::string_view> versions,
+                                            const Config& config) {
   std::vector<std::string> found;
   for (const std::string& root : roots(config))
     for (const fs::path& folder : folders_in(root).libraries)
       for (const fs::path& file : children(folder))
         if (file.filename().string().starts_with(name)) found.push_back(file.string());
-  if (config.cuda_path.empty())
-    for (const char* version : {".13", ".12", ""}) found.push_back(name + version);
+  if (!config.cuda_path.empty()) return found;
+  for (const std::string_view version : versions) found.push_back(fmt::format("{}{}", name, version));
+  found.push_back(name);
   return found;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,9 @@ struct CudaCompiler {
 Result<CudaCompiler> find_cuda_compiler(const Config& config = partita::config());
 
 /// Where a library of NVIDIA's may be, the most likely file first: `name` is "libcublasLt.so". In the folders of
-/// find_cuda_compiler(), and then names for the system's own search.
-std::vector<std::string> cuda_library_paths(const std::string& name, const Config& config = partita::config());
+/// find_cuda_compiler(), and then names for the system's own search, with each of the `versions` (".13") and without.
+std::vector<std::string> cuda_library_paths(const std::string& name, std::span<const std::string_view> versions,
+                                            const Config& config = partita::config());
 
 /// A device's generation, by the name that compilers have for it.
 struct CudaArchitecture {

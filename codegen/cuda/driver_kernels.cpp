@@ -126,7 +126,7 @@ class DeviceKernels final : public KernelDevice {
   }
 
   Prepared prepare(const ExternContext& context, std::string& why_not) override {
-    return prepare_cublaslt(owner_, context, why_not);
+    return prepare_on_device(owner_, context, why_not);
   }
 
   Status call(ExternStep& step, std::span<const int> read, std::span<const int> wrote,

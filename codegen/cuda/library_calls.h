@@ -1,7 +1,8 @@
 #pragma once
-// Matrix products by NVIDIA's cuBLASLt, which is looked for at run time.
+// Calls by NVIDIA's libraries, which are looked for at run time: matrix products by cuBLASLt, convolutions by cuDNN.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "codegen/cpu/extern/extern.h"
 #include "codegen/cuda/driver.h"
@@ -17,13 +18,19 @@ class DeviceStep : public ExternStep {
   Status run(std::byte* const*) final { CHECK(false, "a call of a device on the host"); }
 };
 
-/// Why prepare_cublaslt() leaves a product to the time when its sizes are known.
+/// Why prepare_on_device() leaves a call to the time when its sizes are known.
 inline constexpr std::string_view symbolic_sizes = "symbolic sizes";
-/// Prepares mm, bmm, addmm or baddbmm of floating point. Without a step, and without a reason, for other routines,
-/// where there is no cuBLASLt, and without the setting cuda_libraries; `why_not` says what it does not take.
+/// Prepares a call by the library that has its routine. Without a step, and without a reason, for other routines,
+/// where the library is not found, and without the setting cuda_libraries; `why_not` says what it does not take.
+Prepared prepare_on_device(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
+                           std::string& why_not);
+/// "cuBLASLt 13.0.2 in FILE", a line for each library that is found, for the key of stored code; empty: there is none,
+/// or they are not to be used.
+std::string device_libraries_text();
+
+/// mm, bmm, addmm and baddbmm of floating point.
 Prepared prepare_cublaslt(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
                           std::string& why_not);
-/// "cuBLASLt 13.0.2 in FILE", for the key of stored code; empty: there is none, or it is not to be used.
 std::string cublaslt_text();
 
 }  // namespace partita::codegen

@@ -530,7 +530,7 @@ class TestCudaDriver : public QObject {
     const auto why_not = [device = opened()](OneCall c, LibraryRoutine routine) {
       const ExternContext context{.call = c.call(), .routine = routine};
       std::string why;
-      return prepare_cublaslt(device, context, why).step ? "it does" : why;
+      return prepare_on_device(device, context, why).step ? "it does" : why;
     };
     const ConfigScope scope(*patched_config({{"cuda_path", PARTITA_FAKE_TOOLKIT}}));
     const Tensor a = random_tensor({4, 4}, 1);
@@ -548,7 +548,7 @@ class TestCudaDriver : public QObject {
     tell_cublaslt("fake_refuse", 0);
     const ConfigScope own(*patched_config({{"cuda_libraries", "false"}}));
     QCOMPARE(why_not(plain, LibraryRoutine::Matmul), std::string());
-    QCOMPARE(cublaslt_text(), std::string());
+    QCOMPARE(device_libraries_text(), std::string());
   }
 
   void devices_without_matrix_instructions() {
