@@ -57,7 +57,7 @@ class Maker {
     for (const auto& step : plan_.steps)
       for (int buffer : written_by(plan_, step)) program.written[static_cast<std::size_t>(buffer)] = true;
     std::vector<int> made(plan_.kernels.size(), -1);
-    std::vector<std::variant<KernelCall, ExternCall>> steps;
+    std::vector<Step> steps;
     for (const auto& step : plan_.steps) {
       if (auto* call = std::get_if<KernelCall>(&step)) {
         int& kernel = made[static_cast<std::size_t>(call->kernel)];
@@ -67,25 +67,7 @@ class Maker {
         steps.emplace_back(KernelCall{kernel, call->buffers});
         continue;
       }
-      ExternCall call = std::get<ExternCall>(step);
-      const OpRecord* record = find_record(call.op);
-      const auto routine = record ? record->library : LibraryRoutine::None;
-      const std::optional<MatrixCall> matrix = matrix_call(call, routine);
-      if (!matrix)
-        program.calls.push_back({routine, call.graph || (record && record->random), call.epilogue != nullptr});
-      KernelCall after;
-      const bool has_epilogue = call.epilogue && !(matrix && matrix->does_work);
-      if (has_epilogue) {
-        TRY(const loops::Kernel kernel, epilogue_kernel(plan_, call, after.buffers));
-        TRY(after.kernel, add(kernel));
-      }
-      call.epilogue = nullptr;
-      call.epilogue_inputs.clear();
-      if (matrix)
-        steps.emplace_back(matrix->kernel);
-      else
-        steps.emplace_back(std::move(call));
-      if (has_epilogue) steps.emplace_back(std::move(after));
+      for (ExternCall& call : parts(std::get<ExternCall>(step))) TRY_DO(add(std::move(call), steps));
     }
     program.plan = {.target = plan_.target,
                     .buffers = plan_.buffers,
@@ -101,6 +83,56 @@ class Maker {
   }
 
  private:
+  using Step = std::variant<KernelCall, ExternCall>;
+
+  static LibraryRoutine routine_of(const ExternCall& call) {
+    const OpRecord* record = find_record(call.op);
+    return record ? record->library : LibraryRoutine::None;
+  }
+
+  ExternContext context_of(const ExternCall& call) const {
+    return {.call = call, .routine = routine_of(call), .elements = [this](int b) {
+              const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
+              return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
+            }};
+  }
+
+  /// Does a library of the device take the call? One of symbolic sizes is prepared for each set of them.
+  bool left_to_library(const ExternContext& context) const {
+    std::string why_not;
+    return device_ && (prepare_on_device(device_, context, why_not).step || why_not == symbolic_sizes);
+  }
+
+  /// The call, in parts where a library takes only some of it.
+  std::vector<ExternCall> parts(const ExternCall& call) const {
+    std::vector<ExternCall> all = parts_for_device(context_of(call));
+    if (all.size() == 1 || call.epilogue || !left_to_library(context_of(all[0]))) return {call};
+    return all;
+  }
+
+  /// Adds a call to the steps, as a kernel of ours if there is one, with its epilogue.
+  Status add(ExternCall call, std::vector<Step>& steps) {
+    const OpRecord* record = find_record(call.op);
+    const std::optional<MatrixCall> matrix = matrix_call(call);
+    if (!matrix)
+      out_.program.calls.push_back(
+          {routine_of(call), call.graph || (record && record->random), call.epilogue != nullptr});
+    KernelCall after;
+    const bool has_epilogue = call.epilogue && !(matrix && matrix->does_work);
+    if (has_epilogue) {
+      TRY(const loops::Kernel kernel, epilogue_kernel(plan_, call, after.buffers));
+      TRY(after.kernel, add(kernel));
+    }
+    call.epilogue = nullptr;
+    call.epilogue_inputs.clear();
+    if (matrix)
+      steps.emplace_back(matrix->kernel);
+    else
+      steps.emplace_back(std::move(call));
+    if (has_epilogue) steps.emplace_back(std::move(after));
+    return {};
+  }
+
   Result<int> add(const loops::Kernel& kernel) {
     const auto [found, fresh] = known_.emplace(kernel_text(kernel), out_.kernels.size());
     const std::string symbol = kernel_symbol(found->second);
@@ -131,16 +163,11 @@ class Maker {
     KernelCall kernel;
     bool does_work = false;  ///< and the call's epilogue
   };
-  std::optional<MatrixCall> matrix_call(const ExternCall& call, LibraryRoutine routine) {
+  std::optional<MatrixCall> matrix_call(const ExternCall& call) {
     if (plan_.target.device != DeviceType::Cuda) return std::nullopt;
-    const ExternContext context{.call = call, .routine = routine, .elements = [&](int b) {
-                                  const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
-                                  return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
-                                }};
+    const ExternContext context = context_of(call);
+    if (left_to_library(context)) return std::nullopt;
     std::string why_not;
-    // A product of symbolic sizes is prepared for each set of them.
-    if (device_ && (prepare_on_device(device_, context, why_not).step || why_not == symbolic_sizes))
-      return std::nullopt;
     MatrixNames names{"matrix", out_.program.symbols, plan_.symbols};
     std::optional<MatrixKernel> made = matrix_kernel(context, names, why_not);
     constexpr double most_emulated = 4e9;  // operations: about a minute's work

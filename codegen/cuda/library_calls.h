@@ -24,6 +24,9 @@ inline constexpr std::string_view symbolic_sizes = "symbolic sizes";
 /// where the library is not found, and without the setting cuda_libraries; `why_not` says what it does not take.
 Prepared prepare_on_device(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
                            std::string& why_not);
+/// A call in the parts that libraries take and leave: the gradient of a convolution's bias is apart from the others, as
+/// a kernel of ours sums it, in every dtype in single precision at least.
+std::vector<schedule::ExternCall> parts_for_device(const ExternContext& context);
 /// "cuBLASLt 13.0.2 in FILE", a line for each library that is found, for the key of stored code; empty: there is none,
 /// or they are not to be used.
 std::string device_libraries_text();
@@ -32,5 +35,8 @@ std::string device_libraries_text();
 Prepared prepare_cublaslt(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
                           std::string& why_not);
 std::string cublaslt_text();
+/// convolution, and convolution_backward without the bias's gradient.
+Prepared prepare_cudnn(const std::shared_ptr<CudaDevice>& device, const ExternContext& context, std::string& why_not);
+std::string cudnn_text();
 
 }  // namespace partita::codegen

@@ -9,31 +9,15 @@
 
 #include "codegen/cuda/matrix/contraction.h"
 #include "codegen/cuda/matrix/products.h"
+#include "codegen/cuda/matrix/window.h"
 
 namespace partita::codegen {
 namespace {
-
-struct Window {
-  Sizes stride, padding, dilation;
-  bool transposed = false;
-  std::int64_t groups = 1;
-};
 
 SymExpr product(const SymList& sizes, std::size_t from) {
   SymExpr n = 1;
   for (std::size_t d = from; d < sizes.size(); ++d) n = n * sizes[d];
   return n;
-}
-
-/// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
-std::optional<Window> window_of(const ExternContext& context, std::size_t first, std::size_t spatial) {
-  auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
-  const auto transposed = context.number(first + 3), groups = context.number(first + 5);
-  if (!stride || !padding || !dilation || !transposed || !groups) return std::nullopt;
-  Window w{*stride, *padding, *dilation, *transposed != 0, static_cast<std::int64_t>(*groups)};
-  for (Sizes* list : {&w.stride, &w.padding, &w.dilation})
-    if (list->size() == 1) list->resize(spatial, (*list)[0]);
-  return w;
 }
 
 std::string joined(const SymList& sizes, const char* by) {
@@ -46,8 +30,8 @@ class Convolution {
  public:
   /// `weight`: [small channels, large channels of a group, window]. In a transposed convolution its input is the small
   /// tensor, and the weight has that order, too.
-  Convolution(MatrixKernelBuilder& builder, const Window& window, schedule::PlanView small, schedule::PlanView large,
-              schedule::PlanView weight, std::string origin)
+  Convolution(MatrixKernelBuilder& builder, const ConvolutionWindow& window, schedule::PlanView small,
+              schedule::PlanView large, schedule::PlanView weight, std::string origin)
       : builder_(builder),
         w_(window),
         small_(std::move(small)),
@@ -185,7 +169,7 @@ class Convolution {
   }
 
   MatrixKernelBuilder& builder_;
-  const Window& w_;
+  const ConvolutionWindow& w_;
   schedule::PlanView small_, large_, weight_;
   std::string origin_;
   std::size_t spatial_;
@@ -214,7 +198,7 @@ std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, con
   const schedule::PlanView& out = context.call.results[0];
   why_not = "symbolic numbers";
   if (!input || !weight) return std::nullopt;
-  const auto window = window_of(context, 3, weight->sizes.size() - 2);
+  const auto window = convolution_window(context, 3, weight->sizes.size() - 2);
   if (!window) return std::nullopt;
   if (!fits({&*input, &out}, *weight, why_not)) return std::nullopt;
   if (bias && bias->dtype != weight->dtype) {
@@ -233,14 +217,13 @@ std::optional<MatrixKernel> convolution_kernel(const ExternContext& context, con
 std::optional<MatrixKernel> convolution_backward_kernel(const ExternContext& context, const MatrixNames& names,
                                                         std::string& why_not) {
   const auto grad = tensor_view(context, 0), input = tensor_view(context, 1), weight = tensor_view(context, 2);
-  const auto mask = context.integers(10);
   why_not = "symbolic numbers";
-  if (!grad || !input || !weight || !mask || mask->size() != 3) return std::nullopt;
-  const auto window = window_of(context, 4, weight->sizes.size() - 2);
+  if (!grad || !input || !weight) return std::nullopt;
+  const auto window = convolution_window(context, 4, weight->sizes.size() - 2);
   if (!window) return std::nullopt;
   std::optional<schedule::PlanView> results[3];
-  for (std::size_t i = 0; i < 3 && i < context.call.results.size(); ++i)
-    if ((*mask)[i] && context.call.results[i].buffer >= 0) results[i] = context.call.results[i];
+  for (std::size_t i = 0; i < 3; ++i)
+    if (wants_gradient(context, i)) results[i] = context.call.results[i];
   if (!fits({&*grad, &*input}, *weight, why_not)) return std::nullopt;
   for (const auto& result : results)
     if (result && result->dtype != weight->dtype) {
