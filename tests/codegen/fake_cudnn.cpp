@@ -111,10 +111,10 @@ int checked_sizes(const Tensor& image, const Tensor& filter, const Tensor& resul
   return 0;
 }
 
-/// The algorithms of a routine: the first computes in any order, the second wants more memory than there is.
+/// The algorithms of a routine: the first computes in any order, the greedy one wants much memory.
 constexpr int unordered = 0, greedy = 2;
 std::size_t workspace_of(int algorithm) {
-  return algorithm == greedy ? std::size_t{1} << 40 : algorithm == unordered ? 4096 : state.workspace_bytes;
+  return algorithm == greedy ? std::size_t{300} << 20 : algorithm == unordered ? 4096 : state.workspace_bytes;
 }
 int find_algorithms(const Convolution& c, const Tensor& filter, int most, int* count, Found* found) {
   *count = 0;
