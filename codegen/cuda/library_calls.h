@@ -24,14 +24,14 @@ inline constexpr std::string_view symbolic_sizes = "symbolic sizes";
 /// where the library is not found, and without the setting cuda_libraries; `why_not` says what it does not take.
 Prepared prepare_on_device(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
                            std::string& why_not);
-/// A call in the parts that libraries take and leave: the gradient of a convolution's bias is apart from the others, as
-/// a kernel of ours sums it, in every dtype in single precision at least.
+/// A call in the parts that libraries take and leave: the gradient of a convolution's bias is apart from the others,
+/// since cudnnConvolutionBackwardBias knows no bfloat16. A kernel of ours sums it.
 std::vector<schedule::ExternCall> parts_for_device(const ExternContext& context);
 /// "cuBLASLt 13.0.2 in FILE", a line for each library that is found, for the key of stored code; empty: there is none,
 /// or they are not to be used.
 std::string device_libraries_text();
 
-/// mm, bmm, addmm and baddbmm of floating point.
+/// mm, bmm, addmm and baddbmm of floating point. The libraries' own functions have prepare_on_device()'s contract.
 Prepared prepare_cublaslt(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
                           std::string& why_not);
 std::string cublaslt_text();
