@@ -89,6 +89,11 @@ class MachinePlans : public QObject {
           "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1, "in 1 block of rows");
       row("Winograd's algorithm, odd rows, threads", "[3, 64, 9, 7][4032, 1, 448, 64]", "[64, 64, 3, 3]",
           "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2, "in 6 blocks of rows");
+      row("pixels by themselves", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 1, 1]",
+          "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2, "in 2 blocks of rows");
+      row("few pixels by themselves", "[1, 64, 5, 6][1920, 1, 384, 64]", "[64, 64, 1, 1]",
+          "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2,
+          "a kernel of its own: threads share the product by columns, and the work by rows");
     }
     row("a large weight", "[1, 256, 6, 6]", "[256, 256, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
         "a kernel of its own: the weights, which each block would read, are larger than the result");

@@ -43,6 +43,8 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   if (!left || !result) return {};
   const std::int64_t values = left->sizes[0] * (left->sizes[1] + result->sizes[1]);
   if (values * static_cast<std::int64_t>(sizeof(float)) > second_cache) return {};
+  // Each thread then reads all weights, which takes as long as 8 rows.
+  const bool by_rows = out.sizes.size() == 4 && result->sizes[0] >= 80 * (context.threads - 1);
   ConcreteView right = weight;
   right.sizes = {weight.sizes[1], weight.sizes[0]};
   right.strides = {weight.strides[1], weight.strides[0]};
@@ -51,7 +53,7 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
     added->sizes.insert(added->sizes.begin(), 1);
     added->strides.insert(added->strides.begin(), 0);
   }
-  return prepare_product(context, *left, right, added, *result);
+  return prepare_product(context, *left, right, added, *result, by_rows ? &out : nullptr);
 }
 
 }  // namespace

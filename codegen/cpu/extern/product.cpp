@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "codegen/cpu/extern/product_kernel.h"
+#include "codegen/cpu/extern/row_blocks.h"
 #include "core/base/threads.h"
 
 namespace partita::codegen {
@@ -20,44 +21,83 @@ const ProductKernel* kernel() {
   return nullptr;
 }
 
+/// The right matrix of a product, packed when its address changes.
+class PackedRight {
+ public:
+  PackedRight(const ProductKernel& kernel, int threads, ConcreteView right, std::shared_ptr<PackedWeights> weights)
+      : kernel_(kernel), threads_(threads), right_(std::move(right)), weights_(std::move(weights)) {}
+  std::int64_t panels() const { return (right_.sizes[1] + kernel_.panel_columns - 1) / kernel_.panel_columns; }
+
+  const float* at(std::byte* const* buffers) {
+    std::byte* plain = right_.at(buffers);
+    if (plain != packed_from_) pack(plain);
+    packed_from_ = plain;
+    return static_cast<const float*>(packed_->get_data_handle());
+  }
+
+ private:
+  void pack(std::byte* at) {
+    memory plain(*describe(right_), cpu_engine(), at);
+    const std::int64_t depth = right_.sizes[0], columns = right_.sizes[1];
+    const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
+    packed_ = weights_->packed(plain, wanted, [&](memory& made) {
+      parallel_for(threads_, panels(), 1, 1, [&](std::int64_t first, std::int64_t last, int) {
+        kernel_.pack(reinterpret_cast<const float*>(at), right_.strides[0], right_.strides[1], depth, columns, first,
+                     last, static_cast<float*>(made.get_data_handle()));
+      });
+    });
+  }
+
+  const ProductKernel& kernel_;
+  int threads_;
+  ConcreteView right_;
+  std::shared_ptr<PackedWeights> weights_;
+  std::shared_ptr<memory> packed_;
+  const void* packed_from_ = nullptr;
+};
+
+/// left * right + added, as matrices.
+struct ProductCall {
+  ConcreteView left;
+  PackedRight right;
+  std::optional<ConcreteView> added;
+  ConcreteView out;
+
+  ProductProblem problem(std::byte* const* buffers) {
+    ProductProblem p;
+    p.columns = out.sizes[1];
+    p.depth = left.sizes[1];
+    p.left_row = left.strides[0];
+    p.out_row = out.strides[0];
+    if (added) p.added_row = added->sizes[0] == 1 ? 0 : added->strides[0];
+    p.left = reinterpret_cast<const float*>(left.at(buffers));
+    p.out = reinterpret_cast<float*>(out.at(buffers));
+    if (added) p.added = reinterpret_cast<const float*>(added->at(buffers));
+    p.packed = right.at(buffers);
+    return p;
+  }
+};
+
 /// A thread computes some panels of columns, so that it alone reads their weights, for rows that stay in its cache.
 class ProductStep final : public ExternStep {
  public:
-  ProductStep(const ProductKernel& kernel, int threads, ConcreteView left, ConcreteView right,
-              std::optional<ConcreteView> added, ConcreteView out, std::shared_ptr<PackedWeights> weights)
-      : kernel_(kernel),
-        threads_(threads),
-        left_(std::move(left)),
-        right_(std::move(right)),
-        out_(std::move(out)),
-        added_(std::move(added)),
-        weights_(std::move(weights)),
-        panels_((out_.sizes[1] + kernel.panel_columns - 1) / kernel.panel_columns) {
-    problem_.columns = out_.sizes[1];
-    problem_.depth = left_.sizes[1];
-    problem_.left_row = left_.strides[0];
-    problem_.out_row = out_.strides[0];
-    if (added_) problem_.added_row = added_->sizes[0] == 1 ? 0 : added_->strides[0];
-  }
+  ProductStep(const ProductKernel& kernel, int threads, ProductCall call)
+      : kernel_(kernel), threads_(threads), call_(std::move(call)) {}
 
   Status run(std::byte* const* buffers) override {
-    problem_.left = reinterpret_cast<const float*>(left_.at(buffers));
-    problem_.out = reinterpret_cast<float*>(out_.at(buffers));
-    if (added_) problem_.added = reinterpret_cast<const float*>(added_->at(buffers));
-    if (std::byte* at = right_.at(buffers); at != packed_from_) {
-      pack(at);
-      packed_from_ = at;
-    }
-    const std::int64_t rows = out_.sizes[0], chunks = (rows + most_rows - 1) / most_rows;
+    constexpr std::int64_t most_rows = 256;  // of the left matrix, which stay in the second cache
+    const ProductProblem problem = call_.problem(buffers);
+    const std::int64_t rows = call_.out.sizes[0], chunks = (rows + most_rows - 1) / most_rows;
+    const std::int64_t panels = call_.right.panels();
     // A part must do more work than waking a thread costs. An element of the weights costs as much as 8 rows.
     constexpr std::int64_t part_work = 400'000;
-    const std::int64_t panel_work = 2 * (rows / chunks + 8) * problem_.depth * kernel_.panel_columns;
-    parallel_for(threads_, chunks * panels_, (part_work - 1) / panel_work + 1, 1,
+    const std::int64_t panel_work = 2 * (rows / chunks + 8) * problem.depth * kernel_.panel_columns;
+    parallel_for(threads_, chunks * panels, (part_work - 1) / panel_work + 1, 1,
                  [&](std::int64_t begin, std::int64_t end, int) {
                    for (std::int64_t at = begin; at < end;) {
-                     const std::int64_t chunk = at / panels_, first = at % panels_;
-                     const std::int64_t n = std::min(end - at, panels_ - first);
-                     kernel_.run(problem_, rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
+                     const std::int64_t chunk = at / panels, first = at % panels;
+                     const std::int64_t n = std::min(end - at, panels - first);
+                     kernel_.run(problem, rows * chunk / chunks, rows * (chunk + 1) / chunks, first, first + n);
                      at += n;
                    }
                  });
@@ -65,36 +105,44 @@ class ProductStep final : public ExternStep {
   }
 
  private:
-  static constexpr std::int64_t most_rows = 256;  ///< of the left matrix, which stay in the second cache
-
-  void pack(std::byte* at) {
-    memory plain(*describe(right_), cpu_engine(), at);
-    const std::int64_t depth = problem_.depth, columns = problem_.columns;
-    const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
-    packed_ = weights_->packed(plain, wanted, [&](memory& made) {
-      parallel_for(threads_, panels_, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
-        kernel_.pack(reinterpret_cast<const float*>(at), right_.strides[0], right_.strides[1], depth, columns, first,
-                     last, static_cast<float*>(made.get_data_handle()));
-      });
-    });
-    problem_.packed = static_cast<const float*>(packed_->get_data_handle());
-  }
-
   const ProductKernel& kernel_;
   int threads_;
-  ConcreteView left_, right_, out_;
-  std::optional<ConcreteView> added_;
-  std::shared_ptr<PackedWeights> weights_;
-  std::int64_t panels_;
+  ProductCall call_;
+};
+
+/// The pixels of images, each multiplied with the weights. A thread computes some rows of an image.
+class PixelsStep final : public RowBlocksStep {
+ public:
+  PixelsStep(const ProductKernel& kernel, int threads, ProductCall call, const ConcreteView& images,
+             std::vector<RowBlock> blocks)
+      : RowBlocksStep(threads, images, std::move(blocks)),
+        kernel_(kernel),
+        call_(std::move(call)),
+        height_(images.sizes[2]),
+        width_(images.sizes[3]) {}
+
+ protected:
+  std::size_t begin(std::byte* const* buffers) override {
+    problem_ = call_.problem(buffers);
+    return 0;
+  }
+  void compute(const RowBlock& b, std::byte*) override {
+    const std::int64_t row = b.image * height_ + b.first;
+    kernel_.run(problem_, row * width_, (row + b.rows) * width_, 0, call_.right.panels());
+  }
+
+ private:
+  const ProductKernel& kernel_;
+  ProductCall call_;
   ProductProblem problem_;
-  std::shared_ptr<memory> packed_;
-  const void* packed_from_ = nullptr;
+  std::int64_t height_, width_;
 };
 
 }  // namespace
 
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
-                         const std::optional<ConcreteView>& added, const ConcreteView& out) {
+                         const std::optional<ConcreteView>& added, const ConcreteView& out,
+                         const ConcreteView* images) {
   const ProductKernel* found = kernel();
   if (!found || !context.fixed(right.buffer) || out.sizes.size() != 2) return {};
   const auto by_rows = [](const ConcreteView& v) {
@@ -104,10 +152,21 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
   if (left.sizes[0] == 0 || left.sizes[1] == 0 || out.sizes[1] == 0 ||
       (added && (!by_rows(*added) || added->sizes[1] != out.sizes[1])))
     return {};
-  return {std::make_unique<ProductStep>(*found, context.threads, left, right, added, out,
-                                        weights_of(context, right.buffer)),
-          std::string("Partita ") + found->name, false,
-          "a kernel of its own: threads share the product by columns, and the work by rows"};
+  ProductCall call{left, PackedRight(*found, context.threads, right, weights_of(context, right.buffer)), added, out};
+  Prepared prepared{nullptr, std::string("Partita ") + found->name};
+  if (images) {
+    constexpr std::int64_t second_cache = 1 << 18;  // a good part of a core's
+    const std::int64_t bytes = images->sizes[2] * images->sizes[3] * (left.sizes[1] + out.sizes[1]) * 4;
+    auto step = std::make_unique<PixelsStep>(
+        *found, context.threads, std::move(call), *images,
+        share_rows(images->sizes[0], images->sizes[2], 1, (bytes - 1) / second_cache + 1, context.threads));
+    prepared.work = step->take_work(context.work, prepared.does_work);
+    prepared.step = std::move(step);
+    return prepared;
+  }
+  prepared.step = std::make_unique<ProductStep>(*found, context.threads, std::move(call));
+  prepared.work = "a kernel of its own: threads share the product by columns, and the work by rows";
+  return prepared;
 }
 
 }  // namespace partita::codegen

@@ -5,12 +5,10 @@
 #include <limits>
 #include <mutex>
 
-#include <fmt/format.h>
-
 #include "codegen/cpu/extern/product_kernel.h"
+#include "codegen/cpu/extern/row_blocks.h"
 #include "codegen/cpu/extern/winograd_kernel.h"
 #include "core/base/threads.h"
-#include "core/tensor/tensor.h"
 
 namespace partita::codegen {
 namespace {
@@ -25,56 +23,39 @@ const WinogradKernel* winograd() {
   return nullptr;
 }
 
-/// Rows of one image that a thread computes and works on while they are in cache.
-struct Block {
-  std::int64_t image = 0, first = 0, rows = 0;
-};
-
-class WinogradStep final : public ExternStep {
+class WinogradStep final : public RowBlocksStep {
  public:
-  WinogradStep(const WinogradKernel& kernel, int threads, const WinogradCall& call, WinogradProblem problem,
-               std::shared_ptr<PackedWeights> weights)
-      : kernel_(kernel), threads_(threads), call_(call), problem_(problem), weights_(std::move(weights)) {
+  WinogradStep(const WinogradKernel& kernel, const ExternContext& context, const WinogradCall& call,
+               const WinogradProblem& problem, std::vector<RowBlock> blocks, std::shared_ptr<PackedWeights> weights)
+      : RowBlocksStep(context.threads, call.out, std::move(blocks)),
+        kernel_(kernel),
+        call_(call),
+        problem_(problem),
+        weights_(std::move(weights)) {
     const Sizes& s = call.weight.strides;
     plain_ = {nullptr, s[0], s[1], s[2], s[3]};
     if (call.flipped) plain_ = {nullptr, s[1], s[0], -s[2], -s[3]};
   }
 
-  std::vector<Block> blocks;
-  std::shared_ptr<ResultWork> work;  ///< null: none
-  std::int64_t work_per_row = 0;
-
-  Status run(std::byte* const* buffers) override {
+ protected:
+  std::size_t begin(std::byte* const* buffers) override {
     pack(call_.weight.at(buffers));
     if (call_.bias) problem_.bias = reinterpret_cast<const float*>(call_.bias->at(buffers));
-    const auto* input = reinterpret_cast<const float*>(call_.input.at(buffers));
-    auto* out = reinterpret_cast<float*>(call_.out.at(buffers));
-    std::int64_t most_rows = 0;
-    for (const Block& b : blocks) most_rows = std::max(most_rows, b.rows);
-    const auto own = static_cast<std::size_t>(kernel_.scratch_elements(problem_, most_rows));
-    TRY(const std::shared_ptr<Storage> scratch,
-        Storage::allocate(own * sizeof(float) * static_cast<std::size_t>(threads_)));
-    if (work) work->start(buffers);
-    parallel_for(threads_, static_cast<std::int64_t>(blocks.size()), 1, 1,
-                 [&](std::int64_t begin, std::int64_t end, int thread) {
-                   float* at = reinterpret_cast<float*>(scratch->data()) + own * static_cast<std::size_t>(thread);
-                   for (std::int64_t i = begin; i < end; ++i)
-                     compute(blocks[static_cast<std::size_t>(i)], input, out, at);
-                 });
-    return work ? work->finish() : Status{};
+    input_ = reinterpret_cast<const float*>(call_.input.at(buffers));
+    out_ = reinterpret_cast<float*>(call_.out.at(buffers));
+    return static_cast<std::size_t>(kernel_.scratch_elements(problem_, most_rows())) * sizeof(float);
+  }
+
+  void compute(const RowBlock& b, std::byte* scratch) override {
+    const float* input = input_ + b.image * call_.input.strides[0];
+    float* out = out_ + b.image * call_.out.strides[0];
+    const auto own = reinterpret_cast<float*>(scratch);
+    if (!kernel_.run(problem_, input, packed_, b.first, b.rows, out, own)) compute_directly(b, input, out);
   }
 
  private:
-  void compute(const Block& b, const float* input, float* out, float* scratch) {
-    input += b.image * call_.input.strides[0];
-    out += b.image * call_.out.strides[0];
-    if (!kernel_.run(problem_, input, packed_, b.first, b.rows, out, scratch)) compute_directly(b, input, out);
-    const std::int64_t row = b.image * problem_.out_height + b.first;
-    if (work) work->run(row * work_per_row, (row + b.rows) * work_per_row);
-  }
-
   /// As sums of products, a row of pixels and a weight after the other: infinities are where they belong.
-  void compute_directly(const Block& b, const float* input, float* out) {
+  void compute_directly(const RowBlock& b, const float* input, float* out) {
     const WinogradProblem& p = problem_;
     const ProductKernel& product = *kernel_.product;
     const std::int64_t elements = product.packed_elements(p.channels, p.results);
@@ -114,7 +95,7 @@ class WinogradStep final : public ExternStep {
     if (call_.flipped) plain_.data += 2 * (call_.weight.strides[2] + call_.weight.strides[3]);
     direct_.clear();
     const auto fill = [&](float* to) {
-      parallel_for(threads_, problem_.channels, 8, 1, [&](std::int64_t first, std::int64_t last, int) {
+      parallel_for(threads(), problem_.channels, 8, 1, [&](std::int64_t first, std::int64_t last, int) {
         kernel_.pack(problem_, plain_, first, last, to);
       });
     };
@@ -134,7 +115,6 @@ class WinogradStep final : public ExternStep {
   }
 
   const WinogradKernel& kernel_;
-  int threads_;
   WinogradCall call_;
   WinogradProblem problem_;
   WinogradWeights plain_;
@@ -142,27 +122,20 @@ class WinogradStep final : public ExternStep {
   std::shared_ptr<memory> shared_;
   std::vector<float> own_;
   const float* packed_ = nullptr;
+  const float* input_ = nullptr;
+  float* out_ = nullptr;
   const void* packed_from_ = nullptr;
   std::mutex mutex_;
   std::vector<float> direct_;  ///< the plain weights, packed for compute_directly(); empty: not needed yet
 };
 
-/// Equal shares of the images' rows, so many that a block's tiles stay in the second cache and threads have as much to
-/// do.
-std::vector<Block> blocks_of(const WinogradProblem& p, std::int64_t images, int threads) {
+/// So many that a block's tiles stay in the second cache.
+std::vector<RowBlock> blocks_of(const WinogradProblem& p, std::int64_t images, int threads) {
   constexpr std::int64_t second_cache = 1 << 19, least_tiles = 32;  // fewer tiles spend their time reading the weights
-  const std::int64_t rows = (p.out_height + 1) / 2, across = (p.out_width + 1) / 2;
+  const std::int64_t all = ((p.out_height + 1) / 2) * ((p.out_width + 1) / 2);
   const std::int64_t tile_bytes = 16 * (p.channels + p.results) * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t tiles = std::max(least_tiles, second_cache / tile_bytes);
-  std::int64_t parts = std::clamp<std::int64_t>((rows * across + tiles - 1) / tiles, 1, rows);
-  while (parts < rows && images * parts % threads != 0) ++parts;
-  std::vector<Block> blocks;
-  for (std::int64_t image = 0; image < images; ++image)
-    for (std::int64_t i = 0; i < parts; ++i) {
-      const std::int64_t first = 2 * (rows * i / parts), end = std::min(2 * (rows * (i + 1) / parts), p.out_height);
-      blocks.push_back({image, first, end - first});
-    }
-  return blocks;
+  return share_rows(images, p.out_height, 2, (all + tiles - 1) / tiles, threads);
 }
 
 }  // namespace
@@ -214,23 +187,10 @@ Prepared prepare_winograd(const ExternContext& context, const ConvolutionArgumen
   p.in_pixel = call.input.strides[3];
   p.out_row = call.out.strides[2];
   p.out_pixel = call.out.strides[3];
-  auto step = std::make_unique<WinogradStep>(*found, context.threads, call, p,
+  auto step = std::make_unique<WinogradStep>(*found, context, call, p, blocks_of(p, call.out.sizes[0], context.threads),
                                              fixed ? weights_of(context, call.weight.buffer) : nullptr);
-  step->blocks = blocks_of(p, call.out.sizes[0], context.threads);
   Prepared prepared{nullptr, std::string("Partita ") + found->name};
-  prepared.work = "a kernel of its own: the work does not go by the rows of blocks";
-  if (context.work && !call.flipped) {
-    const auto per_row = iterations_per_row(call.out, *context.work);
-    const bool fits = per_row && std::ranges::all_of(step->blocks, [&](const Block& b) {
-                        return (b.image * p.out_height + b.first) * *per_row % context.work->alignment == 0;
-                      });
-    if (fits) {
-      step->work = context.work;
-      step->work_per_row = *per_row;
-      prepared.does_work = true;
-      prepared.work = fmt::format("in {} block{} of rows", step->blocks.size(), step->blocks.size() == 1 ? "" : "s");
-    }
-  }
+  if (!call.flipped) prepared.work = step->take_work(context.work, prepared.does_work);
   prepared.step = std::move(step);
   return prepared;
 }

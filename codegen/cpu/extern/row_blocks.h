@@ -1,0 +1,40 @@
+#pragma once
+#include "codegen/cpu/extern/convolution.h"
+
+namespace partita::codegen {
+
+/// Rows of one image that a thread computes and works on while they are in cache.
+struct RowBlock {
+  std::int64_t image = 0, first = 0, rows = 0;
+};
+
+/// A call whose result is made in blocks of rows, by all threads, with the work that follows it done on each.
+class RowBlocksStep : public ExternStep {
+ public:
+  RowBlocksStep(int threads, const ConcreteView& out, std::vector<RowBlock> blocks);
+  Status run(std::byte* const* buffers) final;
+
+  /// Takes over the work if it goes by these blocks. Returns how, or why not; `does` tells which.
+  std::string take_work(const std::shared_ptr<ResultWork>& work, bool& does);
+
+ protected:
+  /// Before the blocks of a run. Returns the bytes of scratch that a thread needs.
+  virtual std::size_t begin(std::byte* const* buffers) = 0;
+  virtual void compute(const RowBlock& block, std::byte* scratch) = 0;  ///< on any thread
+  int threads() const { return threads_; }
+  std::int64_t most_rows() const;
+
+ private:
+  int threads_;
+  ConcreteView out_;
+  std::vector<RowBlock> blocks_;
+  std::shared_ptr<ResultWork> work_;  ///< null: none
+  std::int64_t work_per_row_ = 0;
+};
+
+/// Equal shares of the images' rows, `unit` rows or a multiple of it each: at least `parts` of an image, and so many
+/// that threads have as much to do.
+std::vector<RowBlock> share_rows(std::int64_t images, std::int64_t rows, std::int64_t unit, std::int64_t parts,
+                                 int threads);
+
+}  // namespace partita::codegen
