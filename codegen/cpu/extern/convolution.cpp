@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "codegen/cpu/extern/convolution_columns.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/winograd.h"
 
@@ -10,24 +11,6 @@ namespace partita::codegen {
 namespace {
 
 using dnnl::memory;
-
-/// [pixels, channels] of images whose pixels are equally far apart.
-std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
-  ConcreteView m = images;
-  std::int64_t pixels = 1, distance = 0;
-  const auto join = [&](std::size_t d) {
-    if (images.sizes[d] != 1 && pixels != 1 && images.strides[d] != pixels * distance) return false;
-    if (images.sizes[d] != 1 && pixels == 1) distance = images.strides[d];
-    pixels *= images.sizes[d];
-    return true;
-  };
-  for (std::size_t d = images.sizes.size(); d-- > 2;)
-    if (!join(d)) return std::nullopt;
-  if (!join(0)) return std::nullopt;
-  m.sizes = {pixels, images.sizes[1]};
-  m.strides = {distance, images.strides[1]};
-  return m;
-}
 
 /// A convolution of each pixel by itself as a product, which is faster where both images stay in the second cache.
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
@@ -57,6 +40,23 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
 }
 
 }  // namespace
+
+std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
+  ConcreteView m = images;
+  std::int64_t pixels = 1, distance = 0;
+  const auto join = [&](std::size_t d) {
+    if (images.sizes[d] != 1 && pixels != 1 && images.strides[d] != pixels * distance) return false;
+    if (images.sizes[d] != 1 && pixels == 1) distance = images.strides[d];
+    pixels *= images.sizes[d];
+    return true;
+  };
+  for (std::size_t d = images.sizes.size(); d-- > 2;)
+    if (!join(d)) return std::nullopt;
+  if (!join(0)) return std::nullopt;
+  m.sizes = {pixels, images.sizes[1]};
+  m.strides = {distance, images.strides[1]};
+  return m;
+}
 
 std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& context, std::size_t first,
                                                           std::size_t spatial, std::string& why_not) {
@@ -111,6 +111,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     return refused(why_not, "a dtype, size or stride that oneDNN does not take");
   OnednnThreads limit(context.threads);
   try {
+    if (Prepared columns = prepare_columns(context, *g, *input, *weight, bias, *out); columns.step) return columns;
     std::string apart;
     if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
       return by_rows;

@@ -15,6 +15,8 @@ std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& c
                                                           std::size_t spatial, std::string& why_not);
 /// [out, in / groups, ...] as [groups, out / groups, in / groups, ...].
 ConcreteView grouped(ConcreteView weight, std::int64_t groups);
+/// [pixels, channels] of images whose pixels are equally far apart.
+std::optional<ConcreteView> matrix_of(const ConcreteView& images);
 /// The view's sizes in whichever layout the library likes best.
 dnnl::memory::desc any_layout(const ConcreteView& view);
 

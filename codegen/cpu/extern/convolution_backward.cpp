@@ -1,5 +1,5 @@
 // Gradients of convolutions.
-#include "codegen/cpu/extern/convolution.h"
+#include "codegen/cpu/extern/convolution_columns.h"
 #include "codegen/cpu/extern/winograd.h"
 
 namespace partita::codegen {
@@ -140,6 +140,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
     std::string of_input, of_weight;
     if (results[0]) {
       Prepared own = prepare_winograd(context, *g, {*grad, *weight, std::nullopt, *results[0], true});
+      if (!own.step) own = prepare_columns_to_input(context, *g, *grad, *weight, *results[0]);
       if (own.step) {
         of_input = own.library;
       } else {
@@ -157,6 +158,11 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
         return refused(why_not, "a stride of the result that oneDNN does not take");
       const Gradients::OfWeight made{result, results[2], *result_desc, bias_desc};
       std::unique_ptr<ExternStep> step = weight_by_winograd(call, made, of_weight);
+      if (!step && !results[2]) {
+        Prepared columns = prepare_columns_to_weight(context, *g, *grad, *input, *results[1]);
+        step = std::move(columns.step);
+        of_weight = columns.library;
+      }
       if (!step) step = call.of_weight(algorithm::convolution_direct, made, of_weight);
       all->steps.push_back(std::move(step));
     }
