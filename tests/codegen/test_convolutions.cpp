@@ -1,4 +1,5 @@
-// Convolutions of 3x3 by Winograd's algorithm, beside their evaluation.
+// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, and windows side by
+// side.
 #include <limits>
 
 #include <fmt/format.h>
@@ -10,15 +11,11 @@ using namespace partita;
 using namespace partita::codegen;
 using namespace partita::testing;
 
-class TestWinograd : public QObject {
+class TestConvolutions : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
-  void initTestCase() {
-    if (!has_avx512()) QSKIP("Winograd's algorithm needs AVX-512");
-  }
-
-  void convolutions_data() {
+  void by_winograd_data() {
     QTest::addColumn<Sizes>("sizes");  // images, channels, filters, height, width, rows and columns of zeros
     QTest::addColumn<bool>("bias");
     QTest::newRow("even") << Sizes{1, 16, 16, 20, 24, 1, 1} << false;
@@ -28,7 +25,8 @@ class TestWinograd : public QObject {
     QTest::newRow("one row of results") << Sizes{1, 16, 16, 3, 500, 0, 1} << true;
     QTest::newRow("many channels") << Sizes{1, 208, 112, 22, 20, 1, 1} << false;
   }
-  void convolutions() {
+  void by_winograd() {
+    if (!has_avx512()) QSKIP("Winograd's algorithm needs AVX-512");
     QFETCH(Sizes, sizes);
     QFETCH(bool, bias);
     const std::int64_t filters = sizes[2];
@@ -52,7 +50,8 @@ class TestWinograd : public QObject {
     check(backward, x.numel() < 400 * sizes[1] ? "oneDNN" : "Partita avx512 winograd, oneDNN");
   }
   /// Infinities and NaNs are in the results that depend on them, and are what they are when computed directly.
-  void infinities() {
+  void infinities_by_winograd() {
+    if (!has_avx512()) QSKIP("Winograd's algorithm needs AVX-512");
     Tensor x = channels_last(random_tensor({2, 16, 20, 20}, 1)), w = random_tensor({16, 16, 3, 3}, 2);
     x.as<float>()[5 * x.strides[2] + 7 * x.strides[3] + 3] = INFINITY;
     x.as<float>()[x.strides[0] + 2 * x.strides[2] + 9 * x.strides[3]] = std::numeric_limits<float>::quiet_NaN();
@@ -87,7 +86,41 @@ class TestWinograd : public QObject {
                                                            std::int64_t{1}, ValueList{true, true, false}});
     same(backward.innermost_channels(), "Partita avx512 winograd, oneDNN jit_wino_4x3:avx512_core");
   }
+
+  void by_windows_data() {
+    QTest::addColumn<Sizes>(
+        "sizes");  // images, channels, filters, height, width, window, stride, dilation, zeros around
+    QTest::addColumn<bool>("innermost");
+    QTest::newRow("3x3") << Sizes{2, 128, 128, 4, 4, 3, 1, 1, 1} << false;
+    QTest::newRow("channels of weights innermost") << Sizes{2, 128, 128, 4, 4, 3, 1, 1, 1} << true;
+    QTest::newRow("stride") << Sizes{1, 96, 160, 7, 8, 3, 2, 1, 1} << false;
+    QTest::newRow("dilation, no zeros") << Sizes{1, 96, 160, 7, 8, 3, 1, 2, 0} << false;
+    QTest::newRow("5x5") << Sizes{3, 72, 80, 5, 3, 5, 1, 1, 2} << true;
+    QTest::newRow("1x1") << Sizes{1, 320, 320, 2, 3, 1, 1, 1, 0} << false;
+    QTest::newRow("1x1, stride") << Sizes{1, 320, 320, 5, 5, 1, 2, 1, 0} << false;
+  }
+  /// Of small images with large weights that change.
+  void by_windows() {
+    QFETCH(Sizes, sizes);
+    QFETCH(bool, innermost);
+    const Tensor x = channels_last(random_tensor({sizes[0], sizes[1], sizes[3], sizes[4]}, 1));
+    Tensor w = random_tensor({sizes[2], sizes[1], sizes[5], sizes[5]}, 2);
+    if (innermost) w = channels_last(w);
+    const auto twice = [](std::int64_t n) { return ints({n, n}); };
+    const ValueList stride = twice(sizes[6]), dilation = twice(sizes[7]), zeros = twice(sizes[8]), none = twice(0);
+    OneCall forward("aten.convolution.default", {x, w, Value(), stride, zeros, dilation, false, none, std::int64_t{1}});
+    check(forward.innermost_channels(), "oneDNN");
+    auto made = compile_cpu(forward.plan, {}, {});
+    QVERIFY(made && (*made)->externs[0].library.ends_with("of windows"));
+    const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
+    OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({sizes[2]}), stride, zeros, dilation, false,
+                                                           none, std::int64_t{1}, ValueList{true, true, false}});
+    auto compiled = compile_cpu(backward.innermost_channels().plan, {}, {});
+    QVERIFY(compiled);
+    QCOMPARE(QString::fromStdString((*compiled)->externs[0].library).count("of windows"), 2);
+    check(backward, "oneDNN");
+  }
 };
 
-QTEST_GUILESS_MAIN(TestWinograd)
-#include "test_winograd.moc"
+QTEST_GUILESS_MAIN(TestConvolutions)
+#include "test_convolutions.moc"
