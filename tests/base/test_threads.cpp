@@ -28,7 +28,6 @@ class TestThreads : public QObject {
     QTest::newRow("one thread") << 1 << 1000 << 1 << 1;
     QTest::newRow("aligned") << 3 << 1000 << 1 << 64;
     QTest::newRow("more threads than elements") << 16 << 5 << 1 << 1;
-    QTest::newRow("more threads than a region has") << 1500 << 3001 << 1 << 1;
   }
   void each_element_is_in_one_part() {
     QFETCH(int, threads);
