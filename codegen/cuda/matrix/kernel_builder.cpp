@@ -62,7 +62,10 @@ std::optional<PlanView> tensor_view(const ExternContext& context, std::size_t i)
 std::string MatrixKernelBuilder::text(SymExpr e) {
   if (e.is_int()) return std::to_string(e.as_int());
   const auto call = [&](const char* function) {
-    return fmt::format("{}<long long>({}, {})", function, text(e.args()[0]), text(e.args()[1]));
+    std::string out = text(e.args()[0]);
+    for (std::size_t i = 1; i < e.args().size(); ++i)
+      out = fmt::format("{}<long long>({}, {})", function, out, text(e.args()[i]));
+    return out;
   };
   const auto chain = [&](const char* op) {
     std::string out;
@@ -81,6 +84,10 @@ std::string MatrixKernelBuilder::text(SymExpr e) {
       return call("floor_quotient");
     case SymKind::Mod:
       return call("floor_rest");
+    case SymKind::Min:
+      return call("Min");
+    case SymKind::Max:  // a stride of a size that may be 0
+      return call("Max");
     case SymKind::Pow:
       if (const SymExpr times = e.args()[1]; times.is_int() && times.as_int() > 0) {
         std::string out = "(" + text(e.args()[0]);
