@@ -48,8 +48,7 @@ Json shown(Family family) {
   return family_name(family);
 }
 Json shown(LibraryRoutine routine) {
-  constexpr const char* names[] = {"", "matmul", "add_matmul", "convolution", "convolution_backward"};
-  return shown(std::string_view(names[static_cast<std::size_t>(routine)]));
+  return shown(library_routine_names[static_cast<std::size_t>(routine)]);
 }
 Json shown(ElementChange change) {
   return change == ElementChange::Conjugate ? Json("conjugate") : Json();

@@ -224,7 +224,7 @@ void fields(A& a, ProgramKernel& k) {
 }
 template <class A>
 void fields(A& a, ProgramCall& c) {
-  a.choice(c.routine, 7);
+  a.choice(c.routine, std::size(library_routine_names));
   a(c.draws, c.has_work);
 }
 template <class A>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/loops/scalar.h"
@@ -10,7 +11,7 @@
 
 namespace partita {
 
-/// A routine that libraries have for an operator.
+/// A routine that libraries, or kernels written for it, have for an operator.
 enum class LibraryRoutine : unsigned char {
   None,
   Matmul,
@@ -18,7 +19,17 @@ enum class LibraryRoutine : unsigned char {
   Convolution,
   ConvolutionBackward,
   Attention,
-  AttentionBackward
+  AttentionBackward,
+  Cumsum,
+  Cumprod,
+  Cummax,
+  Cummin,
+  Logcumsumexp,
+};
+/// In the order of the enumeration.
+inline constexpr std::string_view library_routine_names[] = {
+    "",       "matmul",  "add_matmul", "convolution", "convolution_backward", "attention", "attention_backward",
+    "cumsum", "cumprod", "cummax",     "cummin",      "logcumsumexp",
 };
 
 }  // namespace partita

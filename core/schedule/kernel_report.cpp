@@ -155,6 +155,12 @@ double call_operations(const ExternCall& call, LibraryRoutine routine) {
       if (tensors.size() < query + 2 || tensors[query + 1]->sizes.size() != 4) return 0;
       return (backward ? 10 : 4) * elements(tensors[query]->sizes) * number(tensors[query + 1]->sizes[2]);
     }
+    case LibraryRoutine::Cumsum:
+    case LibraryRoutine::Cumprod:
+    case LibraryRoutine::Cummax:
+    case LibraryRoutine::Cummin:
+    case LibraryRoutine::Logcumsumexp:
+      return tensors.empty() ? 0 : elements(tensors[0]->sizes);
   }
   return 0;
 }

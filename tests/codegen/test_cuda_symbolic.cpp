@@ -1,5 +1,5 @@
-// Convolutions and attention with symbolic sizes: one CUDA kernel gives for all sizes what the interpreter gives, under
-// the emulation. Where Clang's library or CUDA's compiler is missing, what needs it is skipped.
+// Convolutions, attention and scans with symbolic sizes: one CUDA kernel gives for all sizes what the interpreter
+// gives, under the emulation. Where Clang's library or CUDA's compiler is missing, what needs it is skipped.
 #include <QtTest>
 
 #include <fmt/format.h>
@@ -44,6 +44,9 @@ const std::vector<SymbolValues> image_sizes = {
     {{"s0", 3}, {"s1", 9}}, {{"s0", 2}, {"s1", 24}}, {{"s0", 7}, {"s1", 5}}, {{"s0", 33}, {"s1", 6}}};
 const std::vector<SymbolValues> row_counts = {
     {{"s0", 2}, {"s1", 20}}, {{"s0", 3}, {"s1", 64}}, {{"s0", 5}, {"s1", 3}}, {{"s0", 2}, {"s1", 97}}};
+
+const std::vector<SymbolValues> lengths = {
+    {{"s0", 3}, {"s1", 40}}, {{"s0", 2}, {"s1", 2300}}, {{"s0", 5}, {"s1", 7}}, {{"s0", 40}, {"s1", 129}}};
 
 std::string with(std::string text, const std::string& word, const std::string& by) {
   for (auto at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
@@ -110,6 +113,10 @@ const Row rows[] = {
     {"causal attention's gradients", heads, backward_causal.c_str(), row_counts},
     {"attention's gradients of halves", half_heads.c_str(), backward_causal.c_str(), row_counts, half},
     {"attention's gradients in TF32", heads, backward_all.c_str(), row_counts, tf32, true},
+    {"running sums, and what follows", "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>, y: <f32[s0, s1][s1, 1]>",
+     "a = $cumsum(x, 1)\nb = $mul.Tensor(a, y)\nr = $relu(b)\nreturn (r,)", lengths},
+    {"running extremes of rows that lie apart", "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s1, s0, 3][3*s0, 3, 1]>",
+     "a = $cummax(x, 0)\nv = a[0]\ni = a[1]\nl = $logcumsumexp(x, 0)\nreturn (v, i, l)", lengths},
 };
 
 std::unique_ptr<Graph> graph_of(const Row& row) {

@@ -67,6 +67,9 @@ class MatrixKernelBuilder {
   /// it.
   std::string store(const schedule::PlanView& view, const std::vector<std::string>& indices, const std::string& value);
 
+  /// The value as an element of the view has it in memory.
+  static std::string stored(const schedule::PlanView& view, const std::string& value);
+
   void add(Contraction contraction) { contractions_.push_back(std::move(contraction)); }
   /// A function in whose text `{parameters}` stands for the parameters. Its name is the symbol and `suffix`.
   struct Function {

@@ -204,11 +204,18 @@ std::optional<std::string> MatrixKernelBuilder::worked(const std::vector<std::st
   return text;
 }
 
+std::string MatrixKernelBuilder::stored(const PlanView& view, const std::string& value) {
+  if (view.dtype == DType::Float16) return fmt::format("to_half({})", value);
+  if (view.dtype == DType::BFloat16) return fmt::format("to_bfloat16({})", value);
+  if (view.dtype == DType::Bool) return fmt::format("{} != 0", value);
+  if (is_complex(view.dtype))
+    return fmt::format("to_complex<{}>({})", view.dtype == DType::Complex64 ? "float" : "double", value);
+  return fmt::format("static_cast<{}>({})", cuda_memory_type(view.dtype), value);
+}
+
 std::string MatrixKernelBuilder::store(const PlanView& view, const std::vector<std::string>& indices,
                                        const std::string& value) {
-  std::string converted = fmt::format("static_cast<{}>({})", cuda_memory_type(view.dtype), value);
-  if (view.dtype == DType::Float16) converted = fmt::format("to_half({})", value);
-  if (view.dtype == DType::BFloat16) converted = fmt::format("to_bfloat16({})", value);
+  std::string converted = stored(view, value);
   std::string text;
   if (context_.call.epilogue) {
     std::string last;

@@ -1,6 +1,7 @@
 #include "codegen/cuda/matrix/matrix.h"
 
 #include "codegen/cuda/matrix/products.h"
+#include "codegen/cuda/rows/rows.h"
 
 namespace partita::codegen {
 namespace {
@@ -16,6 +17,11 @@ constexpr Row rows[] = {
     {LibraryRoutine::ConvolutionBackward, convolution_backward_kernel},
     {LibraryRoutine::Attention, attention_kernel},
     {LibraryRoutine::AttentionBackward, attention_backward_kernel},
+    {LibraryRoutine::Cumsum, scan_kernel},
+    {LibraryRoutine::Cumprod, scan_kernel},
+    {LibraryRoutine::Cummax, scan_kernel},
+    {LibraryRoutine::Cummin, scan_kernel},
+    {LibraryRoutine::Logcumsumexp, scan_kernel},
 };
 
 }  // namespace

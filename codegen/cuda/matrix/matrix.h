@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products, convolutions and attention as kernels of our own, made for one call: its dtypes, and sizes and
-// strides that are numbers, stand in the text; symbols are arguments.
+// Matrix products, convolutions, attention and scans as kernels of our own, made for one call: its dtypes, and sizes
+// and strides that are numbers, stand in the text; symbols are arguments.
 #include <map>
 #include <optional>
 #include <string>

@@ -125,14 +125,16 @@ Value eval_logcumsumexp(EvalCall& call) {
 }  // namespace
 
 void add_scans(OpTable& t) {
-  t.add("aten.cumsum.default", fake_sum, eval_sum<false>, {{"self", "cumsum_backward(grad, dim)"}});
-  t.add("aten.cumprod.default", fake_sum, eval_sum<true>, {{"self", "cumprod_backward(grad, self, dim, result)"}});
+  t.add("aten.cumsum.default", fake_sum, eval_sum<false>, {{"self", "cumsum_backward(grad, dim)"}},
+        {.library = LibraryRoutine::Cumsum});
+  t.add("aten.cumprod.default", fake_sum, eval_sum<true>, {{"self", "cumprod_backward(grad, self, dim, result)"}},
+        {.library = LibraryRoutine::Cumprod});
   t.add("aten.cummax.default", fake_extreme, eval_extreme<true>,
-        {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}});
+        {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}, {.library = LibraryRoutine::Cummax});
   t.add("aten.cummin.default", fake_extreme, eval_extreme<false>,
-        {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}});
+        {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}, {.library = LibraryRoutine::Cummin});
   t.add("aten.logcumsumexp.default", fake_logcumsumexp, eval_logcumsumexp,
-        {{"self", "logcumsumexp_backward(grad, self, result, dim)"}});
+        {{"self", "logcumsumexp_backward(grad, self, result, dim)"}}, {.library = LibraryRoutine::Logcumsumexp});
 }
 
 }  // namespace partita
