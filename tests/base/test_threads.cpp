@@ -48,8 +48,7 @@ class TestThreads : public QObject {
     }
   }
 
-  /// A part that takes long does not keep its thread's parts of the next regions waiting, and several threads may have
-  /// regions at a time.
+  /// Several threads may have regions at a time.
   void regions_of_several_threads() {
     std::atomic<std::int64_t> sum = 0;
     {

@@ -120,6 +120,36 @@ class TestConvolutions : public QObject {
     QCOMPARE(QString::fromStdString((*compiled)->externs[0].library).count("of windows"), 2);
     check(backward, "oneDNN");
   }
+
+  /// Zeros around an image, times infinity, are no part of a result.
+  void infinities_by_windows() {
+    const Tensor x = channels_last(random_tensor({2, 128, 4, 4}, 1));
+    Tensor w = random_tensor({128, 128, 3, 3}, 2), grad = channels_last(random_tensor({2, 128, 4, 4}, 5));
+    w.as<float>()[9 * 5] = INFINITY;                   // of filter 0, channel 5, the first row and column
+    grad.as<float>()[grad.strides[3] + 7] = INFINITY;  // of filter 7, in the first row
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    OneCall forward("aten.convolution.default", {x, w, Value(), one, one, one, false, none, std::int64_t{1}});
+    auto result = compile_cpu(forward.innermost_channels().plan, {}, {});
+    QVERIFY(result && (*result)->externs[0].library.ends_with("of windows"));
+    auto out = (*result)->run(forward.inputs);
+    QVERIFY(out);
+    const Tensor y = *(*out)[0].get<Tensor>();
+    const auto at = [](const Tensor& t, std::int64_t c, std::int64_t row, std::int64_t column) {
+      return t.as<float>()[c * t.strides[1] + row * t.strides[2] + column * t.strides[3]];
+    };
+    QVERIFY(std::isfinite(at(y, 0, 0, 2)) && std::isinf(at(y, 0, 1, 1)) && std::isfinite(at(y, 1, 1, 1)));
+    const Tensor finite = random_tensor({128, 128, 3, 3}, 2);
+    OneCall backward("aten.convolution_backward.default", {grad, x, finite, ints({128}), one, one, one, false, none,
+                                                           std::int64_t{1}, ValueList{true, true, false}});
+    auto gradients = compile_cpu(backward.innermost_channels().plan, {}, {});
+    QVERIFY(gradients);
+    QCOMPARE(QString::fromStdString((*gradients)->externs[0].library).count("of windows"), 2);
+    auto made = (*gradients)->run(backward.inputs);
+    QVERIFY(made);
+    const Tensor dw = *(*made)[1].get<Tensor>();
+    const float* of_filter = dw.as<float>() + 7 * dw.strides[0];  // of channel 0
+    QVERIFY(std::isfinite(of_filter[0]) && std::isinf(of_filter[8]) && std::isfinite(dw.as<float>()[8]));
+  }
 };
 
 QTEST_GUILESS_MAIN(TestConvolutions)

@@ -8,6 +8,7 @@
 #include "codegen/cpu/program.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/emulate.h"
+#include "tests/codegen/cuda_tools.h"
 #include "tests/codegen/one_call.h"
 
 using namespace partita;
@@ -31,8 +32,7 @@ double tolerance_of(DType dtype) {
 class TestCudaMatrix : public QObject {
   Q_OBJECT
 
-  bool emulates_ = true;
-  std::optional<CudaCompiler> compiler_;
+  CudaTools tools_;
 
   /// Compiles the kernels of a call, which must be one of ours, and runs them beside its evaluation.
   void check(OneCall& c, double tolerance) {
@@ -40,8 +40,8 @@ class TestCudaMatrix : public QObject {
     const auto source = make_program(c.plan);
     QVERIFY2(source, source ? "" : source.error().line().c_str());
     QVERIFY2(source->program.calls.empty(), "the call has no kernel");
-    if (compiler_) compiles(*source);
-    if (!emulates_ || QTest::currentTestFailed()) return;
+    if (tools_.compiler) compiles(*source);
+    if (!tools_.emulates || QTest::currentTestFailed()) return;
     auto e = compile_cpu(c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     const auto got = (*e)->run(c.inputs);
@@ -68,7 +68,7 @@ class TestCudaMatrix : public QObject {
   void compiles(const ProgramSource& source) {
     std::string text(cuda_prelude());
     for (const CudaKernel& k : source.cuda) text += k.text;
-    const auto binary = compile_cuda(*compiler_, text, *find_cuda_architecture("sm_80"));
+    const auto binary = compile_cuda(*tools_.compiler, text, *find_cuda_architecture("sm_80"));
     QVERIFY2(binary, binary ? "" : binary.error().line().c_str());
     const auto resources = cuda_resources(*binary);
     QVERIFY2(resources, resources ? "" : resources.error().line().c_str());
@@ -80,16 +80,7 @@ class TestCudaMatrix : public QObject {
 
  private Q_SLOTS:
   void initTestCase() {
-    const CudaKernel empty{.text = "\n", .functions = {}, .workspace = {}};
-    const loops::Kernel none;
-    const auto object = emulate_cuda({&empty, 1}, {&none, 1}, 1, false);
-    emulates_ = object || object.error().fault != Fault::Unsupported;
-    if (!emulates_) qInfo("%s", object.error().line().c_str());
-    if (auto found = find_cuda_compiler())
-      compiler_ = *std::move(found);
-    else
-      qInfo("%s", found.error().line().c_str());
-    if (!emulates_ && !compiler_) QSKIP("neither Clang's library nor CUDA's compiler is here");
+    if (!tools_.find()) QSKIP("neither Clang's library nor CUDA's compiler is here");
   }
 
   void products_data() {
@@ -141,7 +132,7 @@ class TestCudaMatrix : public QObject {
     const Tensor a = random_of(DType::Float32, {40, 64}, 1), b = random_of(DType::Float32, {64, 24}, 2);
     OneCall c("aten.mm.default", {a, b});
     check(c, 0x1p-9);
-    if (!emulates_ || QTest::currentTestFailed()) return;
+    if (!tools_.emulates || QTest::currentTestFailed()) return;
     auto e = compile_cpu(c.plan, {});
     QVERIFY(e);
     const auto got = (*e)->run(c.inputs);

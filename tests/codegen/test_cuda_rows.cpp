@@ -8,6 +8,7 @@
 #include "codegen/cpu/program.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/emulate.h"
+#include "tests/codegen/cuda_tools.h"
 #include "tests/codegen/one_call.h"
 
 using namespace partita;
@@ -36,21 +37,11 @@ double tolerance_of(DType dtype) {
 class TestCudaRows : public QObject {
   Q_OBJECT
 
-  bool emulates_ = true;
-  std::optional<CudaCompiler> compiler_;
+  CudaTools tools_;
 
  private Q_SLOTS:
   void initTestCase() {
-    const CudaKernel empty{.text = "\n", .functions = {}, .workspace = {}};
-    const loops::Kernel none;
-    const auto object = emulate_cuda({&empty, 1}, {&none, 1}, 1, false);
-    emulates_ = object || object.error().fault != Fault::Unsupported;
-    if (!emulates_) qInfo("%s", object.error().line().c_str());
-    if (auto found = find_cuda_compiler())
-      compiler_ = *std::move(found);
-    else
-      qInfo("%s", found.error().line().c_str());
-    if (!emulates_ && !compiler_) QSKIP("neither Clang's library nor CUDA's compiler is here");
+    if (!tools_.find()) QSKIP("neither Clang's library nor CUDA's compiler is here");
   }
 
   void scans_data() {
@@ -98,8 +89,8 @@ class TestCudaRows : public QObject {
     const auto source = make_program(c.plan);
     QVERIFY2(source, source ? "" : source.error().line().c_str());
     QVERIFY2(source->program.calls.empty(), "the call has no kernel");
-    if (compiler_) compiles(*source);
-    if (!emulates_ || QTest::currentTestFailed()) return;
+    if (tools_.compiler) compiles(*source);
+    if (!tools_.emulates || QTest::currentTestFailed()) return;
     auto e = compile_cpu(c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     const auto got = (*e)->run(c.inputs);
@@ -130,7 +121,7 @@ class TestCudaRows : public QObject {
   void compiles(const ProgramSource& source) {
     std::string text(cuda_prelude());
     for (const CudaKernel& k : source.cuda) text += k.text;
-    const auto binary = compile_cuda(*compiler_, text, *find_cuda_architecture("sm_80"));
+    const auto binary = compile_cuda(*tools_.compiler, text, *find_cuda_architecture("sm_80"));
     QVERIFY2(binary, binary ? "" : binary.error().line().c_str());
     const auto resources = cuda_resources(*binary);
     QVERIFY2(resources, resources ? "" : resources.error().line().c_str());

@@ -13,6 +13,7 @@
 #include "core/interp/random_values.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
+#include "tests/codegen/cuda_tools.h"
 #include "tests/support/fx.h"
 
 using namespace partita;
@@ -129,21 +130,11 @@ std::unique_ptr<Graph> graph_of(const Row& row) {
 class TestCudaSymbolic : public QObject {
   Q_OBJECT
 
-  bool emulates_ = true;
-  std::optional<CudaCompiler> compiler_;
+  CudaTools tools_;
 
  private Q_SLOTS:
   void initTestCase() {
-    const CudaKernel empty{.text = "\n", .functions = {}, .workspace = {}};
-    const loops::Kernel none;
-    const auto object = emulate_cuda({&empty, 1}, {&none, 1}, 1, false);
-    emulates_ = object || object.error().fault != Fault::Unsupported;
-    if (!emulates_) qInfo("%s", object.error().line().c_str());
-    if (auto found = find_cuda_compiler())
-      compiler_ = *std::move(found);
-    else
-      qInfo("%s", found.error().line().c_str());
-    if (!emulates_ && !compiler_) QSKIP("neither Clang's library nor CUDA's compiler is here");
+    if (!tools_.find()) QSKIP("neither Clang's library nor CUDA's compiler is here");
   }
 
   void kernels_serve_all_sizes_data() {
@@ -157,7 +148,7 @@ class TestCudaSymbolic : public QObject {
     own.cuda_tf32 = row.tf32;
     const ConfigScope scope(own);
     kernels_take_symbols(row);
-    if (!emulates_ || QTest::currentTestFailed()) return;
+    if (!tools_.emulates || QTest::currentTestFailed()) return;
     const auto graph = graph_of(row);
     std::vector<SizeCompilation> compilations;
     BackendOptions options;
@@ -204,10 +195,10 @@ class TestCudaSymbolic : public QObject {
     const auto source = make_program(*plan);
     QVERIFY2(source, source ? "" : source.error().line().c_str());
     QVERIFY2(source->program.calls.empty(), "a call has no kernel");
-    if (!compiler_) return;
+    if (!tools_.compiler) return;
     std::string text(cuda_prelude());
     for (const CudaKernel& k : source->cuda) text += k.text;
-    const auto binary = compile_cuda(*compiler_, text, *find_cuda_architecture("sm_80"));
+    const auto binary = compile_cuda(*tools_.compiler, text, *find_cuda_architecture("sm_80"));
     QVERIFY2(binary, binary ? "" : binary.error().line().c_str());
     const auto resources = cuda_resources(*binary);
     QVERIFY2(resources, resources ? "" : resources.error().line().c_str());

@@ -5,6 +5,7 @@
 
 #include "codegen/cpu/extern/convolution_columns.h"
 #include "codegen/cpu/extern/product.h"
+#include "codegen/cpu/extern/where_finite.h"
 #include "codegen/cpu/extern/winograd.h"
 
 namespace partita::codegen {
@@ -38,6 +39,38 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   }
   return prepare_product(context, *left, right, added, *result, by_rows ? &out : nullptr);
 }
+
+/// A convolution as a whole by oneDNN.
+struct DirectConvolution {
+  int threads;
+  ConvolutionArguments g;
+  ConcreteView input, kernel;
+  std::optional<ConcreteView> bias;
+  ConcreteView out;
+  memory::desc input_desc, kernel_desc, out_desc;
+  std::optional<memory::desc> bias_desc;
+  std::shared_ptr<PackedWeights> weights;
+
+  std::unique_ptr<ExternStep> step(std::string& library) const {
+    const auto by = dnnl::algorithm::convolution_direct;
+    const auto kind = dnnl::prop_kind::forward_inference;
+    using Forward = dnnl::convolution_forward;
+    const auto desc = bias ? Forward::desc(kind, by, any_layout(input), any_layout(kernel), dense(*bias),
+                                           any_layout(out), g.strides, g.dilation, g.padding, g.after)
+                           : Forward::desc(kind, by, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
+                                           g.dilation, g.padding, g.after);
+    const Forward::primitive_desc pd(desc, cpu_engine());
+    library = std::string("oneDNN ") + pd.impl_info_str();
+    OnednnStep::Call call{Forward(pd),
+                          {{DNNL_ARG_SRC, PrimitiveOperand(input, input_desc, pd.src_desc())},
+                           {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, kernel_desc, pd.weights_desc(), weights)},
+                           {DNNL_ARG_DST, PrimitiveOperand(out, out_desc, pd.dst_desc()), true}}};
+    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
+    auto made = std::make_unique<OnednnStep>(threads);
+    made->calls.push_back(std::move(call));
+    return made;
+  }
+};
 
 }  // namespace
 
@@ -111,27 +144,30 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     return refused(why_not, "a dtype, size or stride that oneDNN does not take");
   OnednnThreads limit(context.threads);
   try {
-    if (Prepared columns = prepare_columns(context, *g, *input, *weight, bias, *out); columns.step) return columns;
-    std::string apart;
+    const DirectConvolution direct{context.threads,
+                                   *g,
+                                   *input,
+                                   kernel,
+                                   bias,
+                                   *out,
+                                   *input_desc,
+                                   *weight_desc,
+                                   *out_desc,
+                                   bias_desc,
+                                   weights_of(context, weight->buffer)};
+    std::string library, apart;
+    if (Prepared columns = prepare_columns(context, *g, *input, *weight, bias, *out); columns.step) {
+      columns.step = where_finite(std::move(columns.step), *out, context.threads, [direct] {
+        OnednnThreads own_limit(direct.threads);
+        std::string name;
+        return direct.step(name);
+      });
+      if (columns.step) return columns;
+    }
     if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
       return by_rows;
-    auto algorithm = dnnl::algorithm::convolution_direct;
-    auto kind = dnnl::prop_kind::forward_inference;
-    auto desc =
-        bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel), dense(*bias),
-                                               any_layout(*out), g->strides, g->dilation, g->padding, g->after)
-             : dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel),
-                                               any_layout(*out), g->strides, g->dilation, g->padding, g->after);
-    dnnl::convolution_forward::primitive_desc pd(desc, cpu_engine());
-    auto step = std::make_unique<OnednnStep>(context.threads);
-    OnednnStep::Call call{dnnl::convolution_forward(pd),
-                          {{DNNL_ARG_SRC, PrimitiveOperand(*input, *input_desc, pd.src_desc())},
-                           {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, *weight_desc, pd.weights_desc(),
-                                                               weights_of(context, weight->buffer))},
-                           {DNNL_ARG_DST, PrimitiveOperand(*out, *out_desc, pd.dst_desc()), true}}};
-    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
-    step->calls.push_back(std::move(call));
-    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str(), false, "a kernel of its own: " + apart};
+    std::unique_ptr<ExternStep> step = direct.step(library);
+    return {std::move(step), library, false, "a kernel of its own: " + apart};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

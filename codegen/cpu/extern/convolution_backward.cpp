@@ -1,5 +1,6 @@
 // Gradients of convolutions.
 #include "codegen/cpu/extern/convolution_columns.h"
+#include "codegen/cpu/extern/where_finite.h"
 #include "codegen/cpu/extern/winograd.h"
 
 namespace partita::codegen {
@@ -76,39 +77,22 @@ struct Gradients {
   }
 };
 
-/// The gradient of a weight of 3x3 by oneDNN's Winograd algorithm F(3x3, 4x4). Where a value is infinite, sums of
-/// products may be NaN that are infinite otherwise; then it is computed directly.
-class WeightByWinograd final : public ExternStep {
- public:
-  WeightByWinograd(Gradients call, Gradients::OfWeight results, std::string& library)
-      : call_(std::move(call)),
-        results_(std::move(results)),
-        step_(call_.of_weight(algorithm::convolution_winograd, results_, library)) {}
+/// What direct(library) makes, of whose name nobody asks.
+MakeStep without_name(std::function<std::unique_ptr<ExternStep>(std::string& library)> direct) {
+  return [direct = std::move(direct)] {
+    std::string library;
+    return direct(library);
+  };
+}
 
-  Status run(std::byte* const* buffers) override {
-    TRY_DO(step_->run(buffers));
-    if (all_finite(results_.weight, buffers)) return {};
-    if (!direct_) {
-      OnednnThreads limit(call_.threads);
-      std::string library;
-      direct_ = call_.of_weight(algorithm::convolution_direct, results_, library);
-    }
-    return direct_->run(buffers);
-  }
-
- private:
-  Gradients call_;
-  Gradients::OfWeight results_;
-  std::unique_ptr<OnednnStep> step_, direct_;
-};
-
-/// Null where it does not pay, or oneDNN has none.
+/// The gradient of a weight of 3x3 by oneDNN's Winograd algorithm F(3x3, 4x4). Null where it does not pay, or oneDNN
+/// has none.
 std::unique_ptr<ExternStep> weight_by_winograd(const Gradients& call, const Gradients::OfWeight& results,
                                                std::string& library) {
   constexpr std::int64_t pixels = 150;  // fewer take as long as to transform the gradient back
   if (!suits_winograd(call.g, call.input, call.kernel, call.grad, pixels)) return nullptr;
   try {
-    return std::make_unique<WeightByWinograd>(call, results, library);
+    return call.of_weight(algorithm::convolution_winograd, results, library);
   } catch (const dnnl::error&) {
     return nullptr;
   }
@@ -139,15 +123,19 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
     auto all = std::make_unique<StepsInTurn>();
     std::string of_input, of_weight;
     if (results[0]) {
+      const auto result_desc = describe(*results[0]);
+      if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
+      const auto direct = [call, result = *results[0], desc = *result_desc,
+                           weights = weights_of(context, weight->buffer)](std::string& library) {
+        OnednnThreads limit(call.threads);
+        return call.of_input(result, desc, weights, library);
+      };
       Prepared own = prepare_winograd(context, *g, {*grad, *weight, std::nullopt, *results[0], true});
-      if (!own.step) own = prepare_columns_to_input(context, *g, *grad, *weight, *results[0]);
-      if (own.step) {
-        of_input = own.library;
-      } else {
-        const auto result_desc = describe(*results[0]);
-        if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
-        own.step = call.of_input(*results[0], *result_desc, weights_of(context, weight->buffer), of_input);
-      }
+      if (!own.step)
+        if (own = prepare_columns_to_input(context, *g, *grad, *weight, *results[0]); own.step)
+          own.step = where_finite(std::move(own.step), *results[0], context.threads, without_name(direct));
+      if (!own.step) own.step = direct(own.library);
+      of_input = own.library;
       all->steps.push_back(std::move(own.step));
     }
     if (results[1]) {
@@ -157,13 +145,18 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
       if (!result_desc || (results[2] && !bias_desc))
         return refused(why_not, "a stride of the result that oneDNN does not take");
       const Gradients::OfWeight made{result, results[2], *result_desc, bias_desc};
+      const auto direct = [call, made](std::string& library) {
+        OnednnThreads limit(call.threads);
+        return call.of_weight(algorithm::convolution_direct, made, library);
+      };
       std::unique_ptr<ExternStep> step = weight_by_winograd(call, made, of_weight);
       if (!step && !results[2]) {
         Prepared columns = prepare_columns_to_weight(context, *g, *grad, *input, *results[1]);
         step = std::move(columns.step);
         of_weight = columns.library;
       }
-      if (!step) step = call.of_weight(algorithm::convolution_direct, made, of_weight);
+      if (step) step = where_finite(std::move(step), result, context.threads, without_name(direct));
+      if (!step) step = direct(of_weight);
       all->steps.push_back(std::move(step));
     }
     const std::string between = of_input.empty() || of_weight.empty() ? "" : ", ";

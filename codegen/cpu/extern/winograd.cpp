@@ -154,15 +154,6 @@ bool suits_winograd(const ConvolutionArguments& g, const ConcreteView& input, co
   return out.sizes[0] * out.sizes[2] * out.sizes[3] >= pixels;
 }
 
-bool all_finite(const ConcreteView& view, std::byte* const* buffers) {
-  std::int64_t elements = 1, span = 1;
-  for (std::size_t d = 0; d < view.sizes.size(); ++d) {
-    elements *= view.sizes[d];
-    span += (view.sizes[d] - 1) * view.strides[d];
-  }
-  return elements == span && winograd()->finite(reinterpret_cast<const float*>(view.at(buffers)), elements);
-}
-
 Prepared prepare_winograd(const ExternContext& context, const ConvolutionArguments& g, const WinogradCall& call) {
   const WinogradKernel* found = winograd();
   const bool fixed = context.fixed(call.weight.buffer) && !call.flipped;

@@ -17,9 +17,6 @@ struct WinogradCall {
 bool suits_winograd(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& kernel,
                     const ConcreteView& out, std::int64_t pixels);
 
-/// Are all elements finite? `view`: without gaps, in any order of dimensions; otherwise false.
-bool all_finite(const ConcreteView& view, std::byte* const* buffers);
-
 /// A convolution by a kernel of our own, in blocks of rows with the work that follows it done on each. The step is null
 /// where it does not pay: without AVX-512, for channels that are not adjacent or not multiples of 16, for few pixels,
 /// for strides, dilation and groups.

@@ -105,19 +105,9 @@ inline void transform_result(const __m512 (&m)[side], __m512& a, __m512& b) {
   b = _mm512_sub_ps(_mm512_sub_ps(m[1], m[2]), m[3]);
 }
 
-constexpr int infinite_or_nan = 0x01 | 0x08 | 0x10 | 0x80;
-
-bool finite(const float* values, std::int64_t n) {
-  __mmask16 bad = 0;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) bad |= _mm512_fpclass_ps_mask(_mm512_loadu_ps(values + i), infinite_or_nan);
-  const auto rest = static_cast<__mmask16>((1U << (n - i)) - 1);
-  bad |= _mm512_fpclass_ps_mask(_mm512_maskz_loadu_ps(rest, values + i), infinite_or_nan);
-  return bad == 0;
-}
-
 /// The results of `parts` matrices [tiles, results]. Returns whether they are finite.
 bool store_tiles(const WinogradProblem& p, const float* from, std::int64_t first, std::int64_t rows, float* out) {
+  constexpr int infinite_or_nan = 0x01 | 0x08 | 0x10 | 0x80;
   const std::int64_t tile_rows = tiles_along(rows), across = tiles_along(p.out_width);
   const std::int64_t part = tile_rows * across * p.results;
   __mmask16 bad = 0;
@@ -170,7 +160,7 @@ bool run(const WinogradProblem& p, const float* input, const float* packed, std:
 }  // namespace
 
 const WinogradKernel winograd_avx512 = {
-    "avx512 winograd", &product_avx512, packed_elements, pack, scratch_elements, run, finite};
+    "avx512 winograd", &product_avx512, packed_elements, pack, scratch_elements, run};
 
 }  // namespace partita::codegen
 

@@ -36,7 +36,6 @@ struct WinogradKernel {
   /// is infinite, sums of products may be NaN that are infinite otherwise.
   bool (*run)(const WinogradProblem& problem, const float* input, const float* packed, std::int64_t first,
               std::int64_t rows, float* out, float* scratch);
-  bool (*finite)(const float* values, std::int64_t n);
 };
 
 #ifdef __x86_64__
