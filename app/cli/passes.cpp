@@ -121,10 +121,10 @@ std::string as_line(const PassRun& run, const Difference* numbers) {
 }
 
 /// Each rewrite of a pass with what it changed, as text, or as "rewrites" of its row.
-Status show_rewrites(const Options& o, const PassRun& run, const Graph& before, nlohmann::ordered_json& row) {
+Status show_rewrites(const Options& o, const PassRun& run, const PassContext& context, const Graph& before,
+                     nlohmann::ordered_json& row) {
   const std::vector<Pass> passes = passes_of(run.stage);
   const auto pass = std::ranges::find(passes, run.name, &Pass::name);
-  const PassContext context;
   std::unique_ptr<Graph> last = before.clone();
   for (std::size_t i = 0; i < run.rewrites.size(); ++i) {
     const RewriteStep& step = run.rewrites[i];
@@ -159,14 +159,16 @@ Status show(const Options& o, const CheckedRun& checked, const std::string& grap
       if (o.print == "changed" && pass.changed) std::fputs(graph_changes(*before, *pass.after, "    ").c_str(), stdout);
       if (o.print == "all") fmt::print("{}\n", print(*pass.after));
     }
-    if (o.print == "rewrites" && pass.changed) TRY_DO(show_rewrites(o, pass, *before, rows.back()));
+    if (o.print == "rewrites" && pass.changed)
+      TRY_DO(show_rewrites(o, pass, {.fixed = run.fixed}, *before, rows.back()));
     before = pass.after.get();
   }
   return {};
 }
 
 std::string graph_of(FlowStage stage, bool train) {
-  if (stage == FlowStage::JointPasses || stage == FlowStage::Freezing) return train ? "joint" : "functional";
+  if (stage == FlowStage::JointPasses || stage == FlowStage::Freezing || stage == FlowStage::Constants)
+    return train ? "joint" : "functional";
   return "given";
 }
 

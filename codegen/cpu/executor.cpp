@@ -100,6 +100,8 @@ class Loader {
   Status memory();
   /// `work`: the next step, if it is the work on the call's result. Returns whether the call does it.
   Result<bool> add_call(const ExternCall& call, const ProgramCall& known, const KernelCall* work);
+  /// The kernel's work on its first buffer as ClampedSum, with a buffer of the plan.
+  std::optional<ClampedSum> simple_work(const KernelCall& call) const;
   Status add_kernel(const KernelCall& call);
   /// `scratch`: gets the bytes of it that a thread needs.
   Result<KernelStep> kernel_step(const KernelCall& call, std::size_t& scratch) const;
@@ -189,8 +191,11 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
   if (work && !options_.device) {
     std::size_t scratch = 0;
     TRY(KernelStep step, kernel_step(*work, scratch));
-    if (step.phases.size() == 1 && scratch == 0)
+    if (step.phases.size() == 1 && scratch == 0) {
+      const std::optional<ClampedSum> simple = simple_work(*work);
       context.work = std::make_shared<KernelWork>(std::move(step), out_->symbols.data());
+      context.work->simple = simple;
+    }
   }
   std::string why_not;
   Prepared prepared;
@@ -264,6 +269,18 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
   });
   if (!constant) return dynamic("kernel " + kernel.name);
   return step;
+}
+
+std::optional<ClampedSum> Loader::simple_work(const KernelCall& call) const {
+  std::optional<ClampedSum> simple = program_.kernels[static_cast<std::size_t>(call.kernel)].simple;
+  if (!simple || simple->added < 0) return simple;
+  const auto elements = [&](int i) {
+    return out_->elements[static_cast<std::size_t>(call.buffers[static_cast<std::size_t>(i)])];
+  };
+  if (static_cast<std::size_t>(simple->added) >= call.buffers.size() || elements(simple->added) < elements(0))
+    return std::nullopt;
+  simple->added = call.buffers[static_cast<std::size_t>(simple->added)];
+  return simple;
 }
 
 Status Loader::add_kernel(const KernelCall& call) {

@@ -146,7 +146,8 @@ class Maker {
                                     .entry = cuda ? cuda_entry(out_.cuda[found->second]) : kernel_entry(kernel, symbol),
                                     .bounds = kernel.scalars.bounds(),
                                     .origins = kernel.origins,
-                                    .work = kernel_work(kernel)});
+                                    .work = kernel_work(kernel),
+                                    .simple = clamped_sum(kernel)});
     return static_cast<int>(out_.program.kernels.size()) - 1;
   }
 

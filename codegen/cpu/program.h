@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/cpu/clamped_sum.h"
 #include "codegen/cpu/kernel_shape.h"
 #include "codegen/cuda/cuda_kernel.h"
 #include "core/schedule/plan.h"
@@ -27,6 +28,7 @@ struct ProgramKernel {
   std::vector<loops::Bound> bounds;
   std::vector<std::string> origins;  ///< graph nodes
   std::vector<Work> work;
+  std::optional<ClampedSum> simple;  ///< what it does, if that is no more
 };
 
 /// What else an executor knows of a call of a library.

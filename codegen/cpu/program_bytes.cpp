@@ -219,8 +219,12 @@ void fields(A& a, ProgramKernel::Work& w) {
   a(w.operations, w.extents);
 }
 template <class A>
+void fields(A& a, ClampedSum& c) {
+  a(c.added, c.low, c.high);
+}
+template <class A>
 void fields(A& a, ProgramKernel& k) {
-  a(k.name, k.entry, k.bounds, k.origins, k.work);
+  a(k.name, k.entry, k.bounds, k.origins, k.work, k.simple);
 }
 template <class A>
 void fields(A& a, ProgramCall& c) {

@@ -84,8 +84,7 @@ struct Flow {
   Graph& graph() { return out.joint ? *out.joint : functional.graph ? *functional.graph : *given; }
 };
 
-Status run_stage(Flow& flow, PassStage stage) {
-  PassContext context;
+Status run_stage(Flow& flow, PassStage stage, PassContext context = {}) {
   PipelineOptions options;
   options.disabled = flow.options.disabled;
   options.snapshots = flow.options.snapshots;
@@ -176,6 +175,10 @@ Status separate_constants(Flow& flow) {
         std::ranges::find(mutated, i) == mutated.end() && !is_written(flow.program, flow.out.inputs[i].name))
       fixed.push_back(i);
   }
+  PassContext context;
+  const std::vector<Node*> placeholders = flow.graph().placeholders();
+  for (std::size_t i : fixed) context.fixed.insert(placeholders[i]->name());
+  TRY_DO(run_stage(flow, PassStage::Constants, std::move(context)));
   flow.out.constants = split_constants(flow.graph(), fixed, config().fold_limit);
   return {};
 }

@@ -9,6 +9,11 @@
 namespace partita {
 namespace {
 
+const Op* batch_norm_op() {
+  static const Op* const op = Op::torch("aten._native_batch_norm_legit_no_training.default");
+  return op;
+}
+
 class Reader {
  public:
   Reader(const Node& value, const KnownValue& known)
@@ -22,7 +27,7 @@ class Reader {
 
   std::optional<ChannelAffine> read() {
     static const std::unordered_map<const Op*, bool (Reader::*)()> readers = {
-        {Op::torch("aten._native_batch_norm_legit_no_training.default"), &Reader::batch_norm},
+        {batch_norm_op(), &Reader::batch_norm},
         {Op::torch("aten.mul.Tensor"), &Reader::product},
         {Op::torch("aten.div.Tensor"), &Reader::quotient},
         {Op::torch("aten.add.Tensor"), &Reader::sum},
@@ -74,16 +79,15 @@ class Reader {
     return commutes ? operand(args_[0]) : std::nullopt;
   }
 
-  /// (x - mean) / sqrt(var + eps) * weight + bias, of which no statistics are read.
+  /// (x - mean) / sqrt(var + eps) * weight + bias
   bool batch_norm() {
-    const auto weight = vector(args_[1], 1), bias = vector(args_[2], 0), mean = vector(args_[3], {}),
-               var = vector(args_[4], {});
-    const auto eps = as_number(args_[6]);
-    if (args_[0].node() != &value_ || !weight || !bias || !mean || !var || !eps) return false;
-    if (node_.users().size() != 1 || !node_.users()[0]->is(Op::getitem())) return false;
-    out_.result = node_.users()[0];
-    const auto* index = out_.result->args()[1].get<std::int64_t>();
-    if (!index || *index != 0) return false;
+    const auto norm = batch_norm_of(value_);
+    if (!norm) return false;
+    const auto weight = vector(norm->weight, 1), bias = vector(norm->bias, 0), mean = vector(norm->mean, {}),
+               var = vector(norm->var, {});
+    const auto eps = as_number(norm->eps);
+    if (!weight || !bias || !mean || !var || !eps) return false;
+    out_.result = norm->result;
     for (std::size_t c = 0; c < mean->size(); ++c) {
       out_.scale.push_back((*weight)[c] / std::sqrt((*var)[c] + as_double(*eps)));
       out_.shift.push_back((*bias)[c] - (*mean)[c] * out_.scale[c]);
@@ -129,6 +133,18 @@ class Reader {
 };
 
 }  // namespace
+
+std::optional<BatchNorm> batch_norm_of(const Node& value) {
+  const Node* norm = value.users().size() == 1 ? value.users()[0] : nullptr;
+  if (!norm || norm->op() != batch_norm_op() || norm->users().size() != 1) return std::nullopt;
+  Node* result = norm->users()[0];
+  const auto* index = result->is(Op::getitem()) ? result->args()[1].get<std::int64_t>() : nullptr;
+  const Schema* schema = find_schema(norm->op());
+  auto args = schema ? bind_arguments(*schema, norm->args(), norm->kwargs()) : Result<Args>(Diagnostic());
+  if (!index || *index != 0 || !args || args->size() != 7 || (*args)[0].node() != &value) return std::nullopt;
+  const Args& a = *args;
+  return BatchNorm{result, a[1], a[2], a[3], a[4], a[6]};
+}
 
 std::optional<ChannelAffine> channel_affine(const Node& value, const KnownValue& known) {
   if (value.users().size() != 1 || !value.meta.tensor() || value.meta.tensor()->dim() < 2) return std::nullopt;

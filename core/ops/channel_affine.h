@@ -7,6 +7,14 @@
 
 namespace partita {
 
+/// A batch norm by given statistics, of which no results but the first are read.
+struct BatchNorm {
+  Node* result = nullptr;
+  Arg weight, bias, mean, var, eps;
+};
+/// The batch norm that alone reads `value`, as its input; nullopt if something else does.
+std::optional<BatchNorm> batch_norm_of(const Node& value);
+
 /// The values of a node that is known while compiling; null for others.
 using KnownValue = std::function<const Tensor*(const Node&)>;
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,8 +16,9 @@ namespace partita {
 ///   PreGrad   before autograd: torch-level or composite ATen calls, mutation and views allowed
 ///   Joint     forward and backward in one graph; ATen, functional
 ///   Freezing  an inference graph, functional, whose parameters have become its attributes
+///   Constants an inference graph, functional, before what parameters alone decide leaves it to be computed once
 ///   PostGrad  a forward, backward or inference graph before the compiler; functional except for a copy_ epilogue
-enum class PassStage : unsigned char { PreGrad, Joint, Freezing, PostGrad };
+enum class PassStage : unsigned char { PreGrad, Joint, Freezing, Constants, PostGrad };
 std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
 /// One change that a pass makes in one place.
@@ -31,6 +33,7 @@ struct PassContext {
   std::size_t fold_limit_bytes = config().fold_limit;  ///< larger values are not folded
   /// Parameters are constants: what is made of them is folded if it is no larger, whatever the limit.
   bool frozen = config().freezing;
+  std::set<std::string> fixed = {};        ///< Constants: the placeholders that have the same values in each run
   std::vector<RewriteStep> rewrites = {};  ///< those made
   std::size_t rewrite_limit = SIZE_MAX;    ///< passes make no more than these
 

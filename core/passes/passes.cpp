@@ -29,6 +29,8 @@ std::string_view stage_name(PassStage stage) {
       return "joint";
     case PassStage::Freezing:
       return "freezing";
+    case PassStage::Constants:
+      return "constants";
     case PassStage::PostGrad:
       return "post_grad";
   }

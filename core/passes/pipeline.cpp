@@ -104,6 +104,7 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
 Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                const PipelineOptions& options) {
   PipelineRun run;
+  run.fixed = context.fixed;
   const bool keep = options.snapshots || options.changed;
   std::shared_ptr<const Graph> last = keep ? std::shared_ptr<const Graph>(graph.clone()) : nullptr;
   if (options.snapshots) run.before = last;

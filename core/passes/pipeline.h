@@ -41,6 +41,7 @@ struct PipelineOptions {
 struct PipelineRun {
   std::shared_ptr<const Graph> before;  ///< set if snapshots were asked for
   std::vector<PassRun> passes;          ///< one per pass reached
+  std::set<std::string> fixed = {};     ///< of the context
 };
 
 /// Runs the passes in order on the graph and its sub graphs. After each pass it records the time, compares the pass's

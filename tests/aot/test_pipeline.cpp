@@ -293,6 +293,68 @@ class TestPipeline : public QObject {
     for (const auto& values : found) QCOMPARE(values, found.front());
   }
 
+  void batch_norms_go_into_constant_weights_data() {
+    QTest::addColumn<QString>("weight");
+    QTest::addColumn<QString>("convolution");  // its arguments after the weight
+    QTest::addColumn<QString>("norm");         // the weight and bias
+    QTest::addColumn<QString>("results");
+    QTest::addColumn<bool>("folded");
+    const QString plain = "<f32[4, 2, 3][6, 3, 1]>", rest = ", [1], [0], [1], False, [0], 1";
+    const auto row = [](const char* name, const QString& weight, const QString& convolution, const char* norm,
+                        const char* results,
+                        bool folded) { QTest::newRow(name) << weight << convolution << norm << results << folded; };
+    row("a bias", plain, "p_b" + rest, "p_g, p_h", "r, ", true);
+    row("no bias", plain, "None" + rest, "p_g, p_h", "r, ", true);
+    row("neither weight nor bias of the norm", plain, "p_b" + rest, "None, None", "r, ", true);
+    row("groups", "<f32[4, 1, 3][3, 3, 1]>", "p_b, [1], [0], [1], False, [0], 2", "p_g, None", "r, ", true);
+    row("transposed", "<f32[2, 4, 3][12, 3, 1]>", "p_b, [1], [0], [1], True, [0], 1", "p_g, p_h", "r, ", false);
+    row("the convolution is read", plain, "p_b" + rest, "p_g, p_h", "r, c, ", false);
+    row("a bias of the user's", plain, "x_b" + rest, "p_g, p_h", "r, ", false);
+    row("a scale of the user's", plain, "p_b" + rest, "x_b, p_h", "r, ", false);
+  }
+  /// What parameters alone decide of a convolution and its batch norm is computed once.
+  void batch_norms_go_into_constant_weights() {
+    QFETCH(QString, weight);
+    QFETCH(QString, convolution);
+    QFETCH(QString, norm);
+    QFETCH(QString, results);
+    QFETCH(bool, folded);
+    const auto graph =
+        fx("p_w: " + weight.toStdString() +
+               ", p_b: <f32[4][1]>, p_g: <f32[4][1]>, p_h: <f32[4][1]>, b_m: <f32[4][1]>, b_v: <f32[4][1]>, "
+               "x_b: <f32[4][1]>, x: <f32[1, 2, 5][10, 5, 1]>",
+           "c = $convolution(x, p_w, " + convolution.toStdString() +
+               ")\nn = $_native_batch_norm_legit_no_training(c, " + norm.toStdString() +
+               ", b_m, b_v, 0.1, 1e-05)\ny = n[0]\nr = $relu(y)\nreturn (" + results.toStdString() + ")");
+    std::vector<Value> values;
+    for (const Node* p : graph->placeholders()) {
+      Tensor t = *Tensor::empty(DType::Float32, *concrete(p->meta.tensor()->sizes));
+      for (std::int64_t i = 0; i < t.numel(); ++i)
+        t.as<float>()[i] = 0.25F + static_cast<float>((i * 7 + static_cast<std::int64_t>(values.size())) % 5) / 4;
+      values.emplace_back(std::move(t));
+    }
+    const auto plain = made(graph, {.train = false}), split = made(graph, {.train = false, .split_constants = true});
+    VERIFY_DONE(plain);
+    VERIFY_DONE(split);
+    const Graph& forward = *split->partition.forward;
+    QCOMPARE(count(forward, "aten._native_batch_norm_legit_no_training.default"), folded ? 0 : 1);
+    std::vector<Value> inputs = values;
+    if (split->constants) {
+      std::vector<Value> fixed;
+      for (std::size_t i : split->constants->inputs) fixed.push_back(values[i]);
+      const auto once = interpret(*split->constants->graph, fixed);
+      VERIFY_DONE(once);
+      inputs.insert(inputs.end(), once->begin(), once->end());
+    }
+    QCOMPARE(inputs.size(), values.size() + (folded ? 2 : 0));
+    const auto expected = interpret(*plain->partition.forward, values), found = interpret(forward, inputs);
+    VERIFY_DONE(expected);
+    VERIFY_DONE(found);
+    const std::vector<double> a = elements((*expected)[0]), b = elements((*found)[0]);
+    QCOMPARE(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
+  }
+
   /// What the caller sees written or gets back stays an input, and training freezes nothing.
   void what_is_not_frozen() {
     const auto graph = fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, b_n: <f32[2][1]>, x: <f32[2][1]>",

@@ -1,5 +1,5 @@
-// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, and windows side by
-// side.
+// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, windows side by side,
+// and depthwise ones.
 #include <limits>
 
 #include <fmt/format.h>
@@ -85,6 +85,61 @@ class TestConvolutions : public QObject {
     OneCall backward("aten.convolution_backward.default", {grad, plain, w, ints({16}), one, one, one, false, none,
                                                            std::int64_t{1}, ValueList{true, true, false}});
     same(backward.innermost_channels(), "Partita avx512 winograd, oneDNN jit_wino_4x3:avx512_core");
+  }
+
+  void depthwise_data() {
+    QTest::addColumn<Sizes>("sizes");  // images, channels, height, width, strides, rows and columns of zeros
+    QTest::addColumn<bool>("bias");
+    QTest::newRow("3x3") << Sizes{1, 32, 9, 11, 1, 1, 1, 1} << false;
+    QTest::newRow("channels that fill no vector") << Sizes{2, 53, 8, 13, 1, 1, 1, 1} << true;
+    QTest::newRow("stride 2") << Sizes{1, 48, 15, 16, 2, 2, 1, 1} << true;
+    QTest::newRow("stride 2, no zeros") << Sizes{1, 16, 14, 21, 2, 2, 0, 0} << false;
+    QTest::newRow("another stride of rows") << Sizes{1, 40, 20, 9, 3, 1, 1, 0} << true;
+    QTest::newRow("more zeros") << Sizes{3, 32, 5, 6, 1, 2, 2, 2} << false;
+    QTest::newRow("one pixel") << Sizes{1, 32, 1, 1, 1, 1, 1, 1} << true;
+    QTest::newRow("two rows, narrow") << Sizes{1, 64, 2, 5, 1, 1, 1, 1} << false;
+    QTest::newRow("some results of zeros alone") << Sizes{1, 32, 1, 4, 2, 1, 3, 3} << true;
+  }
+  void depthwise() {
+    if (!has_avx512()) QSKIP("our own depthwise convolution needs AVX-512");
+    QFETCH(Sizes, sizes);
+    QFETCH(bool, bias);
+    const std::int64_t channels = sizes[1];
+    const Tensor x = channels_last(random_tensor({sizes[0], channels, sizes[2], sizes[3]}, 1));
+    const Tensor w = random_tensor({channels, 1, 3, 3}, 2);
+    const Value b = bias ? Value(random_tensor({channels}, 3)) : Value();
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    for (bool fixed : {false, true}) {
+      OneCall forward("aten.convolution.default",
+                      {x, w, b, ints({sizes[4], sizes[5]}), ints({sizes[6], sizes[7]}), one, false, none, channels});
+      CpuOptions options;
+      if (fixed) options.fixed_inputs = {1};
+      check(forward.innermost_channels(), "Partita avx512 depthwise", options);
+    }
+  }
+  /// Zeros around an image, times infinity, are no part of a result.
+  void infinities_depthwise() {
+    if (!has_avx512()) QSKIP("our own depthwise convolution needs AVX-512");
+    Tensor w = random_tensor({32, 1, 3, 3}, 2);
+    for (int i : {0, 8}) w.as<float>()[9 * 5 + i] = INFINITY;  // of channel 5, the first and the last
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    OneCall forward("aten.convolution.default", {channels_last(random_tensor({1, 32, 9, 8}, 1)), w, Value(), one, one,
+                                                 one, false, none, std::int64_t{32}});
+    auto compiled = compile_cpu(forward.innermost_channels().plan, {}, {});
+    QVERIFY(compiled);
+    auto got = (*compiled)->run(forward.inputs);
+    QVERIFY(got);
+    const Tensor found = *(*got)[0].get<Tensor>();
+    for (std::int64_t c = 0; c < 32; ++c)
+      for (std::int64_t y = 0; y < 9; ++y)
+        for (std::int64_t x = 0; x < 8; ++x) {
+          const bool first = y > 0 && x > 0, last = y < 8 && x < 7;  // does this infinity meet the image?
+          const float v = found.as<float>()[c * found.strides[1] + y * found.strides[2] + x * found.strides[3]];
+          const bool right = c != 5 || (!first && !last) ? std::isfinite(v)
+                             : first && last             ? std::isinf(v) || std::isnan(v)
+                                                         : std::isinf(v);
+          QVERIFY2(right, fmt::format("channel {}, row {}, column {}: {}", c, y, x, v).c_str());
+        }
   }
 
   void by_windows_data() {

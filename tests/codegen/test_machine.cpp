@@ -39,6 +39,21 @@ class MachinePlans : public QObject {
     }
   }
 
+  /// The graph's own numbers, NaN too.
+  static void same_numbers(const Graph& graph, codegen::Executable& compiled) {
+    auto inputs = testing::random_inputs(graph);
+    for (const Value& v : inputs)  // whole numbers: sums are exact in any order
+      for (float& x : std::span(v.get<Tensor>()->as<float>(), static_cast<std::size_t>(v.get<Tensor>()->numel())))
+        x = std::round(x);
+    for (int round = 0; round < 2; ++round) {
+      auto got = compiled.run(inputs), want = interpret(graph, inputs);
+      QVERIFY(got && want);
+      const std::string wrong = testing::wrong(*(*want)[0].get<Tensor>(), *(*got)[0].get<Tensor>(), {0, 0});
+      QVERIFY2(wrong.empty(), wrong.c_str());
+      inputs[0].get<Tensor>()->as<float>()[3] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+
  private Q_SLOTS:
   void the_cache_size_is_known() { QVERIFY(codegen::host_target().cache_bytes >= 1 << 18); }
 
@@ -68,8 +83,13 @@ class MachinePlans : public QObject {
     QTest::addColumn<QString>("rest");
     QTest::addColumn<int>("threads");
     QTest::addColumn<QString>("how");
-    const auto row = [](const char* name, const char* sizes, const char* weight, const char* rest, int threads,
-                        const char* how) { QTest::newRow(name) << sizes << weight << rest << threads << how; };
+    QTest::addColumn<QString>("how_simple");
+    const auto both = [](const char* name, const char* sizes, const char* weight, const char* rest, int threads,
+                         const char* how, const char* how_simple) {
+      QTest::newRow(name) << sizes << weight << rest << threads << how << how_simple;
+    };
+    const auto row = [&](const char* name, const char* sizes, const char* weight, const char* rest, int threads,
+                         const char* how) { both(name, sizes, weight, rest, threads, how, how); };
     row("one thread", "[1, 32, 14, 16]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 14 rows");
     row("a block for each thread", "[1, 32, 14, 16]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 2,
@@ -85,15 +105,17 @@ class MachinePlans : public QObject {
     row("rows that threads cannot share", "[1, 32, 7, 8]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1",
         2, "a kernel of its own: 7 rows do not make equal blocks for 2 threads");
     if (testing::has_avx512()) {
-      row("Winograd's algorithm", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 3, 3]",
-          "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1, "in 1 block of rows");
-      row("Winograd's algorithm, odd rows, threads", "[3, 64, 9, 7][4032, 1, 448, 64]", "[64, 64, 3, 3]",
-          "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2, "in 6 blocks of rows");
-      row("pixels by themselves", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 1, 1]",
-          "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2, "in 2 blocks of rows");
-      row("few pixels by themselves", "[1, 64, 5, 6][1920, 1, 384, 64]", "[64, 64, 1, 1]",
-          "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2,
-          "a kernel of its own: threads share the product by columns, and the work by rows");
+      both("Winograd's algorithm", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 3, 3]",
+           "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1, "in 1 block of rows", "in registers");
+      both("Winograd's algorithm, odd rows, threads", "[3, 64, 9, 7][4032, 1, 448, 64]", "[64, 64, 3, 3]",
+           "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2, "in 6 blocks of rows", "in registers");
+      both("pixels by themselves", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 1, 1]",
+           "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2, "in 2 blocks of rows", "in registers");
+      both("few pixels by themselves", "[1, 64, 5, 6][1920, 1, 384, 64]", "[64, 64, 1, 1]",
+           "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2,
+           "a kernel of its own: threads share the product by columns, and the work by rows", "in registers");
+      both("depthwise", "[2, 48, 20, 12][11520, 1, 576, 48]", "[48, 1, 3, 3]",
+           "[1, 1], [1, 1], [1, 1], False, [0, 0], 48", 2, "in 2 blocks of rows", "in registers");
     }
     row("a large weight", "[1, 256, 6, 6]", "[256, 256, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
         "a kernel of its own: the weights, which each block would read, are larger than the result");
@@ -105,6 +127,7 @@ class MachinePlans : public QObject {
     QFETCH(QString, rest);
     QFETCH(int, threads);
     QFETCH(QString, how);
+    QFETCH(QString, how_simple);
     if (codegen::host_target(1).channels_last.empty()) QSKIP("oneDNN prefers other layouts on this machine");
     const std::string conv = " = torch.ops.aten.convolution.default(", last = ", w, None, " + rest.toStdString() + ")";
     auto graph = testing::parse(testing::module(
@@ -119,19 +142,48 @@ class MachinePlans : public QObject {
     auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     QCOMPARE(QString::fromStdString((*compiled)->externs[0].work), how);
-    QCOMPARE(QString::fromStdString((*compiled)->externs[1].work), how);
+    QCOMPARE(QString::fromStdString((*compiled)->externs[1].work), how_simple);
     QVERIFY((*compiled)->externs[2].work.empty());
-    auto inputs = testing::random_inputs(*graph);
-    for (const Value& v : inputs)  // whole numbers: sums are exact in any order
-      for (float& x : std::span(v.get<Tensor>()->as<float>(), static_cast<std::size_t>(v.get<Tensor>()->numel())))
-        x = std::round(x);
-    for (int round = 0; round < 2; ++round) {
-      auto got = (*compiled)->run(inputs), want = interpret(*graph, inputs);
-      QVERIFY(got && want);
-      const std::string wrong = testing::wrong(*(*want)[0].get<Tensor>(), *(*got)[0].get<Tensor>(), {0, 0});
-      QVERIFY2(wrong.empty(), wrong.c_str());
-      inputs[0].get<Tensor>()->as<float>()[3] = std::numeric_limits<float>::quiet_NaN();
-    }
+    same_numbers(*graph, **compiled);
+  }
+
+  /// A sum with another tensor, and bounds, are done by a product of our own on results in registers.
+  void work_in_registers_data() {
+    QTest::addColumn<Sizes>("sizes");  // rows, depth, columns
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<bool>("simple");
+    const QString sum = "b = torch.ops.aten.add.Tensor(a, r)\n", relu = "c = torch.ops.aten.relu.default(%1)";
+    const QString clamp = "c = torch.ops.aten.hardtanh.default(%1, -2.0, 3.0)";
+    QTest::newRow("a bound") << Sizes{33, 40, 21} << relu.arg("a") << true;
+    QTest::newRow("two bounds") << Sizes{5, 64, 96} << clamp.arg("a") << true;
+    QTest::newRow("a sum") << Sizes{70, 17, 50} << "c = torch.ops.aten.add.Tensor(r, a)" << true;
+    QTest::newRow("a sum and a bound") << Sizes{300, 40, 33} << sum + relu.arg("b") << true;
+    QTest::newRow("a deep product") << Sizes{9, 2100, 49} << sum + clamp.arg("b") << true;
+    QTest::newRow("a bound first") << Sizes{9, 20, 49}
+                                   << "b = torch.ops.aten.relu.default(a)\nc = torch.ops.aten.add.Tensor(b, r)"
+                                   << false;
+    QTest::newRow("twice a sum") << Sizes{9, 20, 49} << "c = torch.ops.aten.add.Tensor(a, r, alpha = 2)" << false;
+    QTest::newRow("with itself") << Sizes{9, 20, 49} << "c = torch.ops.aten.add.Tensor(a, a)" << false;
+  }
+  void work_in_registers() {
+    if (!testing::has_avx512()) QSKIP("our own products need AVX-512");
+    QFETCH(Sizes, sizes);
+    QFETCH(QString, lines);
+    QFETCH(bool, simple);
+    std::vector<std::string> body = {"a = torch.ops.aten.addmm.default(s, x, w)"};
+    for (const QString& line : lines.split('\n')) body.push_back(line.toStdString());
+    body.emplace_back("return (c,)");
+    const std::string inputs = fmt::format("x: 'f32[{0}, {1}]', w: 'f32[{1}, {2}]', s: 'f32[{2}]', r: 'f32[{0}, {2}]'",
+                                           sizes[0], sizes[1], sizes[2]);
+    auto graph = testing::parse(testing::module(inputs, body));
+    QVERIFY(propagate(*graph));
+    auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    QVERIFY((*compiled)->externs[0].library.starts_with("Partita"));
+    QCOMPARE((*compiled)->externs[0].work == "in registers", simple);
+    same_numbers(*graph, **compiled);
   }
 
   /// Sums of many rows to few columns or channels are made by all threads.

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "codegen/cpu/extern/convolution_columns.h"
+#include "codegen/cpu/extern/depthwise.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/where_finite.h"
 #include "codegen/cpu/extern/winograd.h"
@@ -13,7 +14,8 @@ namespace {
 
 using dnnl::memory;
 
-/// A convolution of each pixel by itself as a product, which is faster where both images stay in the second cache.
+/// A convolution of each pixel by itself as a product, which is faster where both images stay in the second cache, or
+/// where it does the work that follows in registers.
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                         const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   constexpr std::int64_t second_cache = 1 << 20;  // a good part of a core's
@@ -26,7 +28,8 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   const auto left = matrix_of(input), result = matrix_of(out);
   if (!left || !result) return {};
   const std::int64_t values = left->sizes[0] * (left->sizes[1] + result->sizes[1]);
-  if (values * static_cast<std::int64_t>(sizeof(float)) > second_cache) return {};
+  const bool in_registers = context.work && context.work->simple;
+  if (values * static_cast<std::int64_t>(sizeof(float)) > second_cache && !in_registers) return {};
   // Each thread then reads all weights, which takes as long as 8 rows.
   const bool by_rows = out.sizes.size() == 4 && result->sizes[0] >= 80 * (context.threads - 1);
   ConcreteView right = weight;
@@ -136,6 +139,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   auto g = convolution_arguments(context, 3, input->sizes.size() - 2, why_not);
   if (!g) return {};
   if (Prepared own = prepare_pixels(context, *g, *input, *weight, bias, *out); own.step) return own;
+  if (Prepared own = prepare_depthwise(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;
   ConcreteView kernel = grouped(*weight, g->groups);
   auto input_desc = describe(*input), weight_desc = describe(kernel), out_desc = describe(*out);

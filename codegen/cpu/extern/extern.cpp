@@ -1,6 +1,7 @@
 #include "codegen/cpu/extern/extern.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace partita::codegen {
 namespace {
@@ -27,6 +28,15 @@ std::optional<double> number_of(const Arg& a) {
 }
 
 }  // namespace
+
+RegisterWork register_work(const ClampedSum& work, const ConcreteView& out, std::byte* const* buffers) {
+  RegisterWork made;
+  if (work.added >= 0) made.added = reinterpret_cast<const float*>(buffers[work.added]) + out.offset;
+  made.low = static_cast<float>(work.low);
+  made.high = static_cast<float>(work.high);
+  made.clamps = std::isfinite(work.low) || std::isfinite(work.high);
+  return made;
+}
 
 std::vector<LibraryRoutine> library_routines() {
   std::vector<LibraryRoutine> routines;

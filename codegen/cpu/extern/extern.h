@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cpu/clamped_sum.h"
+#include "codegen/cpu/extern/register_work.h"
 #include "core/aot/compile_fn.h"
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"
@@ -37,11 +39,16 @@ class ResultWork {
   virtual ~ResultWork() = default;
   /// They go through the result in the order of its memory, each over as many elements as the others.
   std::int64_t iterations = 0;
-  std::int64_t alignment = 1;                                  ///< `begin` of run() must be a multiple of it
+  std::int64_t alignment = 1;  ///< `begin` of run() must be a multiple of it
+  /// The same work, for steps that do it in registers. `added` is a buffer of the plan.
+  std::optional<ClampedSum> simple = {};
   virtual void start(std::byte* const* buffers) = 0;           ///< before the runs of one call
   virtual void run(std::int64_t begin, std::int64_t end) = 0;  ///< on any thread
   virtual Status finish() = 0;                                 ///< after them: the error that they met
 };
+
+/// How a kernel does the work on the results that begin with the first element of `out`.
+RegisterWork register_work(const ClampedSum& work, const ConcreteView& out, std::byte* const* buffers);
 
 /// Weights in a library's layout, which the calls of several executables share; packed_weights() makes it.
 class PackedWeights;

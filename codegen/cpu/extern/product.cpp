@@ -84,9 +84,12 @@ class ProductStep final : public ExternStep {
   ProductStep(const ProductKernel& kernel, int threads, ProductCall call)
       : kernel_(kernel), threads_(threads), call_(std::move(call)) {}
 
+  std::optional<ClampedSum> work;  ///< done in registers
+
   Status run(std::byte* const* buffers) override {
     constexpr std::int64_t most_rows = 256;  // of the left matrix, which stay in the second cache
-    const ProductProblem problem = call_.problem(buffers);
+    ProductProblem problem = call_.problem(buffers);
+    if (work) problem.work = register_work(*work, call_.out, buffers);
     const std::int64_t rows = call_.out.sizes[0], chunks = (rows + most_rows - 1) / most_rows;
     const std::int64_t panels = call_.right.panels();
     // A part must do more work than waking a thread costs. An element of the weights costs as much as 8 rows.
@@ -128,7 +131,9 @@ class PixelsStep final : public RowBlocksStep {
   }
   void compute(const RowBlock& b, std::byte*) override {
     const std::int64_t row = b.image * height_ + b.first;
-    kernel_.run(problem_, row * width_, (row + b.rows) * width_, 0, call_.right.panels());
+    ProductProblem problem = problem_;
+    problem.work = RowBlocksStep::register_work({});
+    kernel_.run(problem, row * width_, (row + b.rows) * width_, 0, call_.right.panels());
   }
 
  private:
@@ -164,8 +169,13 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
     prepared.step = std::move(step);
     return prepared;
   }
-  prepared.step = std::make_unique<ProductStep>(*found, context.threads, std::move(call));
-  prepared.work = "a kernel of its own: threads share the product by columns, and the work by rows";
+  auto step = std::make_unique<ProductStep>(*found, context.threads, std::move(call));
+  if (context.work) step->work = context.work->simple;
+  prepared.does_work = step->work.has_value();
+  prepared.step = std::move(step);
+  prepared.work = prepared.does_work
+                      ? "in registers"
+                      : "a kernel of its own: threads share the product by columns, and the work by rows";
   return prepared;
 }
 

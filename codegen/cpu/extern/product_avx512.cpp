@@ -1,6 +1,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
+#include "codegen/cpu/extern/finish_avx512.inc"
 #include "codegen/cpu/extern/product_kernel.h"
 
 namespace partita::codegen {
@@ -61,19 +62,38 @@ void pack(const float* right, std::int64_t row, std::int64_t column, std::int64_
     }
 }
 
-/// out[R, C vectors] = from + left[R, depth] right[depth, C vectors]. While it computes, the memory from `ahead` on is
-/// brought to the second cache, a line in every `rarely` + 1 steps.
-template <int R, int C, bool From>
-void tile(std::int64_t depth, const float* left, std::int64_t left_row, const float* right, const float* from,
-          std::int64_t from_row, float* out, std::int64_t out_row, const float* ahead, std::int64_t rarely) {
+/// A tile of the result: out[R, C vectors] = from + left[R, depth] right[depth, C vectors], then `finish`, if there is
+/// any. `last`: the lanes of the last vector. While it computes, the memory from `ahead` on is brought to the second
+/// cache, a line in every `rarely` + 1 steps.
+struct Tile {
+  std::int64_t depth;
+  const float* left;
+  std::int64_t left_row;
+  const float* right;
+  const float* from;  ///< null: zeros
+  std::int64_t from_row;
+  float* out;
+  std::int64_t at, out_row;  ///< the tile's place in `out`
+  __mmask16 last;
+  const float* ahead;
+  std::int64_t rarely;
+  const Finish* finish;
+};
+
+template <int R, int C>
+void compute(const Tile& tile) {
   constexpr std::int64_t soon = 16;  // steps that take longer than from the second cache to the first
   __m512 sum[R][C];
+  const auto lanes_of = [&](int j) { return j + 1 < C ? all_lanes : tile.last; };
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 3
     for (int j = 0; j < C; ++j)
-      sum[i][j] = From ? _mm512_loadu_ps(from + i * from_row + j * lanes) : _mm512_setzero_ps();
-  for (std::int64_t t = 0; t < depth; ++t, right += C * lanes) {
+      sum[i][j] = tile.from ? _mm512_maskz_loadu_ps(lanes_of(j), tile.from + i * tile.from_row + j * lanes)
+                            : _mm512_setzero_ps();
+  const float *right = tile.right, *left = tile.left, *ahead = tile.ahead;
+  const std::int64_t left_row = tile.left_row, rarely = tile.rarely;
+  for (std::int64_t t = 0, depth = tile.depth; t < depth; ++t, right += C * lanes) {
     __m512 b[C];
 #pragma GCC unroll 3
     for (int j = 0; j < C; ++j) {
@@ -91,61 +111,62 @@ void tile(std::int64_t depth, const float* left, std::int64_t left_row, const fl
       for (int j = 0; j < C; ++j) sum[i][j] = _mm512_fmadd_ps(a, b[j], sum[i][j]);
     }
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 3
-    for (int j = 0; j < C; ++j) _mm512_storeu_ps(out + i * out_row + j * lanes, sum[i][j]);
+  const Tile own = tile;  // which the stores do not change
+  if (own.finish) own.finish->of(sum, own.at, own.out_row, own.last);
+  put(own.out + own.at, own.out_row, sum, own.last);
 }
 
-template <int R, int C, class... Arguments>
-void tile_of(std::int64_t rows, bool has_from, Arguments... arguments) {
+template <int R, int C>
+void compute_rows(std::int64_t rows, const Tile& tile) {
   if constexpr (R > 1)
-    if (rows < R) return tile_of<R - 1, C>(rows, has_from, arguments...);
-  has_from ? tile<R, C, true>(arguments...) : tile<R, C, false>(arguments...);
+    if (rows < R) return compute_rows<R - 1, C>(rows, tile);
+  compute<R, C>(tile);
 }
 
-/// All rows of a panel of C vectors for one block of the depth, which is added to `from`, if that is an address. `n`:
-/// the panel's columns in the matrix.
+/// All rows of a panel of C vectors for one block of the depth. `tile`: that of the first row.
 template <int C>
-void panel_of(std::int64_t rows, std::int64_t n, std::int64_t depth, const float* left, std::int64_t left_row,
-              const float* right, const float* from, std::int64_t from_row, float* out, std::int64_t out_row,
-              const float* ahead) {
-  const std::int64_t tiles = (rows + most_rows - 1) / most_rows, lines_ahead = depth * most_vectors;
-  const std::int64_t rarely = tiles >= 4 * most_vectors ? 3 : tiles >= 2 * most_vectors ? 1 : 0;
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t first = rows * i / tiles, r = rows * (i + 1) / tiles - first;
-    const float* begin = from ? from + first * from_row : nullptr;
-    const float* next = ahead + lines_ahead * i / tiles * line;
-    if (n == C * lanes) {
-      tile_of<most_rows, C>(r, from != nullptr, depth, left + first * left_row, left_row, right, begin, from_row,
-                            out + first * out_row, out_row, next, rarely);
-      continue;
-    }
-    float whole[most_rows * C * lanes] = {};  // vectors beyond the matrix's columns
-    for (std::int64_t y = 0; from && y < r; ++y)
-      for (std::int64_t x = 0; x < n; ++x) whole[y * C * lanes + x] = begin[y * from_row + x];
-    tile_of<most_rows, C>(r, true, depth, left + first * left_row, left_row, right, whole, C * lanes, whole, C * lanes,
-                          next, rarely);
-    for (std::int64_t y = 0; y < r; ++y)
-      for (std::int64_t x = 0; x < n; ++x) out[(first + y) * out_row + x] = whole[y * C * lanes + x];
+void panel_of(std::int64_t rows, Tile tile) {
+  const std::int64_t tiles = (rows + most_rows - 1) / most_rows, lines_ahead = tile.depth * most_vectors;
+  tile.rarely = tiles >= 4 * most_vectors ? 3 : tiles >= 2 * most_vectors ? 1 : 0;
+  const float* const ahead = tile.ahead;
+  for (std::int64_t i = 0, first = 0; i < tiles; ++i) {
+    const std::int64_t r = rows * (i + 1) / tiles - first;
+    tile.ahead = ahead + lines_ahead * i / tiles * line;
+    compute_rows<most_rows, C>(r, tile);
+    tile.left += r * tile.left_row;
+    if (tile.from) tile.from += r * tile.from_row;
+    tile.at += r * tile.out_row;
+    first += r;
   }
 }
 
 void run(const ProductProblem& p, std::int64_t first_row, std::int64_t last_row, std::int64_t first,
          std::int64_t last) {
-  for (std::int64_t block = 0; block < blocks_of(p.depth); ++block)
+  const Finish finish(p.work);
+  const std::int64_t blocks = blocks_of(p.depth);
+  for (std::int64_t block = 0; block < blocks; ++block)
     for (std::int64_t panel = first; panel < last; ++panel) {
       const std::int64_t column = panel * panel_width, n = smaller(panel_width, p.columns - column);
-      const std::int64_t begin = begin_of(p.depth, block), depth = begin_of(p.depth, block + 1) - begin;
-      float* out = p.out + first_row * p.out_row + column;
-      const float* from = block > 0 ? out : p.added ? p.added + first_row * p.added_row + column : nullptr;
+      const std::int64_t begin = begin_of(p.depth, block), at = first_row * p.out_row + column;
       // What is needed next, or after the last panel by other rows.
-      const bool next_block = panel + 1 == last && block + 1 < blocks_of(p.depth);
+      const bool next_block = panel + 1 == last && block + 1 < blocks;
       const std::int64_t next = next_block || column + panel_width >= p.columns ? first : panel + 1;
-      const auto compute = n > 2 * lanes ? panel_of<3> : n > lanes ? panel_of<2> : panel_of<1>;
-      compute(last_row - first_row, n, depth, p.left + first_row * p.left_row + begin, p.left_row,
-              p.packed + place(p.depth, p.columns, block, panel), from, block > 0 ? p.out_row : p.added_row, out,
-              p.out_row, p.packed + place(p.depth, p.columns, next_block ? block + 1 : block, next));
+      const float* from = block > 0 ? p.out + at : p.added ? p.added + first_row * p.added_row + column : nullptr;
+      const Tile tile{.depth = begin_of(p.depth, block + 1) - begin,
+                      .left = p.left + first_row * p.left_row + begin,
+                      .left_row = p.left_row,
+                      .right = p.packed + place(p.depth, p.columns, block, panel),
+                      .from = from,
+                      .from_row = block > 0 ? p.out_row : p.added_row,
+                      .out = p.out,
+                      .at = at,
+                      .out_row = p.out_row,
+                      .last = n % lanes == 0 ? all_lanes : lanes_before(n % lanes),
+                      .ahead = p.packed + place(p.depth, p.columns, next_block ? block + 1 : block, next),
+                      .rarely = 0,
+                      .finish = block + 1 == blocks && finish.any() ? &finish : nullptr};
+      const auto panel_rows = n > 2 * lanes ? panel_of<3> : n > lanes ? panel_of<2> : panel_of<1>;
+      panel_rows(last_row - first_row, tile);
     }
 }
 

@@ -3,6 +3,8 @@
 // no code of its own.
 #include <cstdint>
 
+#include "codegen/cpu/extern/register_work.h"
+
 namespace partita::codegen {
 
 /// out[rows, columns] = left[rows, depth] right[depth, columns] + added. Distances of rows are in elements; columns are
@@ -14,6 +16,7 @@ struct ProductProblem {
   const float* added = nullptr;   ///< null: nothing is added
   float* out = nullptr;
   std::int64_t left_row = 0, added_row = 0, out_row = 0;  ///< added_row 0: one row is added to all
+  RegisterWork work = {};                                 ///< on the results
 };
 
 /// What one instruction set has. An element of the result does not depend on the rows and panels of a call.

@@ -19,6 +19,11 @@ std::int64_t RowBlocksStep::most_rows() const {
 std::string RowBlocksStep::take_work(const std::shared_ptr<ResultWork>& work, bool& does) {
   does = false;
   if (!work) return {};
+  if (work->simple) {
+    simple_ = work->simple;
+    does = true;
+    return "in registers";
+  }
   const auto per_row = iterations_per_row(out_, *work);
   const auto fits = [&](const RowBlock& b) {
     return (b.image * out_.sizes[2] + b.first) * *per_row % work->alignment == 0;
@@ -31,8 +36,20 @@ std::string RowBlocksStep::take_work(const std::shared_ptr<ResultWork>& work, bo
   return fmt::format("in {} block{} of rows", blocks_.size(), blocks_.size() == 1 ? "" : "s");
 }
 
+float* RowBlocksStep::image(const RowBlock& block) const {
+  return at_ + block.image * out_.strides[0];
+}
+
+RegisterWork RowBlocksStep::register_work(const RowBlock& block) const {
+  RegisterWork work = in_registers_;
+  if (work.added) work.added += block.image * out_.strides[0];
+  return work;
+}
+
 Status RowBlocksStep::run(std::byte* const* buffers) {
   const std::size_t bytes = begin(buffers);
+  at_ = reinterpret_cast<float*>(out_.at(buffers));
+  if (simple_) in_registers_ = codegen::register_work(*simple_, out_, buffers);
   TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(bytes * static_cast<std::size_t>(threads_)));
   if (work_) work_->start(buffers);
   parallel_for(threads_, static_cast<std::int64_t>(blocks_.size()), 1, 1,

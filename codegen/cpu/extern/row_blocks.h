@@ -14,7 +14,8 @@ class RowBlocksStep : public ExternStep {
   RowBlocksStep(int threads, const ConcreteView& out, std::vector<RowBlock> blocks);
   Status run(std::byte* const* buffers) final;
 
-  /// Takes over the work if it goes by these blocks. Returns how, or why not; `does` tells which.
+  /// Takes over the work if compute() can do it in registers, or if it goes by these blocks. Returns how, or why not;
+  /// `does` tells which.
   std::string take_work(const std::shared_ptr<ResultWork>& work, bool& does);
 
  protected:
@@ -22,13 +23,19 @@ class RowBlocksStep : public ExternStep {
   virtual std::size_t begin(std::byte* const* buffers) = 0;
   virtual void compute(const RowBlock& block, std::byte* scratch) = 0;  ///< on any thread
   int threads() const { return threads_; }
+  /// Of results in float: those of the block's image, and the work on them that compute() is to do.
+  float* image(const RowBlock& block) const;
+  RegisterWork register_work(const RowBlock& block) const;
   std::int64_t most_rows() const;
 
  private:
   int threads_;
   ConcreteView out_;
   std::vector<RowBlock> blocks_;
-  std::shared_ptr<ResultWork> work_;  ///< null: none
+  std::shared_ptr<ResultWork> work_;  ///< null: none, or in registers
+  std::optional<ClampedSum> simple_;  ///< the work in registers
+  float* at_ = nullptr;               ///< the result of this run
+  RegisterWork in_registers_;
   std::int64_t work_per_row_ = 0;
 };
 

@@ -42,20 +42,20 @@ class WinogradStep final : public RowBlocksStep {
     pack(call_.weight.at(buffers));
     if (call_.bias) problem_.bias = reinterpret_cast<const float*>(call_.bias->at(buffers));
     input_ = reinterpret_cast<const float*>(call_.input.at(buffers));
-    out_ = reinterpret_cast<float*>(call_.out.at(buffers));
     return static_cast<std::size_t>(kernel_.scratch_elements(problem_, most_rows())) * sizeof(float);
   }
 
   void compute(const RowBlock& b, std::byte* scratch) override {
     const float* input = input_ + b.image * call_.input.strides[0];
-    float* out = out_ + b.image * call_.out.strides[0];
     const auto own = reinterpret_cast<float*>(scratch);
-    if (!kernel_.run(problem_, input, packed_, b.first, b.rows, out, own)) compute_directly(b, input, out);
+    if (!kernel_.run(problem_, input, packed_, b.first, b.rows, image(b), register_work(b), own))
+      compute_directly(b, input);
   }
 
  private:
   /// As sums of products, a row of pixels and a weight after the other: infinities are where they belong.
-  void compute_directly(const RowBlock& b, const float* input, float* out) {
+  void compute_directly(const RowBlock& b, const float* input) {
+    float* out = image(b);
     const WinogradProblem& p = problem_;
     const ProductKernel& product = *kernel_.product;
     const std::int64_t elements = product.packed_elements(p.channels, p.results);
@@ -86,6 +86,15 @@ class WinogradStep final : public RowBlocksStep {
         problem.added_row = problem.out_row = p.out_pixel;
         product.run(problem, 0, last - first, 0, panels);
       }
+      for (std::int64_t x = 0; x < p.out_width; ++x) finish(out, register_work(b), row * p.out_row + x * p.out_pixel);
+    }
+  }
+
+  /// Does the work on the channels of a pixel.
+  void finish(float* out, const RegisterWork& work, std::int64_t pixel) const {
+    for (std::int64_t i = pixel; i < pixel + problem_.results; ++i) {
+      if (work.added) out[i] += work.added[i];
+      if (work.clamps) out[i] = out[i] < work.low ? work.low : out[i] > work.high ? work.high : out[i];
     }
   }
 
@@ -123,7 +132,6 @@ class WinogradStep final : public RowBlocksStep {
   std::vector<float> own_;
   const float* packed_ = nullptr;
   const float* input_ = nullptr;
-  float* out_ = nullptr;
   const void* packed_from_ = nullptr;
   std::mutex mutex_;
   std::vector<float> direct_;  ///< the plain weights, packed for compute_directly(); empty: not needed yet

@@ -1,6 +1,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
+#include "codegen/cpu/extern/finish_avx512.inc"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "codegen/cpu/extern/winograd_kernel.h"
 
@@ -105,8 +106,9 @@ inline void transform_result(const __m512 (&m)[side], __m512& a, __m512& b) {
   b = _mm512_sub_ps(_mm512_sub_ps(m[1], m[2]), m[3]);
 }
 
-/// The results of `parts` matrices [tiles, results]. Returns whether they are finite.
-bool store_tiles(const WinogradProblem& p, const float* from, std::int64_t first, std::int64_t rows, float* out) {
+/// The results of `parts` matrices [tiles, results]. Returns whether they are finite before `finish`.
+bool store_tiles(const WinogradProblem& p, const float* from, std::int64_t first, std::int64_t rows, float* out,
+                 const Finish& finish) {
   constexpr int infinite_or_nan = 0x01 | 0x08 | 0x10 | 0x80;
   const std::int64_t tile_rows = tiles_along(rows), across = tiles_along(p.out_width);
   const std::int64_t part = tile_rows * across * p.results;
@@ -114,7 +116,7 @@ bool store_tiles(const WinogradProblem& p, const float* from, std::int64_t first
   for (std::int64_t ty = 0; ty < tile_rows; ++ty)
     for (std::int64_t tx = 0; tx < across; ++tx, from += p.results) {
       const std::int64_t high = smaller(step, rows - ty * step), wide = smaller(step, p.out_width - tx * step);
-      float* to = out + (first + ty * step) * p.out_row + tx * step * p.out_pixel;
+      const std::int64_t place = (first + ty * step) * p.out_row + tx * step * p.out_pixel;
       for (std::int64_t c = 0; c < p.results; c += lanes) {
         __m512 half[step][side];
         for (int x = 0; x < side; ++x) {
@@ -126,10 +128,12 @@ bool store_tiles(const WinogradProblem& p, const float* from, std::int64_t first
         for (std::int64_t y = 0; y < high; ++y) {
           __m512 r[step];
           transform_result(half[y], r[0], r[1]);
+          const std::int64_t at = place + y * p.out_row + c;
           for (std::int64_t x = 0; x < wide; ++x) {
-            const __m512 value = p.bias ? _mm512_add_ps(r[x], bias) : r[x];
-            bad |= _mm512_fpclass_ps_mask(value, infinite_or_nan);
-            _mm512_storeu_ps(to + y * p.out_row + x * p.out_pixel + c, value);
+            __m512 value[1][1] = {{p.bias ? _mm512_add_ps(r[x], bias) : r[x]}};
+            bad |= _mm512_fpclass_ps_mask(value[0][0], infinite_or_nan);
+            finish.of(value, at + x * p.out_pixel, 0, all_lanes);
+            _mm512_storeu_ps(out + at + x * p.out_pixel, value[0][0]);
           }
         }
       }
@@ -138,7 +142,7 @@ bool store_tiles(const WinogradProblem& p, const float* from, std::int64_t first
 }
 
 bool run(const WinogradProblem& p, const float* input, const float* packed, std::int64_t first, std::int64_t rows,
-         float* out, float* scratch) {
+         float* out, const RegisterWork& work, float* scratch) {
   alignas(64) static constexpr float zeros[1024] = {};
   const std::int64_t tile_rows = tiles_along(rows), tiles = tile_rows * tiles_along(p.out_width);
   float *left = scratch, *products = scratch + parts * tiles * p.channels;
@@ -154,7 +158,7 @@ bool run(const WinogradProblem& p, const float* input, const float* packed, std:
     product.out = products + i * tiles * p.results;
     product_avx512.run(product, 0, tiles, 0, panels);
   }
-  return store_tiles(p, products, first, rows, out);
+  return store_tiles(p, products, first, rows, out, Finish(work));
 }
 
 }  // namespace

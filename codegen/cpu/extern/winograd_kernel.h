@@ -4,6 +4,8 @@
 // computed of the pixels that it depends on, no others. As attention_kernel.h, this header brings no code of its own.
 #include <cstdint>
 
+#include "codegen/cpu/extern/register_work.h"
+
 namespace partita::codegen {
 
 struct ProductKernel;
@@ -32,10 +34,10 @@ struct WinogradKernel {
   void (*pack)(const WinogradProblem& problem, const WinogradWeights& weights, std::int64_t first, std::int64_t last,
                float* packed);
   std::int64_t (*scratch_elements)(const WinogradProblem& problem, std::int64_t rows);  ///< of run(), for `rows`
-  /// Computes rows [first, first + rows) of one image; `first` is even. Returns whether all are finite: where a product
-  /// is infinite, sums of products may be NaN that are infinite otherwise.
+  /// Computes rows [first, first + rows) of one image; `first` is even. Returns whether all are finite before the
+  /// work on them: where a product is infinite, sums of products may be NaN that are infinite otherwise.
   bool (*run)(const WinogradProblem& problem, const float* input, const float* packed, std::int64_t first,
-              std::int64_t rows, float* out, float* scratch);
+              std::int64_t rows, float* out, const RegisterWork& work, float* scratch);
 };
 
 #ifdef __x86_64__
