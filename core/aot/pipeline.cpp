@@ -364,6 +364,7 @@ AotOptions as_run(const Graph& graph, AotOptions options) {
   options.tangents_for_aliases = true;
   options.keep_input_mutations = can_write_inputs(graph);
   options.choose_layouts = options.choose_layouts.value_or(true);
+  options.split_constants = options.passes && config().use_runtime_constant_folding;
   return options;
 }
 

@@ -22,7 +22,9 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
   }
   AotGraphs graphs;
   const auto make = [&]() -> Result<CompiledFn> {
-    TRY(graphs, aot(graph, nullptr, as_run(graph, {.train = false})));
+    AotOptions how = as_run(graph, {.train = false});
+    how.split_constants = false;  // the compiled graph takes the inputs alone
+    TRY(graphs, aot(graph, nullptr, how));
     return compile(*graphs.partition.forward);
   };
   TRY(const CompiledFn run, trace::compiled(make));

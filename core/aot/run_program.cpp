@@ -165,7 +165,6 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
                          {.graph = graph->name});
   }
   if (!how.train) how.values = f.inputs_.values;
-  how.split_constants = config().use_runtime_constant_folding && how.passes;
   trace::input(*graph, joint ? nullptr : f.program_ ? "exported_program" : "dynamo_output_graph");
   TRY(ProgramParts parts, make_parts(*graph, f.program_, how, options));
   f.graphs_ = parts.graphs;

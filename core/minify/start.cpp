@@ -24,7 +24,9 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
       start.graph = std::move(graph);
       return start;
     }
-    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), as_run(*graph, {.train = false})));
+    AotOptions how = as_run(*graph, {.train = false});
+    how.split_constants = false;
+    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), how));
     graph = std::move(graphs.partition.forward);
     if (graph->placeholders().size() != start.inputs.size())
       return unsupported("minify.inputs",
