@@ -21,6 +21,7 @@ class Splitter {
       if (!aliases_.mutated(*inputs_[i]) && bytes(*inputs_[i]))
         known_[inputs_[i]->id()] = {true, true, *bytes(*inputs_[i])};
     for (const Node* node : graph_) look_at(*node);
+    keep_small();
     std::vector<Node*> moved;
     for (Node* node : graph_)
       if (moves(*node)) moved.push_back(node);
@@ -43,8 +44,9 @@ class Splitter {
   struct Known {
     bool constant = false;  ///< the same in each run
     bool of_input = false;  ///< it depends on an input
-    std::size_t bytes = 0;  ///< of the memory that it lies in
+    std::size_t bytes = 0;  ///< of the memory that it lies in, or less if it is made of less
     bool is_view = false;
+    std::size_t made_of = 0;  ///< bytes of its arguments
   };
 
   static std::optional<std::size_t> bytes(const Node& node) {
@@ -78,11 +80,23 @@ class Splitter {
       made.bytes += from.bytes;
     }
     made.is_view = shows(node);
+    made.made_of = made.bytes;
     if (!made.is_view) {
-      if (*bytes(node) > std::max(limit_, made.bytes)) return;
-      made.bytes = *bytes(node);
+      // What is in between may be twice as large: weights in double.
+      if (*bytes(node) > std::max(limit_, 2 * made.made_of)) return;
+      made.bytes = std::min(made.made_of, *bytes(node));
     }
     known_[node.id()] = made;
+  }
+
+  /// Computes in each run what would be kept and is larger than what it is made of.
+  void keep_small() {
+    std::vector<Node*> nodes;
+    for (Node* node : graph_) nodes.push_back(node);
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      Known& own = known_[(*node)->id()];
+      if (moves(**node) && *bytes(**node) > std::max(limit_, own.made_of)) own.constant = false;
+    }
   }
 
   /// A computed constant that something else than constants reads, be it through views.

@@ -1,6 +1,6 @@
 // Puts a batch norm in evaluation into the weight and bias of the convolution before it, where all of them keep their
 // values between runs: what is made of them becomes part of the constants graph, which runs once. Scales are computed
-// in double and rounded once, so a weight is rounded twice.
+// in double and rounded once.
 #include "core/ir/place.h"
 #include "core/ops/call.h"
 #include "core/ops/channel_affine.h"
@@ -33,9 +33,7 @@ class Folder {
   bool is_parameter(const Arg& arg, DType dtype) const {
     if (arg.is_none()) return true;
     const TensorMeta* t = arg.node() && is_fixed(*arg.node()) ? arg.node()->meta.tensor() : nullptr;
-    if (!t || t->dim() != 1 || !t->sizes[0].is_int() || t->dtype != dtype) return false;
-    const auto channels = static_cast<std::size_t>(t->sizes[0].as_int());
-    return channels * itemsize(DType::Float64) <= context_.fold_limit_bytes;  // else it would be computed in each run
+    return t && t->dim() == 1 && t->dtype == dtype;
   }
   bool is_fixed(const Node& node) const {
     return node.is_placeholder() && context_.fixed.contains(node.name()) && !aliases_.mutated(node);
@@ -77,7 +75,7 @@ class Folder {
           {{"scale", scale}});
       Args column(weight->meta.tensor()->dim(), Arg(std::int64_t{1}));
       column[0] = Arg(std::int64_t{-1});
-      args[1] = made("w * _to_copy(view(scale, column), dtype=dtype)",
+      args[1] = made("_to_copy(_to_copy(w, dtype=wide) * view(scale, column), dtype=dtype)",
                      {{"scale", scale}, {"column", Arg::list(std::move(column))}});
       args[2] = made("_to_copy(shift if beta is None else shift + _to_copy(beta, dtype=wide), dtype=dtype)",
                      {{"shift", shift}});
