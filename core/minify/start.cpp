@@ -25,7 +25,7 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
       return start;
     }
     AotOptions how = as_run(*graph, {.train = false});
-    how.split_constants = false;
+    how.split_constants = false;  // a repro takes the inputs alone
     TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), how));
     graph = std::move(graphs.partition.forward);
     if (graph->placeholders().size() != start.inputs.size())

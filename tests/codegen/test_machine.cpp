@@ -156,6 +156,8 @@ class MachinePlans : public QObject {
     const QString clamp = "c = torch.ops.aten.hardtanh.default(%1, -2.0, 3.0)";
     QTest::newRow("a bound") << Sizes{33, 40, 21} << relu.arg("a") << true;
     QTest::newRow("two bounds") << Sizes{5, 64, 96} << clamp.arg("a") << true;
+    QTest::newRow("crossed bounds") << Sizes{5, 64, 96} << "c = torch.ops.aten.clamp.default(a, 3.0, -2.0)" << true;
+    QTest::newRow("an infinite bound") << Sizes{5, 64, 96} << "c = torch.ops.aten.clamp.default(a, inf)" << true;
     QTest::newRow("a sum") << Sizes{70, 17, 50} << "c = torch.ops.aten.add.Tensor(r, a)" << true;
     QTest::newRow("a sum and a bound") << Sizes{300, 40, 33} << sum + relu.arg("b") << true;
     QTest::newRow("a deep product") << Sizes{9, 2100, 49} << sum + clamp.arg("b") << true;

@@ -1,7 +1,6 @@
 #include "codegen/cpu/extern/extern.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace partita::codegen {
 namespace {
@@ -34,7 +33,8 @@ RegisterWork register_work(const ClampedSum& work, const ConcreteView& out, std:
   if (work.added >= 0) made.added = reinterpret_cast<const float*>(buffers[work.added]) + out.offset;
   made.low = static_cast<float>(work.low);
   made.high = static_cast<float>(work.high);
-  made.clamps = std::isfinite(work.low) || std::isfinite(work.high);
+  constexpr ClampedSum unbounded;
+  made.clamps = work.low != unbounded.low || work.high != unbounded.high;
   return made;
 }
 

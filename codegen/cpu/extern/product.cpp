@@ -132,7 +132,7 @@ class PixelsStep final : public RowBlocksStep {
   void compute(const RowBlock& b, std::byte*) override {
     const std::int64_t row = b.image * height_ + b.first;
     ProductProblem problem = problem_;
-    problem.work = RowBlocksStep::register_work({});
+    problem.work = RowBlocksStep::register_work({});  // of the first image, with which the matrix begins
     kernel_.run(problem, row * width_, (row + b.rows) * width_, 0, call_.right.panels());
   }
 

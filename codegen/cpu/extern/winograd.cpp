@@ -94,7 +94,9 @@ class WinogradStep final : public RowBlocksStep {
   void finish(float* out, const RegisterWork& work, std::int64_t pixel) const {
     for (std::int64_t i = pixel; i < pixel + problem_.results; ++i) {
       if (work.added) out[i] += work.added[i];
-      if (work.clamps) out[i] = out[i] < work.low ? work.low : out[i] > work.high ? work.high : out[i];
+      if (!work.clamps) continue;
+      if (out[i] < work.low) out[i] = work.low;
+      if (out[i] > work.high) out[i] = work.high;
     }
   }
 
