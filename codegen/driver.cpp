@@ -25,7 +25,7 @@ bool caches(const BackendOptions& options) {
 /// The options, with the device that they ask for.
 Result<BackendOptions> with_device(BackendOptions options) {
   if (options.on_device && !options.device) {
-    TRY(options.device, codegen::CudaDevice::open());
+    TRY(options.device, codegen::CudaDevice::of_process());
   }
   return options;
 }
@@ -105,7 +105,7 @@ CompileFn cpu_compiler(const BackendOptions& options) {
 }
 
 Status place_on_device(std::vector<Value>& values) {
-  TRY(const auto device, codegen::CudaDevice::open());
+  TRY(const auto device, codegen::CudaDevice::of_process());
   return device->place(values);
 }
 

@@ -167,6 +167,17 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(const std::string& library)
   return out;
 }
 
+Result<std::shared_ptr<CudaDevice>> CudaDevice::of_process() {
+  static std::mutex mutex;
+  static auto* const kept = new std::shared_ptr<CudaDevice>;  // never destroyed: the driver may end before
+  const std::lock_guard lock(mutex);
+  if (!*kept) {
+    TRY(*kept, open());
+    (*kept)->stays_open_ = true;
+  }
+  return *kept;
+}
+
 CudaDevice::~CudaDevice() {
   if (!context_) return;
   const auto lock = enter();

@@ -1,5 +1,6 @@
 #pragma once
 // A CUDA device by its driver's library, which is opened at run time: without it everything else works.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,12 +30,16 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   /// The first device; while it is open, further calls return the same. Error cuda.device (exit 3): there is no
   /// library, no device, or one that the library refuses.
   static Result<std::shared_ptr<CudaDevice>> open(const std::string& library = "libcuda.so.1");
+  /// open(), and then it stays open until the process ends: a device, and the libraries on it, take longer to open than
+  /// most graphs take to run.
+  static Result<std::shared_ptr<CudaDevice>> of_process();
   ~CudaDevice();
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   const std::string& name() const { return name_; }                       ///< "NVIDIA A100-SXM4-40GB"
   const CudaArchitecture& architecture() const { return architecture_; }  ///< the newest known one that it runs
+  bool stays_open() const { return stays_open_; }                         ///< is it of_process()?
 
   using Address = std::uint64_t;
   /// Memory of at least so many bytes, aligned to 256. Error cuda.memory when the device has no more, after everything
@@ -82,6 +87,7 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   void release_kept();
 
   const CudaDriver& driver_;
+  std::atomic<bool> stays_open_ = false;
   int device_ = 0;
   void* stream_ = nullptr;
   void* side_stream_ = nullptr;  ///< of record(); null before the first

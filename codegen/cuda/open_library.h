@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <dlfcn.h>
 
@@ -54,7 +55,8 @@ const Api* open_cuda_library(const std::string& name, std::initializer_list<std:
   return nullptr;
 }
 
-/// What the calls of a device share of a library, while there are any. Errors are those of `Handle::make`.
+/// What the calls of a device share of a library, while there are any, or as long as a device that stays open. Errors
+/// are those of `Handle::make`.
 template <class Handle, class Api>
 Result<std::shared_ptr<Handle>> handle_of(const std::shared_ptr<CudaDevice>& device, const Api& api) {
   static std::mutex mutex;
@@ -64,6 +66,8 @@ Result<std::shared_ptr<Handle>> handle_of(const std::shared_ptr<CudaDevice>& dev
   if (auto handle = known.lock()) return handle;
   TRY(std::shared_ptr<Handle> made, Handle::make(device, api));
   known = made;
+  static auto* const kept = new std::vector<std::shared_ptr<Handle>>;  // never destroyed: the driver may end before
+  if (device->stays_open()) kept->push_back(made);
   return made;
 }
 
