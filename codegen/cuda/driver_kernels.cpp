@@ -66,7 +66,9 @@ class DeviceKernels final : public KernelDevice {
     actions_.clear();
     events_.clear();
     timed_ = run.timed;
-    if (run.arena_bytes > arena_room_) {
+    // Temporaries without elements have a place, too.
+    const bool has_temporaries = std::ranges::any_of(run.buffers, [](const Memory& m) { return bool(m.in_arena); });
+    if (has_temporaries && (!arena_ || run.arena_bytes > arena_room_)) {
       TRY(arena_, device_.block(run.arena_bytes));
       arena_room_ = run.arena_bytes;
     }
@@ -299,8 +301,9 @@ class DeviceKernels final : public KernelDevice {
   /// Memory of its own for a buffer that has no place.
   Status reserve(Copy& copy) {
     if (copy.memory.in_arena) return {};
-    const std::size_t bytes = std::max<std::size_t>(copy.memory.bytes, 1);
-    if (!copy.own || bytes > copy.room) {
+    const std::size_t bytes = copy.memory.bytes;
+    // Who has a result copies all of its memory, so that has no more than the result's bytes.
+    if (!copy.own || bytes > copy.room || (copy.memory.result && bytes < copy.room)) {
       copy.own.reset();
       TRY(copy.own, device_.block(bytes));
       copy.room = bytes;

@@ -152,7 +152,7 @@ void CudaEmitter::choose_rows(const Loop& group) {
   const bool few = units <= 4 * warp;
   group_threads_ =
       few ? warp
-          : static_cast<int>(std::clamp<std::int64_t>((units / 2 + warp - 1) / warp * warp, 2 * warp, most_threads));
+          : static_cast<int>(std::clamp<std::int64_t>((units / 4 + warp - 1) / warp * warp, 2 * warp, most_threads));
   hold_rows(group, n);
   const bool shares = std::ranges::any_of(homes_, [&](const auto& home) {
     return home.second.group == &group && !home.second.thread &&

@@ -46,6 +46,19 @@ bool has_separate_elements(const loops::Lowering& lowering, const Meta& m) {
   return is_without_overlap(lowering, lowering.plain(t->sizes), lowering.plain_strides(t->strides));
 }
 
+/// Is it a view that only loops read? Then its elements need no places of their own: a loop that reads an expanded
+/// dimension reads the one element there is.
+bool is_read_by_loops_only(const loops::Lowering& lowering, const Schema& schema, const Node& node) {
+  const TensorMeta *from = tensor_argument(node, 0), *to = node.meta.tensor();
+  if (!schema.is_view || !from || !to || from->dtype != to->dtype || node.users().empty()) return false;
+  return std::ranges::all_of(node.users(), [&](const Node* user) {
+    const Schema* reader = user->op()->is_call() ? find_schema(user->op()) : nullptr;
+    const OpRecord* record = reader ? find_record(user->op()) : nullptr;
+    return record && !reader->is_mutable && (record->lower || record->pointwise.body) && computable(user->meta, false) &&
+           (has_separate_elements(lowering, user->meta) || is_read_by_loops_only(lowering, *reader, *user));
+  });
+}
+
 class GraphLowering {
  public:
   GraphLowering(LoweredGraph& to, Graph& graph, const std::map<std::string, std::int64_t>& sizes)
@@ -136,7 +149,8 @@ class GraphLowering {
     if (schema->is_mutable) return mutation(node, *schema, bound);
     const OpRecord* record = find_record(node.op());
     const bool complex = !to_.target().complex_ops.empty() && may_be_complex(*schema, record, node);
-    bool in_loops = computable(node.meta, complex) && has_separate_elements(to_.lowering, node.meta);
+    bool in_loops = computable(node.meta, complex) && (has_separate_elements(to_.lowering, node.meta) ||
+                                                       is_read_by_loops_only(to_.lowering, *schema, node));
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta, complex);
     const bool may_be_view = record && record->lower && (schema->is_view || record->may_alias);
     if (may_be_view || (in_loops && record && (record->lower || record->pointwise.body))) {

@@ -282,6 +282,14 @@ class TestCudaDriver : public QObject {
              fault.error().message.c_str());
   }
 
+  void temporaries_may_be_empty() {
+    const auto kernels = kernel_device(opened(), nullptr, false);
+    KernelDevice::Memory empty;
+    empty.in_arena = 0;
+    QVERIFY(kernels->begin({{&empty, 1}, 0}));
+    QVERIFY(kernels->end(0));
+  }
+
   /// A product as the compiler makes it, whose kernel the test computes: arguments, launch and copies.
   void runs_a_plan() {
     if (const auto found = find_cuda_compiler(); !found) QSKIP(found.error().message.c_str());

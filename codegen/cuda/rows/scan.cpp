@@ -26,9 +26,9 @@ constexpr Combination combinations[] = {
     {LibraryRoutine::Cumsum, "running sums", "    return before + after;", "Value(0)"},
     {LibraryRoutine::Cumprod, "running products", "    return before * after;", "Value(1)"},
     {LibraryRoutine::Cummax, "running maxima",
-     "    return last_of(before, after, [](const auto& a, const auto& b) { return b >= a; });", "{0, -1}", true},
+     "    return last_of(before, after, NotLess());", "{0, -1}", true},
     {LibraryRoutine::Cummin, "running minima",
-     "    return last_of(before, after, [](const auto& a, const auto& b) { return b <= a; });", "{0, -1}", true},
+     "    return last_of(before, after, NotGreater());", "{0, -1}", true},
     {LibraryRoutine::Logcumsumexp, "running logarithms of sums", "    return log_add_exp(before, after);",
      "Value(-INFINITY)"},
 };
@@ -55,6 +55,15 @@ template <class T>
 __device__ Placed<T> lower_lane(Placed<T> v, int step) {
   return {lower_lane(v.of, step), lower_lane(v.at, step)};
 }
+// Which of two elements wins: the later. NVRTC takes no generic lambdas in their place.
+struct NotLess {
+  template <class T>
+  __device__ bool operator()(T before, T after) const { return after >= before; }
+};
+struct NotGreater {
+  template <class T>
+  __device__ bool operator()(T before, T after) const { return after <= before; }
+};
 // The extreme of two parts. Of equal elements the last wins, and NaN over all numbers.
 template <class T, class Wins>
 __device__ Placed<T> last_of(Placed<T> before, Placed<T> after, const Wins& wins) {
