@@ -54,7 +54,8 @@ bool is_read_by_loops_only(const loops::Lowering& lowering, const Schema& schema
   return std::ranges::all_of(node.users(), [&](const Node* user) {
     const Schema* reader = user->op()->is_call() ? find_schema(user->op()) : nullptr;
     const OpRecord* record = reader ? find_record(user->op()) : nullptr;
-    return record && !reader->is_mutable && (record->lower || record->pointwise.body) && computable(user->meta, false) &&
+    return record && !reader->is_mutable && (record->lower || record->pointwise.body) &&
+           computable(user->meta, false) &&
            (has_separate_elements(lowering, user->meta) || is_read_by_loops_only(lowering, *reader, *user));
   });
 }

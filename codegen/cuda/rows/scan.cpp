@@ -25,10 +25,8 @@ struct Combination {
 constexpr Combination combinations[] = {
     {LibraryRoutine::Cumsum, "running sums", "    return before + after;", "Value(0)"},
     {LibraryRoutine::Cumprod, "running products", "    return before * after;", "Value(1)"},
-    {LibraryRoutine::Cummax, "running maxima",
-     "    return last_of(before, after, NotLess());", "{0, -1}", true},
-    {LibraryRoutine::Cummin, "running minima",
-     "    return last_of(before, after, NotGreater());", "{0, -1}", true},
+    {LibraryRoutine::Cummax, "running maxima", "    return last_of(before, after, NotLess());", "{0, -1}", true},
+    {LibraryRoutine::Cummin, "running minima", "    return last_of(before, after, NotGreater());", "{0, -1}", true},
     {LibraryRoutine::Logcumsumexp, "running logarithms of sums", "    return log_add_exp(before, after);",
      "Value(-INFINITY)"},
 };
