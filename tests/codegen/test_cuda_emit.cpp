@@ -96,16 +96,16 @@ extern "C" __global__ void __launch_bounds__(32) k_0(const Half* __restrict__ in
      {},
      R"cuda(
 // k0_softmax: softmax
-// 64 blocks of 256: a block for each iteration of i0
-extern "C" __global__ void __launch_bounds__(256) k_0(const BFloat16* __restrict__ in_x,
+// 64 blocks of 128: a block for each iteration of i0
+extern "C" __global__ void __launch_bounds__(128) k_0(const BFloat16* __restrict__ in_x,
     BFloat16* __restrict__ out_softmax, KernelFault* fault) {
   const int i0 = blockIdx.x;
-  Pack<float, 8> softmax_row[2];
-  Pack<BFloat16, 8> x_row[2];
+  Pack<float, 8> softmax_row[4];
+  Pack<BFloat16, 8> x_row[4];
   float max_0 = -INFINITY;
 #pragma unroll
-  for (int turn = 0; turn < 2; ++turn) {
-    const int v1 = (turn * 256 + threadIdx.x) * 8;
+  for (int turn = 0; turn < 4; ++turn) {
+    const int v1 = (turn * 128 + threadIdx.x) * 8;
     x_row[turn] = load<8>(in_x + i0 * 4096 + v1);
 #pragma unroll
     for (int k = 0; k < 8; ++k)
@@ -114,8 +114,8 @@ extern "C" __global__ void __launch_bounds__(256) k_0(const BFloat16* __restrict
   max_0 = block_max(max_0);
   float sum_1 = 0.0f;
 #pragma unroll
-  for (int turn = 0; turn < 2; ++turn) {
-    const int v2 = (turn * 256 + threadIdx.x) * 8;
+  for (int turn = 0; turn < 4; ++turn) {
+    const int v2 = (turn * 128 + threadIdx.x) * 8;
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       const float softmax_exp = exp(to_float(x_row[turn][k]) - max_0);
@@ -125,8 +125,8 @@ extern "C" __global__ void __launch_bounds__(256) k_0(const BFloat16* __restrict
   }
   sum_1 = block_sum(sum_1);
 #pragma unroll
-  for (int turn = 0; turn < 2; ++turn) {
-    const int v3 = (turn * 256 + threadIdx.x) * 8;
+  for (int turn = 0; turn < 4; ++turn) {
+    const int v3 = (turn * 128 + threadIdx.x) * 8;
     Pack<BFloat16, 8> softmax;
 #pragma unroll
     for (int k = 0; k < 8; ++k)
