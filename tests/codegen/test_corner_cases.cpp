@@ -85,6 +85,13 @@ const Case cases[] = {
      "r: <f32[3, 2][2, 1]> = $embedding_dense_backward(g, i, 3, -1, False)\nreturn (r,)"},
     {"an embedding of no indices has a gradient", "g: <f16[2, 0, 3][3, 3, 1]>, i: <i64[0][1]>",
      "r: <f16[3, 3][3, 1]> = $embedding_dense_backward(g, i, 3, 2, False)\nreturn (r,)", true},
+    {"sums of many ones in a half type", "x: <bf16[3][1]>",
+     "z: <bf16[3][1]> = $zeros_like(x)\no: <bf16[1000][1]> = $ones([1000], dtype = torch.bfloat16)\n"
+     "i: <i64[1000][1]> = $zeros([1000], dtype = torch.int64)\nv: <bf16[1000, 1][1, 1]> = $unsqueeze(o, 1)\n"
+     "p: <bf16[3][1]> = $index_put(z, [i], o, True)\na: <bf16[3][1]> = $index_add(z, 0, i, o)\n"
+     "s: <bf16[3][1]> = $scatter_add(z, 0, i, o)\n"
+     "e: <bf16[3, 1][1, 1]> = $embedding_dense_backward(v, i, 3, -1, False)\nreturn (p, a, s, e)",
+     true},
     {"layer norm's statistics may be flat",
      "g: <f32[3, 5][5, 1]>, x: <f32[3, 5][5, 1]>, m: <f32[3][1]>, r: <f32[3][1]>",
      "l = $native_layer_norm_backward(g, x, [5], m, r, None, None, [True, False, False])\n"

@@ -98,6 +98,23 @@ class SpecialValues : public QObject {
     }
   }
 
+  /// 256 and 1 is 256 in bfloat16: what is added up must not be rounded in between.
+  void sums_at_one_index_are_rounded_once() {
+    const Tensor zero = vector_of(DType::BFloat16, {0}),
+                 ones = vector_of(DType::BFloat16, std::vector<double>(1000, 1)),
+                 index = vector_of(DType::Int64, std::vector<double>(1000, 0));
+    const auto sum = [](const char* op, std::vector<Value> args) {
+      Result<Value> result = evaluate(Op::torch(op), std::move(args), {});
+      return result ? result->get<Tensor>()->item_as_double() : std::numeric_limits<double>::quiet_NaN();
+    };
+    QCOMPARE(sum("aten.index_put.default", {zero, ValueList{index}, ones, true}), 1000.0);
+    QCOMPARE(sum("aten.index_add.default", {zero, std::int64_t{0}, index, ones}), 1000.0);
+    QCOMPARE(sum("aten.scatter_add.default", {zero, std::int64_t{0}, index, ones}), 1000.0);
+    QCOMPARE(sum("aten.embedding_dense_backward.default",
+                 {ones.view_as({1000, 1}, {1, 1}, 0), index, std::int64_t{1}, std::int64_t{-1}, false}),
+             1000.0);
+  }
+
   /// Powers of ten may be infinite, and a sign cannot always be changed. Values are PyTorch's.
   void rounds_to_any_decimals() {
     for (const std::int64_t decimals : {INT64_MIN, std::int64_t{-400}, std::int64_t{400}, INT64_MAX}) {

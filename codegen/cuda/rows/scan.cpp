@@ -53,7 +53,7 @@ template <class T>
 __device__ Placed<T> lower_lane(Placed<T> v, int step) {
   return {lower_lane(v.of, step), lower_lane(v.at, step)};
 }
-// Which of two elements wins: the later. NVRTC takes no generic lambdas in their place.
+// Does the later of two elements win? NVRTC takes no generic lambdas in their place.
 struct NotLess {
   template <class T>
   __device__ bool operator()(T before, T after) const { return after >= before; }

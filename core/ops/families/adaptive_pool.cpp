@@ -139,12 +139,8 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
     for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         T share = grad.as<T>()[p * cells.out_plane() + position];
-        for (std::size_t i = 3 - rank; i < 3; ++i)
-          share = rounded(out.dtype, share / static_cast<T>(cell.along[i]->count()));
-        cells.inputs(cell, [&](std::int64_t i) {
-          T& sum = dx.as<T>()[p * cells.in_plane() + i];
-          sum = rounded(out.dtype, sum + share);
-        });
+        for (std::size_t i = 3 - rank; i < 3; ++i) share /= static_cast<T>(cell.along[i]->count());
+        cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
       });
   });
   return with_elements(out, dx);

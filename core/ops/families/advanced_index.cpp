@@ -63,9 +63,11 @@ struct Advanced {
   }
 };
 
-/// `self` with values written (or added) at the indices; where `mask` is valid and false, 0 is written instead.
+/// `self` with values written (or added) at the indices; where `mask` is valid and false, 0 is written instead. Half
+/// types accumulate in float32 and are rounded once.
 void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
   auto put = std::make_shared<Advanced>(call, "indices", !mask.valid());
+  if (accumulate) put->self = call.to.cast(put->self, opmath_dtype(put->self.dtype));
   LoweredTensor values = call.to.expand(call.to.cast(call.in("values"), put->self.dtype), put->sizes);
   LoweredTensor keep = mask.valid() ? call.to.expand(mask, put->sizes) : mask;
   Write write{put->sizes,
@@ -249,7 +251,7 @@ void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& v
       indexing.each([&](std::int64_t position, std::int64_t offset) {
         if (mask && !keep.as<bool>()[position]) return;
         T& sum = target.as<T>()[offset];
-        sum = rounded(out.dtype, wrapping_sum(sum, source.as<T>()[position]));
+        sum = wrapping_sum(sum, source.as<T>()[position]);
       });
     });
   } else {

@@ -79,11 +79,8 @@ Value eval_avg_pool_backward(EvalCall& c) {
   dispatch_floating(dtype, "avg_pool_backward", [&]<class T>() {
     for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
-        T share = rounded(out.dtype, grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(divisor_of(cell)));
-        cells.inputs(cell, [&](std::int64_t i) {
-          T& sum = dx.as<T>()[p * cells.in_plane() + i];
-          sum = rounded(out.dtype, sum + share);
-        });
+        const T share = grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(divisor_of(cell));
+        cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
       });
   });
   return with_elements(out, dx);

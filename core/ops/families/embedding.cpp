@@ -18,8 +18,10 @@ void lower_embedding(LowerCall& call) {
   }));
 }
 
+/// Half types accumulate in float32 and are rounded once.
 void lower_embedding_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
+  grad = call.to.cast(grad, opmath_dtype(grad.dtype));
   // The indices may have any rank; each stands for one row of the gradient.
   indices = call.to.reshape(indices, {indices.numel()});
   grad = call.to.reshape(grad, {indices.numel(), call.out_sizes()[1]});
@@ -94,10 +96,7 @@ Value eval_embedding_dense_backward(EvalCall& c) {
       std::int64_t row = index.as<std::int64_t>()[i];
       if (row == padding) continue;
       T scale = by_frequency ? T(1) / static_cast<T>(counts[static_cast<std::size_t>(row)]) : T(1);
-      for (std::int64_t k = 0; k < width; ++k) {  // rounds after each row, to the tensor's dtype
-        T& to = sum.as<T>()[row * width + k];
-        to = rounded(out.dtype, to + grad.as<T>()[i * width + k] * scale);
-      }
+      for (std::int64_t k = 0; k < width; ++k) sum.as<T>()[row * width + k] += grad.as<T>()[i * width + k] * scale;
     }
   });
   return with_elements(out, sum);

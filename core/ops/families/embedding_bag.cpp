@@ -163,11 +163,8 @@ Value eval_embedding_bag_backward(EvalCall& c) {
       double scale = scales.storage ? static_cast<double>(scales.as<T>()[i]) : 1;
       if (mode == Mode::Mean) scale /= static_cast<double>(std::max<std::int64_t>(sizes.as<std::int64_t>()[bag], 1));
       if (by_frequency) scale /= static_cast<double>(counts[static_cast<std::size_t>(row)]);
-      const T factor = rounded(out.dtype, static_cast<T>(scale));
-      for (std::int64_t k = 0; k < width; ++k) {  // rounds after each addition (PyTorch's axpy)
-        T& sum = dw.as<T>()[row * width + k];
-        sum = rounded(out.dtype, sum + rounded(out.dtype, grad.as<T>()[bag * width + k] * factor));
-      }
+      const T factor = static_cast<T>(scale);
+      for (std::int64_t k = 0; k < width; ++k) dw.as<T>()[row * width + k] += grad.as<T>()[bag * width + k] * factor;
     });
   });
   return with_elements(out, dw);

@@ -74,10 +74,7 @@ Value eval_index_add(EvalCall& c) {
     each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) {
         T& sum = y.as<T>()[to + i];
-        const T term = wrapping_product(source.as<T>()[from + i], *alpha.as<T>());
-        // PyTorch adds slice by slice with add_, which rounds once. For 1-d tensors it multiplies and adds single
-        // elements, and rounds both.
-        sum = rounded(out.dtype, wrapping_sum(sum, out.dim() > 1 ? term : rounded(out.dtype, term)));
+        sum = wrapping_sum(sum, wrapping_product(source.as<T>()[from + i], *alpha.as<T>()));
       }
     });
   });

@@ -80,7 +80,7 @@ Value eval_index_reduce(EvalCall& c) {
                  [&](std::int64_t at, std::int64_t, std::int64_t n) { std::fill_n(to + at, n, identity<T>(how)); });
     each_slice(c, y, index, [&](std::int64_t at, std::int64_t from, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) {
-        to[at + i] = rounded(out.dtype, combined(how, to[at + i], source.as<T>()[from + i]));
+        to[at + i] = combined(how, to[at + i], source.as<T>()[from + i]);
         ++counts[static_cast<std::size_t>(at + i)];
       }
     });

@@ -194,10 +194,7 @@ Value eval_border_backward(EvalCall& c) {
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   std::vector<std::int64_t> from = sources<reflect>(dx.sizes, grad.sizes, c.integers("padding"));
   dispatch_compute(dtype, "pad_backward", [&]<class T>() {
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      T& sum = dx.as<T>()[from[i]];
-      sum = rounded(out.dtype, sum + grad.as<T>()[i]);
-    }
+    for (std::size_t i = 0; i < from.size(); ++i) dx.as<T>()[from[i]] += grad.as<T>()[i];
   });
   return with_elements(out, dx);
 }

@@ -205,8 +205,7 @@ Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
     for (std::int64_t i : steps(count * out_plane)) {
       std::int64_t place = at.as<std::int64_t>()[i];
       if (place < 0 || place >= in_plane) fail(name + ": index " + std::to_string(place) + " is out of range");
-      T& sum = dx.as<T>()[i / out_plane * in_plane + place];
-      sum = rounded(out.dtype, sum + grad.as<T>()[i]);
+      dx.as<T>()[i / out_plane * in_plane + place] += grad.as<T>()[i];
     }
   });
   return with_elements(out, dx);

@@ -116,10 +116,10 @@ Value eval_segment_reduce(EvalCall& c) {
             value = std::isnan(next) ? next : std::min(value, next);
             break;
           case Reduce::Prod:
-            value = rounded(out.dtype, value * next);
+            value *= next;
             break;
           default:
-            value = rounded(out.dtype, value + next);
+            value += next;
         }
       }
       if (how == Reduce::Mean && length == 0 && !has_initial) value = std::numeric_limits<T>::quiet_NaN();
