@@ -152,6 +152,7 @@ class TestConvolutions : public QObject {
     QTest::newRow("dilation, no zeros") << Sizes{1, 96, 160, 7, 8, 3, 1, 2, 0} << false;
     QTest::newRow("5x5") << Sizes{3, 72, 80, 5, 3, 5, 1, 1, 2} << true;
     QTest::newRow("1x1") << Sizes{1, 320, 320, 2, 3, 1, 1, 1, 0} << false;
+    QTest::newRow("one pixel") << Sizes{1, 3, 8, 5, 5, 5, 1, 1, 0} << false;
     QTest::newRow("1x1, stride") << Sizes{1, 320, 320, 5, 5, 1, 2, 1, 0} << false;
   }
   /// Of small images with large weights that change.
@@ -174,6 +175,16 @@ class TestConvolutions : public QObject {
     QVERIFY(compiled);
     QCOMPARE(QString::fromStdString((*compiled)->externs[0].library).count("of windows"), 2);
     check(backward, "oneDNN");
+  }
+
+  /// The gradient of a sum over pixels lies in memory once, so that its rows are no matrix.
+  void a_repeated_gradient_is_no_matrix() {
+    const Tensor x = channels_last(random_tensor({1, 320, 2, 3}, 1)), w = random_tensor({320, 320, 1, 1}, 2);
+    const Tensor grad = random_tensor({320}, 3).view_as({1, 320, 2, 3}, {0, 1, 0, 0}, 0);
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({320}), one, none, one, false, none,
+                                                           std::int64_t{1}, ValueList{true, true, false}});
+    check(backward, "interpreter");
   }
 
   /// Zeros around an image, times infinity, are no part of a result.

@@ -89,6 +89,7 @@ std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
   for (std::size_t d = images.sizes.size(); d-- > 2;)
     if (!join(d)) return std::nullopt;
   if (!join(0)) return std::nullopt;
+  if (pixels == 1) distance = images.sizes[1] * images.strides[1];  // a row by itself lies anywhere
   m.sizes = {pixels, images.sizes[1]};
   m.strides = {distance, images.strides[1]};
   return m;

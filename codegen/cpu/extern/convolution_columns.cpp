@@ -176,7 +176,7 @@ class ColumnsStep final : public ExternStep {
 Prepared prepare(Makes makes, const Columns& c, const ConcreteView& a, const ConcreteView& b, const ConcreteView& out,
                  const ConcreteView& pixels) {
   const auto rows = matrix_of(pixels);
-  if (!rows || rows->strides[1] != 1) return {};
+  if (!rows || rows->strides[1] != 1 || rows->strides[0] < rows->sizes[1]) return {};
   const std::int64_t n = c.rows(), k = c.length(), filters = rows->sizes[1], row = rows->strides[0];
   const memory::desc columns = matrix_desc(n, k, k, 1), flat = matrix_desc(n, filters, row, 1);
   auto product = makes == Makes::Result ? Product(columns, matrix_desc(k, filters, 1, k), flat)
