@@ -33,6 +33,12 @@ const Case cases[] = {
      "r: <f32[6, 20][20, 1]> = $_safe_softmax(m, -1)\nn: <bf16[6, 20][20, 1]> = $masked_fill.Scalar(y, c, -inf)\n"
      "s: <bf16[6, 20][20, 1]> = $_safe_softmax(n, 0)\nt: <f32[6, 20][20, 1]> = $_safe_softmax(n, 1, torch.float32)\n"
      "return (r, s, t)"},
+    {"safe softmax in double", "x: <f32[6, 20][20, 1]>",
+     "r: <f64[6, 20][20, 1]> = $_safe_softmax(x, -1, torch.float64)\nreturn (r,)"},
+    {"what is not a number stays where it is in an image of the same size", "x: <f32[1, 2, 8][16, 8, 1]>",
+     "m: <f32[1, 2, 8][16, 8, 1]> = $sub.Tensor(x, 0.5)\nl: <f32[1, 2, 8][16, 8, 1]> = $log(m)\n"
+     "r: <f32[1, 2, 8][16, 8, 1]> = $upsample_linear1d.vec(l, None, True, [1.0])\n"
+     "s: <f32[1, 2, 8][16, 8, 1]> = $upsample_linear1d(l, [8], False)\nreturn (r, s)"},
     {"sum over no dims", "x: <f32[3][1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [])\nreturn (r,)"},
     {"empty rows", "x: <f64[5, 0, 0][1, 1, 1]>", "r: <f64[5, 0, 0][1, 1, 1]> = $_softmax(x, -1, False)\nreturn (r,)"},
     {"sums of nothing", "x: <f32[0, 3][3, 1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [0])\nreturn (r,)"},

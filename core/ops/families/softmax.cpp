@@ -21,7 +21,7 @@ struct Rows {
 
 Rows rows(LowerCall& call, std::string_view name) {
   LoweredTensor t = call.in(name);
-  Rows r{call.to.cast(t, opmath_dtype(is_floating(t.dtype) ? t.dtype : call.out().dtype)),
+  Rows r{call.to.cast(t, promote(opmath_dtype(t.dtype), opmath_dtype(call.out().dtype))),
          std::vector<bool>(t.dim(), false)};
   if (t.dim() > 0) r.reduced[call.dim("dim", t.dim())] = true;
   return r;

@@ -199,17 +199,17 @@ Node* source_positions(DecomposeCall& c, SymExpr in, SymExpr out, double given, 
   return b.call("aten.sub.Tensor", {x, 0.5});
 }
 
-/// For each output element along one dimension: its position in the input, and the indices of its two neighbours.
+/// For each output element along one dimension: its position in the input, and the indices of its two neighbours. Of
+/// equal sizes `high` is null: PyTorch's kernels copy, whatever scale is given, so that a NaN spoils no neighbour.
 struct Axis {
-  Node *position, *low, *high;
+  Node *position, *low, *high = nullptr;
 };
 
 template <std::size_t rank>
 Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType dtype) {
   Builder& b = c.build;
   const SymExpr in = input_of(c).sizes[d + 2], out = target.sizes[d];
-  // Between equal sizes PyTorch's kernels copy, whatever scale is given.
-  const bool same = target.scales[d] > 0 && c.test(sym_eq(in, out), "an image of the same size");
+  const bool same = c.test(sym_eq(in, out), "an image of the same size");
   const double given = same ? 0 : target.scales[d];
   Node* x = source_positions(c, in, out, given, dtype);
   x = b.call("aten.clamp.default", {x, 0.0});
@@ -217,6 +217,7 @@ Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType d
   shape[0] = out;
   x = b.call("aten.view.default", {x, b.sizes(shape)});
   Node* low = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
+  if (same) return {x, low};
   if (!c.boolean("align_corners") && given > 0) low = kept_inside(b, low, in, out, given, 0.5 / given - 0.5);
   Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), b.size(in - 1)});
   return {x, low, high};
@@ -233,16 +234,22 @@ Arg decompose_linear_interpolation(DecomposeCall& c) {
   DType dtype = is_floating(input.dtype) ? b.tensor(x).dtype : DType::Float32;
   std::vector<Axis> axes;
   for (std::size_t d = 0; d < rank; ++d) axes.push_back(axis<rank>(c, d, target, dtype));
+  std::vector<std::vector<Arg>> places = {std::vector<Arg>(2)};  // of the corners; the last dimension changes fastest
+  for (const Axis& of : axes) {
+    std::vector<std::vector<Arg>> longer;
+    for (const auto& place : places)
+      for (Node* index : {of.low, of.high})
+        if (index) longer.emplace_back(place).emplace_back(index);
+    places = std::move(longer);
+  }
   std::vector<Node*> corners;
-  for (std::size_t corner = 0; corner < (1u << rank); ++corner) {
-    std::vector<Arg> indices(2);
-    for (std::size_t d = 0; d < rank; ++d)
-      indices.emplace_back(corner >> (rank - 1 - d) & 1 ? axes[d].high : axes[d].low);
-    Node* v = b.call("aten._unsafe_index.Tensor", {x, Arg::list(std::move(indices))});
+  for (std::vector<Arg>& place : places) {
+    Node* v = b.call("aten._unsafe_index.Tensor", {x, Arg::list(std::move(place))});
     if (b.tensor(v).dtype != dtype) v = b.call("aten._to_copy.default", {v}, {{"dtype", dtype}});
     corners.push_back(v);
   }
   for (std::size_t d = rank; d-- > 0;) {
+    if (!axes[d].high) continue;
     Node* weight = b.call("aten.clamp.default", {b.call("aten.sub.Tensor", {axes[d].position, axes[d].low}), 0.0, 1.0});
     Node* rest = b.call("aten.rsub.Scalar", {weight, 1.0});
     // Each corner is multiplied by its weight, as in PyTorch's kernels: low + weight * (high - low) would turn
