@@ -200,6 +200,8 @@ class TestCudaMatrix : public QObject {
     row("causal, fewer keys", {1, 1, 50, 33, 16}, f32, true);
     row("causal, more keys", {1, 1, 5, 40, 16}, f32, true);
     row("one query", {2, 2, 1, 40, 8}, f32);
+    row("rows of 64", {1, 1, 70, 70, 64}, f32, true);
+    row("many heads", {1, 256, 2, 31, 64}, f32);
     row("wide", {1, 1, 9, 20, 128}, f32);
     row("wider", {1, 1, 9, 12, 200}, f32);
     row("double", {1, 1, 20, 35, 12}, DType::Float64, true, "full");

@@ -14,38 +14,89 @@
 namespace partita::codegen {
 namespace {
 
-/// A block's threads in all functions: `group` threads of one warp for each of `tile` rows, each with the columns
-/// lane, lane + group, ...
+/// A block's threads in all functions: sixteen, half a warp, for `each` of the `rows` rows. Of the other side's `tile`
+/// rows a thread has those from lane on in steps of 16, and of the width groups of four columns.
 constexpr std::string_view beginning = R"(
-#ifndef PARTITA_LOAD_TILE
-#define PARTITA_LOAD_TILE
-// Rows from `first` on of a matrix with `rows` rows, whose elements at(row, column) gives; zeros beyond. For 256 threads.
-template <class T, int tile, int pitch, class Index, class At>
-__device__ void load_tile(T (&to)[tile][pitch], int width, Index first, Index rows, const At& at) {
-  for (int e = static_cast<int>(threadIdx.x); e < tile * width; e += 256) {
-    const Index i = first + e / width;
-    to[e / width][e % width] = i < rows ? at(i, static_cast<Index>(e % width)) : T(0);
+#ifndef PARTITA_ATTENTION_TILES
+#define PARTITA_ATTENTION_TILES
+// Numbers that are read at once.
+template <class T>
+struct alignas(16) Four {
+  T of[4];
+};
+template <class T>
+__device__ const Four<T>& four(const T* at) {
+  return *reinterpret_cast<const Four<T>*>(at);
+}
+// Rows from `first` on of a matrix of `size` rows and `width` columns, whose elements at(row, column) gives; zeros
+// beyond. For 128 threads.
+template <int depth, class T, int tile, int pitch, class Index, class At>
+__device__ void load_tile(T (&to)[tile][pitch], int width, Index first, Index size, const At& at) {
+#pragma unroll 8
+  for (int e = static_cast<int>(threadIdx.x); e < tile * depth; e += 128) {
+    const Index i = first + e / depth;
+    to[e / depth][e % depth] = i < size && e % depth < width ? at(i, static_cast<Index>(e % depth)) : T(0);
+  }
+}
+// Adds the products of the rows a, a + pitch, ... and every sixteenth row from b on.
+template <int depth, int pitch, class T, int n, int m>
+__device__ void add_products(T (&sums)[n][m], const T* a, const T* b) {
+#pragma unroll 4
+  for (int d = 0; d < depth; d += 4) {
+    Four<T> left[n];
+#pragma unroll
+    for (int r = 0; r < n; ++r) left[r] = four(a + r * pitch + d);
+#pragma unroll
+    for (int e = 0; e < m; ++e) {
+      const Four<T> right = four(b + e * 16 * pitch + d);
+#pragma unroll
+      for (int r = 0; r < n; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums[r][e] = fma(left[r].of[i], right.of[i], sums[r][e]);
+    }
+  }
+}
+// Adds the rows of b, each times its weight, of which a row of `weights` has `tile`. The thread has the columns from
+// `column` on, four of each 64.
+template <int depth, int pitch, int tile, int weights_pitch, class T, int n, int m>
+__device__ void add_rows(Four<T> (&sums)[n][m], const T* weights, const T* b, int column) {
+  for (int j = 0; j < tile; j += 4) {
+    Four<T> weight[n];
+#pragma unroll
+    for (int r = 0; r < n; ++r) weight[r] = four(weights + r * weights_pitch + j);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int c = 0; c < m; ++c) {
+        if (column + c * 64 >= depth) continue;
+        const Four<T> right = four(b + (j + i) * pitch + column + c * 64);
+#pragma unroll
+        for (int r = 0; r < n; ++r)
+#pragma unroll
+          for (int x = 0; x < 4; ++x) sums[r][c].of[x] = fma(weight[r].of[i], right.of[x], sums[r][c].of[x]);
+      }
   }
 }
 #endif
 
 // <what> of <origin>: <queries> queries, <keys> keys, width <width>, <batch> x <heads> heads<causal_words>.
-extern "C" __global__ void __launch_bounds__(256, 1) <name>({parameters}) {
+extern "C" __global__ void __launch_bounds__(128, 1) <name>({parameters}) {
   using Index = {index};
   using Sum = <sum>;
   <fixed> Index queries = <queries>, keys = <keys>;
-  constexpr int width = <width>, tile = <tile>, group = 256 / tile, padding = 1;
-  constexpr int owned = (width + group - 1) / group;  // columns of a thread
-  [[maybe_unused]] constexpr int scored = (tile + group - 1) / group;  // scores of a thread
-  <fixed> unsigned tiles = (<count> + tile - 1) / tile, heads = <heads>;
-  const Index first = static_cast<Index>(blockIdx.x % tiles) * tile;
+  constexpr int width = <width>, rows = <rows>, tile = <tile>, each = rows / 8;
+  constexpr int depth = (width + 3) / 4 * 4;            // the width with zeros behind it
+  constexpr int pitch = depth + (depth % 8 ? 0 : 4);    // so that eight rows begin at eight places in the banks
+  constexpr int parts = (depth + 63) / 64, scored = (tile + 15) / 16, weights_pitch = tile + 4;
+  <fixed> unsigned tiles = (<count> + rows - 1) / rows, heads = <heads>;
+  const Index first = static_cast<Index>(blockIdx.x % tiles) * rows;
   [[maybe_unused]] const Index h = static_cast<Index>(blockIdx.x / tiles % heads);
   [[maybe_unused]] const Index b = static_cast<Index>(blockIdx.x / tiles / heads);
-  const int tid = static_cast<int>(threadIdx.x), row = tid / group, lane = tid % group;
+  const int lane = static_cast<int>(threadIdx.x) % 16, group = static_cast<int>(threadIdx.x) / 16, mine = group * each;
   const Sum scale = static_cast<Sum>(<scale>);
   [[maybe_unused]] const auto sum_of_group = [&](Sum v) {
 #pragma unroll
-    for (int step = group / 2; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step, 32);
+    for (int step = 8; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step, 32);
     return v;
   };
   // The mask's term of a score. What lies beyond, and with a causal mask what comes after the query, has no weight.
@@ -59,62 +110,69 @@ extern "C" __global__ void __launch_bounds__(256, 1) <name>({parameters}) {
 )";
 
 constexpr std::string_view forward_body = R"(
-  __shared__ Sum q[tile][width + padding], k[tile][width + padding], v[tile][width + padding];
-  __shared__ Sum weights[tile][tile + padding];
-  Sum result[owned] = {}, most = -INFINITY, total = 0;
-  const Index end = <causal> && first + tile < keys ? first + tile : keys, i = first + row;
-  load_tile(q, width, first, queries, query_at);
+  alignas(16) __shared__ Sum q[rows][pitch], k[tile][pitch], v[tile][pitch], weights[rows][weights_pitch];
+  Four<Sum> result[each][parts] = {};
+  Sum most[each], total[each];
+#pragma unroll
+  for (int r = 0; r < each; ++r) most[r] = -INFINITY, total[r] = 0;
+  const Index end = <causal> && first + rows < keys ? first + rows : keys;
+  load_tile<depth>(q, width, first, queries, query_at);
   for (Index from = 0; from < end; from += tile) {
     __syncthreads();  // the last tile was read
-    load_tile(k, width, from, keys, key_at);
-    load_tile(v, width, from, keys, value_at);
+    load_tile<depth>(k, width, from, keys, key_at);
+    load_tile<depth>(v, width, from, keys, value_at);
     __syncthreads();
-    Sum scores[scored], high = most;
+    Sum scores[each][scored] = {};
+    add_products<depth, pitch>(scores, q[mine], k[lane % tile]);
 #pragma unroll
-    for (int e = 0; e < scored; ++e) {
-      const int j = lane + e * group;
-      Sum score = 0;
-      if (j < tile)
-        for (int d = 0; d < width; ++d) score = fma(q[row][d], k[j][d], score);
-      scores[e] = j < tile ? masked(i, from + j, score * scale) : -INFINITY;
-      high = Max(high, scores[e]);
+    for (int r = 0; r < each; ++r) {
+      Sum high = most[r];
+#pragma unroll
+      for (int e = 0; e < scored; ++e) {
+        const int j = lane + e * 16;
+        scores[r][e] = j < tile ? masked(first + mine + r, from + j, scores[r][e] * scale) : -INFINITY;
+        high = Max(high, scores[r][e]);
+      }
+#pragma unroll
+      for (int step = 8; step > 0; step /= 2) high = Max(high, __shfl_xor_sync(~0u, high, step, 32));
+      // A query that has attended to no key yet has the maximum -infinity.
+      const Sum shift = high == -INFINITY ? Sum(0) : high, shrink = exp(most[r] - shift);
+      most[r] = high;
+      Sum part = 0;
+#pragma unroll
+      for (int e = 0; e < scored; ++e) {
+        const Sum weight = exp(scores[r][e] - shift);
+        part += weight;
+        if (lane + e * 16 < tile) weights[mine + r][lane + e * 16] = weight;
+      }
+      total[r] = fma(total[r], shrink, sum_of_group(part));
+#pragma unroll
+      for (int c = 0; c < parts; ++c)
+#pragma unroll
+        for (int x = 0; x < 4; ++x) result[r][c].of[x] *= shrink;
     }
-#pragma unroll
-    for (int step = group / 2; step > 0; step /= 2) high = Max(high, __shfl_xor_sync(~0u, high, step, 32));
-    // A query that has attended to no key yet has the maximum -infinity.
-    const Sum shift = high == -INFINITY ? Sum(0) : high, shrink = exp(most - shift);
-    most = high;
-    Sum part = 0;
-#pragma unroll
-    for (int e = 0; e < scored; ++e) {
-      const Sum weight = exp(scores[e] - shift);
-      part += weight;
-      if (lane + e * group < tile) weights[row][lane + e * group] = weight;
-    }
-    total = fma(total, shrink, sum_of_group(part));
-    __syncthreads();
-#pragma unroll
-    for (int c = 0; c < owned; ++c) {
-      const int d = lane + c * group;
-      Sum sum = 0;
-      if (d < width)
-        for (int j = 0; j < tile; ++j) sum = fma(weights[row][j], v[j][d], sum);
-      result[c] = fma(result[c], shrink, sum);
-    }
+    __syncwarp();
+    add_rows<depth, pitch, tile, weights_pitch>(result, weights[mine], v[0], lane * 4);
   }
-  if (i >= queries) return;
-  const Sum factor = total == 0 ? Sum(1) : 1 / total;
 #pragma unroll
-  for (int c = 0; c < owned; ++c) {
-    [[maybe_unused]] const Index d = lane + c * group;
-    [[maybe_unused]] const Sum value = result[c] * factor;
-    if (d < width) {
+  for (int r = 0; r < each; ++r) {
+    const Index i = first + mine + r;
+    if (i >= queries) return;
+    const Sum factor = total[r] == 0 ? Sum(1) : 1 / total[r];
+#pragma unroll
+    for (int c = 0; c < parts; ++c)
+#pragma unroll
+      for (int x = 0; x < 4; ++x) {
+        [[maybe_unused]] const Index d = lane * 4 + c * 64 + x;
+        [[maybe_unused]] const Sum value = result[r][c].of[x] * factor;
+        if (d < width) {
 <store_out>
-    }
-  }
-  if (lane == 0) {
-    [[maybe_unused]] const Sum value = most + log(total);
+        }
+      }
+    if (lane == 0) {
+      [[maybe_unused]] const Sum value = most[r] + log(total[r]);
 <store_logsumexp>
+    }
   }
 }
 )";
@@ -132,114 +190,144 @@ constexpr std::string_view backward_beginning = R"(
   const auto dot_of = [&](Index i) {
     Sum dot = 0;
     if (i < queries)
-      for (int d = lane; d < width; d += group) dot = fma(grad_at(i, d), out_at(i, d), dot);
+      for (int d = lane; d < width; d += 16) dot = fma(grad_at(i, d), out_at(i, d), dot);
     return sum_of_group(dot);
   };
-  __shared__ Sum q[tile][width + padding], k[tile][width + padding], v[tile][width + padding];
-  __shared__ Sum grad[tile][width + padding];
 )";
 
 constexpr std::string_view query_gradient = R"(
-  __shared__ Sum slopes[tile][tile + padding];
-  const Index end = <causal> && first + tile < keys ? first + tile : keys, i = first + row;
-  load_tile(q, width, first, queries, query_at);
-  load_tile(grad, width, first, queries, grad_at);
-  const Sum dot = dot_of(i), shift = i < queries ? logsumexp_at(i) : INFINITY;
-  Sum result[owned] = {};
+  alignas(16) __shared__ Sum q[rows][pitch], grad[rows][pitch], k[tile][pitch], v[tile][pitch];
+  alignas(16) __shared__ Sum slopes[rows][weights_pitch];
+  const Index end = <causal> && first + rows < keys ? first + rows : keys;
+  load_tile<depth>(q, width, first, queries, query_at);
+  load_tile<depth>(grad, width, first, queries, grad_at);
+  Sum dots[each], shifts[each];
+#pragma unroll
+  for (int r = 0; r < each; ++r) {
+    const Index i = first + mine + r;
+    dots[r] = dot_of(i);
+    shifts[r] = i < queries ? logsumexp_at(i) : INFINITY;
+  }
+  Four<Sum> result[each][parts] = {};
   for (Index from = 0; from < end; from += tile) {
     __syncthreads();
-    load_tile(k, width, from, keys, key_at);
-    load_tile(v, width, from, keys, value_at);
+    load_tile<depth>(k, width, from, keys, key_at);
+    load_tile<depth>(v, width, from, keys, value_at);
     __syncthreads();
-    for (int j = lane; j < tile; j += group) {
-      Sum score = 0, slope = 0;
-      for (int d = 0; d < width; ++d) {
-        score = fma(q[row][d], k[j][d], score);
-        slope = fma(grad[row][d], v[j][d], slope);
+    Sum scores[each][scored] = {}, products[each][scored] = {};
+    add_products<depth, pitch>(scores, q[mine], k[lane % tile]);
+    add_products<depth, pitch>(products, grad[mine], v[lane % tile]);
+#pragma unroll
+    for (int r = 0; r < each; ++r)
+#pragma unroll
+      for (int e = 0; e < scored; ++e) {
+        const int j = lane + e * 16;
+        if (j >= tile) continue;
+        const Sum weight = weight_of(masked(first + mine + r, from + j, scores[r][e] * scale), shifts[r]);
+        slopes[mine + r][j] = weight * (products[r][e] - dots[r]) * scale;
       }
-      slopes[row][j] = weight_of(masked(i, from + j, score * scale), shift) * (slope - dot) * scale;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int c = 0; c < owned; ++c) {
-      const int d = lane + c * group;
-      Sum sum = 0;
-      if (d < width)
-        for (int j = 0; j < tile; ++j) sum = fma(slopes[row][j], k[j][d], sum);
-      result[c] += sum;
-    }
+    __syncwarp();
+    add_rows<depth, pitch, tile, weights_pitch>(result, slopes[mine], k[0], lane * 4);
   }
-  if (i >= queries) return;
 #pragma unroll
-  for (int c = 0; c < owned; ++c) {
-    const Index d = lane + c * group;
-    const Sum value = result[c];
-    if (d < width) {
+  for (int r = 0; r < each; ++r) {
+    const Index i = first + mine + r;
+    if (i >= queries) return;
+#pragma unroll
+    for (int c = 0; c < parts; ++c)
+#pragma unroll
+      for (int x = 0; x < 4; ++x) {
+        const Index d = lane * 4 + c * 64 + x;
+        const Sum value = result[r][c].of[x];
+        if (d < width) {
 <store_grad_query>
-    }
+        }
+      }
   }
 }
 )";
 
 constexpr std::string_view key_gradient = R"(
-  __shared__ Sum slopes[tile][tile + padding], weights[tile][tile + padding];
+  alignas(16) __shared__ Sum k[rows][pitch], v[rows][pitch], q[tile][pitch], grad[tile][pitch];
+  alignas(16) __shared__ Sum slopes[rows][weights_pitch], weights[rows][weights_pitch];
   __shared__ Sum dots[tile], shifts[tile];
-  load_tile(k, width, first, keys, key_at);
-  load_tile(v, width, first, keys, value_at);
-  Sum of_key[owned] = {}, of_value[owned] = {};
+  load_tile<depth>(k, width, first, keys, key_at);
+  load_tile<depth>(v, width, first, keys, value_at);
+  Four<Sum> of_key[each][parts] = {}, of_value[each][parts] = {};
   // A causal mask leaves the keys of this tile to queries from its first on.
   for (Index from = <causal> ? first : 0; from < queries; from += tile) {
     __syncthreads();
-    load_tile(q, width, from, queries, query_at);
-    load_tile(grad, width, from, queries, grad_at);
-    const Sum dot = dot_of(from + row);
-    if (lane == 0) {
-      dots[row] = dot;
-      shifts[row] = from + row < queries ? logsumexp_at(from + row) : INFINITY;
-    }
-    __syncthreads();
-    for (int j = lane; j < tile; j += group) {  // queries
-      Sum score = 0, slope = 0;
-      for (int d = 0; d < width; ++d) {
-        score = fma(q[j][d], k[row][d], score);
-        slope = fma(grad[j][d], v[row][d], slope);
+    load_tile<depth>(q, width, from, queries, query_at);
+    load_tile<depth>(grad, width, from, queries, grad_at);
+    for (int j = group; j < tile; j += 8) {
+      const Sum dot = dot_of(from + j);
+      if (lane == 0) {
+        dots[j] = dot;
+        shifts[j] = from + j < queries ? logsumexp_at(from + j) : INFINITY;
       }
-      const Sum weight = weight_of(masked(from + j, first + row, score * scale), shifts[j]);
-      weights[row][j] = weight;
-      slopes[row][j] = weight * (slope - dots[j]) * scale;
     }
     __syncthreads();
+    Sum scores[each][scored] = {}, products[each][scored] = {};
+    add_products<depth, pitch>(scores, k[mine], q[lane % tile]);
+    add_products<depth, pitch>(products, v[mine], grad[lane % tile]);
 #pragma unroll
-    for (int c = 0; c < owned; ++c) {
-      const int d = lane + c * group;
-      Sum key_sum = 0, value_sum = 0;
-      if (d < width)
-        for (int j = 0; j < tile; ++j) {
-          key_sum = fma(slopes[row][j], q[j][d], key_sum);
-          value_sum = fma(weights[row][j], grad[j][d], value_sum);
-        }
-      of_key[c] += key_sum;
-      of_value[c] += value_sum;
-    }
+    for (int r = 0; r < each; ++r)
+#pragma unroll
+      for (int e = 0; e < scored; ++e) {
+        const int j = lane + e * 16;  // a query
+        if (j >= tile) continue;
+        const Sum weight = weight_of(masked(from + j, first + mine + r, scores[r][e] * scale), shifts[j]);
+        weights[mine + r][j] = weight;
+        slopes[mine + r][j] = weight * (products[r][e] - dots[j]) * scale;
+      }
+    __syncwarp();
+    add_rows<depth, pitch, tile, weights_pitch>(of_key, slopes[mine], q[0], lane * 4);
+    add_rows<depth, pitch, tile, weights_pitch>(of_value, weights[mine], grad[0], lane * 4);
   }
-  const Index i = first + row;
-  if (i >= keys) return;
 #pragma unroll
-  for (int c = 0; c < owned; ++c) {
-    const Index d = lane + c * group;
-    if (d < width) {
-      [[maybe_unused]] Sum value = of_key[c];
+  for (int r = 0; r < each; ++r) {
+    const Index i = first + mine + r;
+    if (i >= keys) return;
+#pragma unroll
+    for (int c = 0; c < parts; ++c)
+#pragma unroll
+      for (int x = 0; x < 4; ++x) {
+        const Index d = lane * 4 + c * 64 + x;
+        if (d < width) {
+          [[maybe_unused]] Sum value = of_key[r][c].of[x];
 <store_grad_key>
-      value = of_value[c];
+          value = of_value[r][c].of[x];
 <store_grad_value>
-    }
+        }
+      }
   }
 }
 )";
 
-/// By fma, in the dtype or in single precision.
-AttentionText scalar_attention(AttentionPart part, int tile) {
-  AttentionText text{.rows = tile, .threads = 256, .bodies = {beginning}, .words = {}};
+/// By fma, in the dtype or in single precision; nullopt where rows of this width need more shared memory than a kernel
+/// gets without asking. `blocks`: how many there would be with 32 rows each.
+std::optional<AttentionText> scalar_attention(AttentionPart part, std::int64_t width, std::int64_t size,
+                                              std::int64_t blocks) {
+  constexpr std::int64_t most_bytes = 48 * 1024, few_blocks = 256;
+  const std::int64_t depth = (width + 3) / 4 * 4, pitch = depth + (depth % 8 ? 0 : 4);
+  const auto bytes = [&](std::int64_t rows, std::int64_t tile) {
+    const std::int64_t own = part == AttentionPart::Forward ? 1 : 2, weights = part == AttentionPart::OfKeys ? 2 : 1;
+    const std::int64_t numbers = part == AttentionPart::OfKeys ? 2 * tile : 0;
+    return ((own * rows + 2 * tile) * pitch + weights * rows * (tile + 4) + numbers) * size;
+  };
+  // More rows need fewer reads for each product. Where they leave multiprocessors without work, a block has fewer, and
+  // waits less often for the other side.
+  constexpr std::pair<int, int> choices[] = {{16, 64}, {32, 32}, {32, 16}, {16, 32}, {16, 16}, {8, 16}, {8, 8}};
+  const auto fits = [&](auto choice) {
+    if (choice.second == 64 && blocks >= few_blocks) return false;
+    if (choice.first * choice.second > 512 && size == 8) return false;  // more registers than there are
+    return bytes(choice.first, choice.second) <= most_bytes;
+  };
+  const auto chosen = std::ranges::find_if(choices, fits);
+  if (chosen == std::end(choices)) return std::nullopt;
+  const auto [rows, tile] = *chosen;
+  AttentionText text{
+      .rows = rows, .bodies = {beginning}, .words = {{"rows", std::to_string(rows)}, {"tile", std::to_string(tile)}}};
   if (part != AttentionPart::Forward) text.bodies.push_back(backward_beginning);
   text.bodies.push_back(part == AttentionPart::Forward     ? forward_body
                         : part == AttentionPart::OfQueries ? query_gradient
@@ -284,12 +372,6 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
   const SymExpr batch = query->sizes[0], heads = query->sizes[1], queries = query->sizes[2], keys = key->sizes[2];
   const std::int64_t width = query->sizes[3].as_int();
   const bool in_double = query->dtype == DType::Float64;
-  int tile = 32;
-  constexpr std::int64_t most_bytes = 44 * 1024;  // of shared memory that a kernel gets without asking
-  const auto bytes = [&] { return (4 * (width + 1) + 2 * (tile + 1)) * tile * (in_double ? 8 : 4); };
-  while (tile > 8 && bytes() > most_bytes) tile /= 2;
-  if (bytes() > most_bytes) return refuse("rows too wide for shared memory");
-
   MatrixKernelBuilder builder(context, names);
   const auto scale = context.number(options + 3);
   const std::vector<std::string> at = {"b", "h", "i", "d"}, at_row = {"b", "h", "i"};
@@ -300,7 +382,6 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
                         {"width", std::to_string(width)},
                         {"batch", builder.text(batch)},
                         {"heads", heads.is(0) ? "1" : builder.text(heads)},
-                        {"tile", std::to_string(tile)},
                         {"sum", in_double ? "double" : "float"},
                         {"element", std::string(cuda_memory_type(query->dtype))},
                         {"causal", *causal != 0 ? "true" : "false"},
@@ -333,7 +414,9 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
     PatternWords own = words;
     for (const auto& [word, view] : factors)
       own.emplace_back(word, by ? builder.element(view, at) : builder.number(view, at));
-    if (!by) by = scalar_attention(part, tile);
+    if (!by)
+      by = scalar_attention(part, width, in_double ? 8 : 4, builder.hint(sym_floordiv(count + 31, 32) * batch * heads));
+    if (!by) return false;
     const SymExpr blocks = sym_floordiv(count + (by->rows - 1), by->rows) * batch * heads;
     own.insert(own.end(), by->words.begin(), by->words.end());
     own.emplace_back("what", what);
@@ -341,19 +424,21 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
     own.emplace_back("count", builder.text(count));
     std::string text;
     for (std::string_view body : by->bodies) text += filled(body, own);
-    if (blocks.is(0)) return;
+    if (blocks.is(0)) return true;
     const double scores =
         static_cast<double>(builder.hint(batch * heads * queries)) * static_cast<double>(builder.hint(keys));
     builder.add({.suffix = suffix,
                  .text = std::move(text),
                  .blocks = blocks,
-                 .threads = by->threads,
+                 .threads = 128,
                  .operations = 4.0 * scores * static_cast<double>(width)});
+    return true;
   };
+  constexpr const char* too_wide = "rows too wide for shared memory";
   if (!backward) {
     store("store_out", 0, at);
     store("store_logsumexp", 1, at_row);
-    add(AttentionPart::Forward, "_forward", "attention", queries);
+    if (!add(AttentionPart::Forward, "_forward", "attention", queries)) return refuse(too_wide);
     return builder.build(why_not);
   }
   const auto grad_out = tensor_view(context, 0), out = tensor_view(context, 4), logsumexp = tensor_view(context, 5);
@@ -368,8 +453,11 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
   words.emplace_back("logsumexp", builder.number(*logsumexp, at_row));
   const bool wants_query = store("store_grad_query", 0, at), wants_key = store("store_grad_key", 1, at),
              wants_value = store("store_grad_value", 2, at);
-  if (wants_query) add(AttentionPart::OfQueries, "_query", "gradient of attention's queries", queries);
-  if (wants_key || wants_value) add(AttentionPart::OfKeys, "_key", "gradients of attention's keys and values", keys);
+  if (wants_query && !add(AttentionPart::OfQueries, "_query", "gradient of attention's queries", queries))
+    return refuse(too_wide);
+  if ((wants_key || wants_value) &&
+      !add(AttentionPart::OfKeys, "_key", "gradients of attention's keys and values", keys))
+    return refuse(too_wide);
   return builder.build(why_not);
 }
 

@@ -352,7 +352,7 @@ std::optional<AttentionText> tensor_attention(AttentionPart part, DType dtype, s
                                                            : Limits{2 * by_rows + 2 * by_columns + 8 * tile, 64};
   constexpr std::int64_t most_bytes = 48 * 1024;
   if (limits.shared_bytes > most_bytes || width > limits.widest) return std::nullopt;
-  AttentionText text{.rows = rows, .threads = 128, .bodies = {mma_text(), fragments, beginning}, .words = {}};
+  AttentionText text{.rows = rows, .bodies = {mma_text(), fragments, beginning}, .words = {}};
   if (part != AttentionPart::Forward) text.bodies.push_back(backward_beginning);
   text.bodies.push_back(part == AttentionPart::Forward     ? forward_body
                         : part == AttentionPart::OfQueries ? query_gradient

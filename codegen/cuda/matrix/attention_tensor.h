@@ -10,10 +10,9 @@ namespace partita::codegen {
 /// The functions that attention's kernels consist of.
 enum class AttentionPart : unsigned char { Forward, OfQueries, OfKeys };
 
-/// The text of one, in parts, and words in it beside those of all of attention's functions.
+/// The text of one, in parts, and words in it beside those of all of attention's functions. A block has 128 threads.
 struct AttentionText {
   int rows = 0;  ///< of queries or keys, that a block computes
-  int threads = 256;
   std::vector<std::string_view> bodies;
   PatternWords words;
 };
