@@ -142,6 +142,34 @@ class TestConvolutions : public QObject {
         }
   }
 
+  void transposed_data() {
+    QTest::addColumn<Sizes>("sizes");   // images, channels, filters of a group, height, width
+    QTest::addColumn<Sizes>("window");  // of taps, stride, zeros, zeros of the output, dilation, groups
+    QTest::newRow("2x2") << Sizes{2, 24, 16, 5, 7} << Sizes{2, 2, 0, 0, 1, 1};
+    QTest::newRow("3x3, zeros of the output") << Sizes{1, 6, 5, 8, 5} << Sizes{3, 2, 1, 1, 1, 1};
+    QTest::newRow("dilation") << Sizes{1, 16, 8, 6, 6} << Sizes{3, 1, 1, 0, 2, 1};
+    QTest::newRow("groups") << Sizes{2, 12, 5, 6, 4} << Sizes{4, 3, 1, 2, 1, 3};
+    QTest::newRow("depthwise") << Sizes{1, 32, 1, 6, 6} << Sizes{4, 2, 1, 0, 1, 32};
+  }
+  void transposed() {
+    QFETCH(Sizes, sizes);
+    QFETCH(Sizes, window);
+    const auto twice = [](std::int64_t n) { return ints({n, n}); };
+    for (const bool last : {false, true}) {
+      Tensor x = random_tensor({sizes[0], sizes[1], sizes[3], sizes[4]}, 1);
+      if (last) x = channels_last(x);
+      const Tensor w = random_tensor({sizes[1], sizes[2], window[0], window[0]}, 2);
+      for (const Value& bias : {Value(), Value(random_tensor({sizes[2] * window[5]}, 3))}) {
+        OneCall c("aten.convolution.default", {x, w, bias, twice(window[1]), twice(window[2]), twice(window[4]), true,
+                                               twice(window[3]), window[5]});
+        check(c, "oneDNN");
+        CpuOptions options;
+        options.fixed_inputs = {1};
+        check(c, "oneDNN", options);
+      }
+    }
+  }
+
   void by_windows_data() {
     QTest::addColumn<Sizes>(
         "sizes");  // images, channels, filters, height, width, window, stride, dilation, zeros around

@@ -75,6 +75,48 @@ struct DirectConvolution {
   }
 };
 
+/// A transposed convolution, whose weight is [in, out / groups, ...].
+Prepared prepare_transposed(const ExternContext& context, ConvolutionArguments g, const ConcreteView& input,
+                            const ConcreteView& weight, const std::optional<ConcreteView>& bias,
+                            const ConcreteView& out, std::string& why_not) {
+  // Of volumes, single sums of products of all taps are further from the result in double than PyTorch's several.
+  if (input.sizes.size() > 4) return refused(why_not, "a transposed convolution of three dimensions");
+  ConcreteView kernel = grouped(weight, g.groups);
+  const std::size_t in = g.groups == 1 ? 0 : 1;
+  std::swap(kernel.sizes[in], kernel.sizes[in + 1]);
+  std::swap(kernel.strides[in], kernel.strides[in + 1]);
+  for (std::size_t d = 0; d < g.padding.size(); ++d)  // the padding of the output is part of its size
+    g.after[d] = (input.sizes[d + 2] - 1) * g.strides[d] + (weight.sizes[d + 2] - 1) * (g.dilation[d] + 1) + 1 -
+                 out.sizes[d + 2] - g.padding[d];
+  const auto input_desc = describe(input), kernel_desc = describe(kernel), out_desc = describe(out);
+  const auto bias_desc = bias ? describe(*bias) : std::nullopt;
+  if (!input_desc || !kernel_desc || !out_desc || (bias && !bias_desc))
+    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
+  OnednnThreads limit(context.threads);
+  try {
+    using Forward = dnnl::deconvolution_forward;
+    const auto by = dnnl::algorithm::deconvolution_direct;
+    const auto kind = dnnl::prop_kind::forward_inference;
+    const auto desc = bias ? Forward::desc(kind, by, any_layout(input), any_layout(kernel), dense(*bias),
+                                           any_layout(out), g.strides, g.dilation, g.padding, g.after)
+                           : Forward::desc(kind, by, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
+                                           g.dilation, g.padding, g.after);
+    const Forward::primitive_desc pd(desc, cpu_engine());
+    const std::string library = std::string("oneDNN ") + pd.impl_info_str();
+    OnednnStep::Call call{Forward(pd),
+                          {{DNNL_ARG_SRC, PrimitiveOperand(input, *input_desc, pd.src_desc())},
+                           {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, *kernel_desc, pd.weights_desc(),
+                                                               weights_of(context, weight.buffer))},
+                           {DNNL_ARG_DST, PrimitiveOperand(out, *out_desc, pd.dst_desc()), true}}};
+    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
+    auto step = std::make_unique<OnednnStep>(context.threads);
+    step->calls.push_back(std::move(call));
+    return {std::move(step), library};
+  } catch (const dnnl::error& e) {
+    return refused(why_not, std::string("oneDNN: ") + e.what());
+  }
+}
+
 }  // namespace
 
 std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
@@ -100,11 +142,11 @@ std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& c
   auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
   auto transposed = context.number(first + 3), groups = context.number(first + 5);
   const bool known = stride && padding && dilation && transposed && groups;
-  if (!known || *transposed != 0) {
-    why_not = known ? "a transposed convolution" : "symbolic sizes";
+  if (!known) {
+    why_not = "symbolic sizes";
     return std::nullopt;
   }
-  ConvolutionArguments g{*stride, *dilation, *padding, {}, static_cast<std::int64_t>(*groups)};
+  ConvolutionArguments g{*stride, *dilation, *padding, {}, static_cast<std::int64_t>(*groups), *transposed != 0};
   for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
     if (list->size() == 1) list->resize(spatial, (*list)[0]);
   constexpr std::int64_t most = 65535;  // oneDNN's kernels compute addresses from them in 32 bits
@@ -139,6 +181,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   if (!input || !weight || !out) return refused(why_not, "symbolic sizes");
   auto g = convolution_arguments(context, 3, input->sizes.size() - 2, why_not);
   if (!g) return {};
+  if (g->transposed) return prepare_transposed(context, *g, *input, *weight, bias, *out, why_not);
   if (Prepared own = prepare_pixels(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_depthwise(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;

@@ -8,6 +8,7 @@ struct ConvolutionArguments {
   dnnl::memory::dims strides, dilation;
   dnnl::memory::dims padding, after;  ///< before and after each dimension of the image
   std::int64_t groups = 1;
+  bool transposed = false;
 };
 
 /// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.

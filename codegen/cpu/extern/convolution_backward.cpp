@@ -106,6 +106,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
   if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
   auto g = convolution_arguments(context, 4, input->sizes.size() - 2, why_not);
   if (!g) return {};
+  if (g->transposed) return refused(why_not, "the gradient of a transposed convolution");
   ConcreteView kernel = grouped(*weight, g->groups);
   auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
   if (!grad_desc || !input_desc || !weight_desc)
