@@ -98,6 +98,17 @@ const Case cases[] = {
      "s: <bf16[3][1]> = $scatter_add(z, 0, i, o)\n"
      "e: <bf16[3, 1][1, 1]> = $embedding_dense_backward(v, i, 3, -1, False)\nreturn (p, a, s, e)",
      true},
+    {"gradients of group norm",
+     "g: <f32[2, 6, 5][30, 5, 1]>, x: <f32[2, 6, 5][30, 5, 1]>, m: <f32[2, 3][3, 1]>, r: <f32[2, 3][3, 1]>, "
+     "w: <f32[6][1]>",
+     "l = $native_group_norm_backward(g, x, m, r, w, 2, 6, 5, 3, [True, True, True])\n"
+     "a: <f32[2, 6, 5][30, 5, 1]> = l[0]\nb: <f32[6][1]> = l[1]\nc: <f32[6][1]> = l[2]\n"
+     "n = $native_group_norm_backward(g, x, m, r, None, 2, 6, 5, 3, [True, False, False])\n"
+     "d: <f32[2, 6, 5][30, 5, 1]> = n[0]\nreturn (a, b, c, d)"},
+    {"squared differences of other sizes", "x: <f32[4, 5][5, 1]>, y: <bf16[5][1]>",
+     "m: <f32[][]> = $mse_loss(x, y)\ns: <f32[][]> = $mse_loss(x, y, 2)\nn: <f32[4, 5][5, 1]> = $mse_loss(x, y, 0)\n"
+     "d: <f32[4, 5][5, 1]> = $mse_loss_backward(s, x, n, 1)\ne: <f32[4, 5][5, 1]> = $mse_loss_backward(n, x, d, 0)\n"
+     "return (m, s, n, d, e)"},
     {"layer norm's statistics may be flat",
      "g: <f32[3, 5][5, 1]>, x: <f32[3, 5][5, 1]>, m: <f32[3][1]>, r: <f32[3][1]>",
      "l = $native_layer_norm_backward(g, x, [5], m, r, None, None, [True, False, False])\n"

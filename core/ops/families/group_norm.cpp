@@ -35,6 +35,45 @@ void lower_group_norm(LowerCall& call) {
   call.give(rstd);
 }
 
+/// One traversal sums each channel, another makes the gradient of the input.
+void lower_group_norm_backward(LowerCall& call) {
+  LoweredTensor input = call.in("input"), weight = optional(call, "weight");
+  Arithmetic make = arithmetic(call, input);
+  Lowering& to = call.to;
+  if (input.numel().is(0)) fail_unsupported("normalisation of groups without elements");
+  const std::int64_t groups = call.integer("group");
+  const SymExpr batch = call.sym("N"), inner = call.sym("HxW"), channels = sym_floordiv(call.sym("C"), groups);
+  const auto shaped = [&](const LoweredTensor& t, const SymList& sizes) {
+    return to.reshape(to.cast(t, make.dtype), to.plain(sizes));
+  };
+  const SymList whole_sizes = {batch, groups, channels, inner}, of_groups = {batch, groups, 1, 1};
+  const LoweredTensor grad = shaped(call.in("grad_out"), whole_sizes), rstd = shaped(call.in("rstd"), of_groups);
+  const LoweredTensor normal = make.mul(make.sub(shaped(input, whole_sizes), shaped(call.in("mean"), of_groups)), rstd);
+  const std::vector<bool> positions{false, false, false, true};
+  const LoweredTensor sums = make.sum(grad, positions), dots = make.sum(make.mul(grad, normal), positions);
+  const auto weighted = [&](const LoweredTensor& t) {
+    return weight.valid() ? make.mul(t, shaped(weight, {1, groups, channels, 1})) : t;
+  };
+  const ArgList* mask = call.arg("output_mask").get<ArgList>();
+  const auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
+  if (wanted(0)) {
+    const std::vector<bool> in_group{false, false, true, false};
+    const LoweredTensor sum = make.sum(weighted(sums), in_group), dot = make.sum(weighted(dots), in_group);
+    const SymExpr n = channels * inner;
+    call.give(make({weighted(grad), sum, normal, dot, rstd}, [=](ScalarBuilder& b, auto v) {
+      const Scalar mean = b.Div(b.Add(v[1], b.Mul(v[2], v[3])), b.count(b.dtype(v[0]), n));
+      return b.Mul(b.Sub(v[0], mean), v[4]);
+    }));
+  } else {
+    call.give_none();
+  }
+  for (std::size_t i : {1, 2})
+    if (wanted(i))
+      call.give(make.sum(i == 1 ? dots : sums, {true, false, false, false}));
+    else
+      call.give_none();
+}
+
 using namespace kernels;
 
 /// Fails unless a tensor's element count is the product of the arguments named in `sizes`.
@@ -257,7 +296,8 @@ void register_group_norm(OpTable& t) {
   t.add_formula_functions({{"in_format", in_format}});
   t.add("aten.native_group_norm.default", fake_native_group_norm, eval_native_group_norm, {},
         {.gradient = grad_native_group_norm, .all_results_differentiable = true, .lower = lower_group_norm});
-  t.add("aten.native_group_norm_backward.default", fake_native_group_norm_backward, eval_native_group_norm_backward);
+  t.add("aten.native_group_norm_backward.default", fake_native_group_norm_backward, eval_native_group_norm_backward, {},
+        {.lower = lower_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});
 }
 

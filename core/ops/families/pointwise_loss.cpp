@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/loss.h"
+#include "core/ops/families/lower_norm.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
@@ -171,6 +172,26 @@ Value eval_loss_backward(EvalCall& c) {
   return with_elements(out, dx);
 }
 
+void lower_mse_loss(loops::LowerCall& call) {
+  const loops::Arithmetic make = loops::arithmetic(call, call.in("self"));
+  const loops::LoweredTensor losses = make.square(make.sub(call.in("self"), call.in("target")));
+  const auto reduction = static_cast<Reduction>(call.integer("reduction"));
+  if (reduction == Reduction::None) return call.give(losses);
+  const std::vector<bool> all(losses.dim(), true);
+  call.give(reduction == Reduction::Mean ? make.mean(losses, all) : make.sum(losses, all));
+}
+
+void lower_mse_loss_backward(loops::LowerCall& call) {
+  const loops::LoweredTensor self = call.in("self");
+  const loops::Arithmetic make = loops::arithmetic(call, self);
+  const bool mean = static_cast<Reduction>(call.integer("reduction")) == Reduction::Mean;
+  const SymExpr n = mean ? product(call.out_sizes()) : SymExpr(1);
+  call.give(make({self, call.in("target"), call.in("grad_output")}, [=](loops::ScalarBuilder& b, auto v) {
+    const DType t = b.dtype(v[0]);
+    return b.Mul(b.Mul(b.Sub(v[0], v[1]), v[2]), b.Div(b.constant(t, 2), b.count(t, n)));
+  }));
+}
+
 /// The loss is (1 - y) x + p (max(-x, 0) + log(1 + exp(-|x|))), where p is 1 + (pos_weight - 1) y.
 Value eval_bce_with_logits(EvalCall& c) {
   Tensor out = allocate(c, fake_loss);
@@ -206,7 +227,8 @@ void register_pointwise_losses(OpTable& t) {
   t.add_formula_functions({{"weighted", weighted}});
   t.add("aten.mse_loss.default", fake_loss, eval_loss<Mse>,
         {{"self", "mse_loss_backward(grad, self, target, reduction)"},
-         {"target", "mse_loss_backward(grad, target, self, reduction)"}});
+         {"target", "mse_loss_backward(grad, target, self, reduction)"}},
+        {.lower = lower_mse_loss});
   t.add("aten.smooth_l1_loss.default", fake_loss, eval_loss<SmoothL1>,
         {{"self", "smooth_l1_loss_backward(grad, self, target, reduction, beta)"},
          {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}});
@@ -232,7 +254,8 @@ void register_pointwise_losses(OpTable& t) {
   t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>,
         {{"grad_output", "grad * mse_loss_backward(ones_like(grad_output), self, target, reduction)"},
          {"self", "mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"},
-         {"target", "-mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"}});
+         {"target", "-mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"}},
+        {.lower = lower_mse_loss_backward});
   t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>);
   t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>);
   t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>);
