@@ -135,20 +135,34 @@ class Chooser {
     region_.emplace(&node, region);
   }
 
+  /// A region of channels-last results begins with this node, if it may.
+  void begin_region(Node& node, std::int64_t gain) {
+    if (!may_change(node)) return;
+    Meta meta = node.meta;
+    TensorMeta& t = std::get<TensorMeta>(meta.v);
+    t.strides = strides_for(t.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, t.sizes);
+    if (!other_strides(meta, node.meta)) return;
+    regions_.push_back({regions_.size(), gain, 0, true});
+    change(node, std::move(meta), regions_.size() - 1);
+  }
+
+  /// Is the node's result computed by loops, which write any layout, and an image of a library's convolution?
+  bool makes_image(const Node& node) const {
+    const OpRecord* record = find_record(node.op());
+    if (!record || !record->lower || record->library != LibraryRoutine::None || !node.meta.tensor()) return false;
+    if (std::ranges::any_of(node.inputs(), [&](const Node* in) { return aliases_.share(node, *in); })) return false;
+    return std::ranges::any_of(node.users(), [&](const Node* user) {
+      return is_library_convolution(*user, dtypes_) && user->args()[0].node() == &node;
+    });
+  }
+
   void visit(Node& node) {
     std::vector<std::size_t> regions;
     for (Node* in : node.inputs())
       if (auto it = region_.find(in); it != region_.end()) regions.push_back(it->second);
     if (is_library_convolution(node, dtypes_)) {
       borders(node);
-      if (!may_change(node)) return;
-      Meta meta = node.meta;
-      TensorMeta& t = std::get<TensorMeta>(meta.v);
-      t.strides = strides_for(MemoryFormat::ChannelsLast, t.sizes);
-      if (t.dim() == 5) t.strides = strides_for(MemoryFormat::ChannelsLast3d, t.sizes);
-      if (!other_strides(meta, node.meta)) return;
-      regions_.push_back({regions_.size(), numel(meta), 0, true});
-      change(node, std::move(meta), regions_.size() - 1);
+      begin_region(node, numel(node.meta));
       return;
     }
     if (regions.empty() || !node.op()->is_call()) return;
@@ -158,7 +172,11 @@ class Chooser {
       return;
     }
     keep_fixed_results(node, *meta);
-    if (!other_strides(*meta, node.meta) || !may_change(node)) return borders(node);
+    if (!other_strides(*meta, node.meta) || !may_change(node)) {
+      borders(node);
+      if (makes_image(node)) begin_region(node, 0);
+      return;
+    }
     for (std::size_t r : regions) join(regions.front(), r);
     change(node, std::move(*meta), regions.front());
   }
