@@ -135,15 +135,11 @@ class Chooser {
     region_.emplace(&node, region);
   }
 
-  /// A region of channels-last results begins with this node, if it may.
-  void begin_region(Node& node, std::int64_t gain) {
-    if (!may_change(node)) return;
-    Meta meta = node.meta;
+  /// Of one tensor, an image.
+  static Meta channels_last(Meta meta) {
     TensorMeta& t = std::get<TensorMeta>(meta.v);
     t.strides = strides_for(t.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, t.sizes);
-    if (!other_strides(meta, node.meta)) return;
-    regions_.push_back({regions_.size(), gain, 0, true});
-    change(node, std::move(meta), regions_.size() - 1);
+    return meta;
   }
 
   /// Is the node's result computed by loops, which write any layout, and an image of a library's convolution?
@@ -162,7 +158,11 @@ class Chooser {
       if (auto it = region_.find(in); it != region_.end()) regions.push_back(it->second);
     if (is_library_convolution(node, dtypes_)) {
       borders(node);
-      begin_region(node, numel(node.meta));
+      if (!may_change(node)) return;
+      Meta meta = channels_last(node.meta);
+      if (!other_strides(meta, node.meta)) return;
+      regions_.push_back({regions_.size(), numel(meta), 0, true});
+      change(node, std::move(meta), regions_.size() - 1);
       return;
     }
     if (regions.empty() || !node.op()->is_call()) return;
@@ -172,11 +172,8 @@ class Chooser {
       return;
     }
     keep_fixed_results(node, *meta);
-    if (!other_strides(*meta, node.meta) || !may_change(node)) {
-      borders(node);
-      if (makes_image(node)) begin_region(node, 0);
-      return;
-    }
+    if (makes_image(node)) meta = channels_last(*meta);
+    if (!other_strides(*meta, node.meta) || !may_change(node)) return borders(node);
     for (std::size_t r : regions) join(regions.front(), r);
     change(node, std::move(*meta), regions.front());
   }

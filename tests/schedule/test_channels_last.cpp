@@ -8,7 +8,8 @@ namespace {
 struct Case {
   const char* name;
   std::vector<std::string> statements;
-  int changed;  ///< number of calls whose results are in channels-last order
+  int changed;      ///< number of calls whose results are in channels-last order
+  int images = -1;  ///< number of calls that read such images; -1: any
 };
 
 const std::string convolution = " = torch.ops.aten.convolution.default(";
@@ -35,7 +36,8 @@ const std::vector<Case> cases = {
      {"a" + convolution + "x, w" + same_size, "i = torch.ops.aten.arange.default(8)",
       "u = torch.ops.aten._unsafe_index.Tensor(a, [None, None, None, i])", "c" + convolution + "u, w" + same_size,
       "d" + convolution + "c, w" + same_size, "m = torch.ops.aten.mean.dim(d, [2, 3])", "return (m,)"},
-     3},
+     3,
+     2},
     {"batch norm and pooling between",
      {"a" + convolution + "x, w" + same_size,
       "n = torch.ops.aten._native_batch_norm_legit_no_training.default(a, s, s, s, s, 0.1, 1e-05)", "g = n[0]",
@@ -79,11 +81,14 @@ class ChannelsLast : public QObject {
     target.channels_last = {DType::Float32, DType::BFloat16};
     auto plan = schedule::make_plan(*graph, {{}, target});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    int changed = 0;
+    int changed = 0, images = 0;
     for (const auto& step : plan->steps)
-      if (auto* call = std::get_if<schedule::ExternCall>(&step))
+      if (auto* call = std::get_if<schedule::ExternCall>(&step)) {
         for (const schedule::PlanView& v : call->results) changed += is_channels_last(v);
+        if (auto* image = std::get_if<schedule::PlanView>(&call->args[0])) images += is_channels_last(*image);
+      }
     QVERIFY2(changed == c.changed, print(*plan).c_str());
+    QVERIFY2(c.images < 0 || images == c.images, print(*plan).c_str());
     auto inputs = testing::random_inputs(*graph);
     if (auto* variance = inputs[2].get<Tensor>())
       for (std::int64_t i = 0; i < variance->numel(); ++i)
