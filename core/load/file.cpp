@@ -73,6 +73,13 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
   TRY_DO(open_regular(path, opened));
   std::shared_ptr<FileBytes> out(new FileBytes);
   out->path_ = path;
+  constexpr std::size_t least_mapped = 1 << 20;
+  if (opened.size >= least_mapped) out->mapped_ = MappedFile::map(opened.file.fd);
+  if (out->mapped_) {
+    out->data_ = reinterpret_cast<const char*>(out->mapped_->data());
+    out->size_ = out->mapped_->size();
+    return std::shared_ptr<const FileBytes>(std::move(out));
+  }
   // Aligned for tensors that lie in it.
   constexpr std::size_t alignment = 64;
   char* data = static_cast<char*>(std::aligned_alloc(alignment, (opened.size / alignment + 1) * alignment));
@@ -84,7 +91,7 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
 }
 
 FileBytes::~FileBytes() {
-  std::free(const_cast<char*>(data_));
+  if (!mapped_) std::free(const_cast<char*>(data_));
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {

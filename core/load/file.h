@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/mapped_file.h"
 #include "core/base/result.h"
 
 namespace partita {
@@ -12,8 +13,8 @@ namespace partita {
 /// The bytes of a file, shared by everything that was read from it and points into it.
 class FileBytes {
  public:
-  /// Reads the file into memory instead of mapping it, so that another program may write or truncate it meanwhile.
-  /// Errors: file.missing; file.read for a folder or an unreadable file.
+  /// Another program may write or truncate the file meanwhile: a small one is read into memory, and so is a large one
+  /// where it cannot be a MappedFile. Errors: file.missing; file.read for a folder or an unreadable file.
   static Result<std::shared_ptr<const FileBytes>> open(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
@@ -25,6 +26,7 @@ class FileBytes {
  private:
   FileBytes() = default;
   std::string path_;
+  std::unique_ptr<MappedFile> mapped_;  ///< null: the bytes are in memory of their own
   const char* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "core/base/config.h"
+#include "core/base/mapped_file.h"
 #include "core/load/file.h"
 
 namespace partita {
@@ -149,6 +150,7 @@ std::optional<std::string_view> ZipArchive::stored(std::uint64_t index) const {
   if (begin > bytes_.size() || bytes_.size() - begin < status.size) return std::nullopt;
   const std::string_view found = bytes_.substr(begin, status.size);
   const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(found.data()), found.size());
+  leave_in_file(found.data(), found.size());
   return checksum == status.crc ? std::optional(found) : std::nullopt;
 }
 

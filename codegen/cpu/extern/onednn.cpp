@@ -1,5 +1,6 @@
 #include "codegen/cpu/extern/onednn.h"
 
+#include "core/base/mapped_file.h"
 #include "core/base/openmp.h"
 
 namespace partita::codegen {
@@ -63,6 +64,7 @@ std::shared_ptr<memory> PackedWeights::packed(const memory& plain, const memory:
       if (auto known = e.memory.lock()) return known;
   auto made = std::make_shared<memory>(wanted, cpu_engine());
   pack(*made);
+  leave_in_file(plain.get_data_handle(), plain.get_desc().get_size());
   here.push_back({plain.get_desc(), wanted, made});
   return made;
 }

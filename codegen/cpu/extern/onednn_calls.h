@@ -27,6 +27,7 @@ void* onednn_function(const char* name);
 #define dnnl_matmul_desc_init PARTITA_ONEDNN(dnnl_matmul_desc_init)
 #define dnnl_memory_create PARTITA_ONEDNN(dnnl_memory_create)
 #define dnnl_memory_desc_equal PARTITA_ONEDNN(dnnl_memory_desc_equal)
+#define dnnl_memory_desc_get_size PARTITA_ONEDNN(dnnl_memory_desc_get_size)
 #define dnnl_memory_desc_init_by_strides PARTITA_ONEDNN(dnnl_memory_desc_init_by_strides)
 #define dnnl_memory_desc_init_by_tag PARTITA_ONEDNN(dnnl_memory_desc_init_by_tag)
 #define dnnl_memory_destroy PARTITA_ONEDNN(dnnl_memory_destroy)
