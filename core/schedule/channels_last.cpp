@@ -22,14 +22,14 @@ std::size_t image_arguments(const Node& node) {
   return record ? record->images : 0;
 }
 
-/// Does a library compute this convolution? It must be 2-d or 3-d, not transposed, and of one of its dtypes.
+/// Does a library compute this convolution? It must be of images, not transposed, and of one of its dtypes.
 bool is_library_convolution(const Node& node, const std::vector<DType>& dtypes) {
   const OpRecord* record = find_record(node.op());
   if (!record || record->library != LibraryRoutine::Convolution) return false;
   const TensorMeta* out = node.meta.tensor();
   const auto transposed = static_cast<std::size_t>(record->schema->index_of("transposed"));
   const bool* flag = node.args().size() > transposed ? node.args()[transposed].get<bool>() : nullptr;
-  return out && (out->dim() == 4 || out->dim() == 5) && flag && !*flag &&
+  return out && out->dim() >= 3 && out->dim() <= 5 && flag && !*flag &&
          std::ranges::find(dtypes, out->dtype) != dtypes.end();
 }
 
@@ -138,7 +138,11 @@ class Chooser {
   /// Of one tensor, an image.
   static Meta channels_last(Meta meta) {
     TensorMeta& t = std::get<TensorMeta>(meta.v);
-    t.strides = strides_for(t.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, t.sizes);
+    const SymExpr channels = t.sizes[1];
+    if (t.dim() == 3)
+      t.strides = {channels * t.sizes[2], 1, channels};
+    else
+      t.strides = strides_for(t.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, t.sizes);
     return meta;
   }
 

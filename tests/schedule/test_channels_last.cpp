@@ -50,6 +50,11 @@ const std::vector<Case> cases = {
       "e = n[1]", "r = n[4]", "b = torch.ops.aten.relu.default(g)", "c" + convolution + "b, w" + same_size,
       "m = torch.ops.aten.mean.dim(c, [2, 3])", "return (m, e, r)"},
      2},
+    {"of one dimension, read by rows of channels",
+     {"a = torch.ops.aten.convolution.default(y, k, None, [1], [1], [1], False, [0], 1)",
+      "b = torch.ops.aten.relu.default(a)", "c = torch.ops.aten.permute.default(b, [0, 2, 1])",
+      "d = torch.ops.aten.add.Tensor(c, r)", "m = torch.ops.aten.mean.dim(d, [2])", "return (m,)"},
+     1},
     {"flattened for a matrix product: elements keep their order",
      {"a" + convolution + "x, w" + same_size, "b" + convolution + "a, w" + same_size,
       "f = torch.ops.aten.reshape.default(b, [2, 240])", "g = torch.ops.aten.mm.default(f, v)", "return (g,)"},
@@ -57,7 +62,7 @@ const std::vector<Case> cases = {
 };
 
 bool is_channels_last(const schedule::PlanView& v) {
-  return v.sizes.size() == 4 && v.strides[1].is(1) && !v.strides[3].is(1);
+  return v.sizes.size() >= 3 && v.strides[1].is(1) && !v.strides.back().is(1);
 }
 
 }  // namespace
@@ -72,8 +77,10 @@ class ChannelsLast : public QObject {
   void results() {
     QFETCH(int, row);
     const Case& c = cases[static_cast<std::size_t>(row)];
-    auto graph = testing::parse(
-        testing::module("x: 'f32[2, 6, 5, 8]', w: 'f32[6, 6, 3, 3]', s: 'f32[6]', v: 'f32[240, 3]'", c.statements));
+    auto graph =
+        testing::parse(testing::module("x: 'f32[2, 6, 5, 8]', w: 'f32[6, 6, 3, 3]', s: 'f32[6]', v: 'f32[240, 3]', "
+                                       "y: 'f32[2, 6, 40]', k: 'f32[6, 6, 3]', r: 'f32[40, 6]'",
+                                       c.statements));
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
     loops::Target target;
