@@ -37,33 +37,14 @@ SymExpr samples(const LoweredTensor& x) {
   return n;
 }
 
-/// The mean of each channel, and the sum of squared distances from it.
-struct ChannelMoments {
-  LoweredTensor mean, squares;
-};
-
-/// Images, or rows of few images, have moments of their own, which threads compute while the image is in cache; those
-/// of all follow from them (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample
-/// variances, 1979). This reads the tensor once.
-ChannelMoments channel_moments(const Arithmetic& make, const LoweredTensor& x, const std::vector<bool>& reduced) {
-  const auto over = [&](const std::vector<bool>& mask) {
-    const LoweredTensor mean = make.mean(x, mask);
-    return ChannelMoments{mean, make.sum(make.square(make.sub(x, mean)), mask)};
-  };
-  constexpr std::int64_t few_images = 8, least_elements = 64;
-  std::vector<bool> inner = reduced, outer(reduced.size(), false);
-  for (std::size_t d : {0, 2})
-    if (d == 0 || (x.dim() > 3 && make.to.hint(x.sizes[0]) < few_images)) inner[d] = false, outer[d] = true;
-  SymExpr elements = 1;
-  for (std::size_t d = 0; d < x.dim(); ++d)
-    if (inner[d]) elements = elements * x.sizes[d];
-  if (make.to.hint(elements) < least_elements) return over(reduced);
-  const ChannelMoments part = over(inner);
-  const LoweredTensor mean = make.mean(part.mean, outer);
-  const LoweredTensor between = make.sum(make.square(make.sub(part.mean, mean)), outer);
-  return {mean, make({make.sum(part.squares, outer), between}, [=](ScalarBuilder& b, auto v) {
-            return b.Add(v[0], b.Mul(v[1], b.count(b.dtype(v[1]), elements)));
-          })};
+/// Images, or rows of few images, have moments of their own, which threads compute while the image is in cache. This
+/// reads the tensor once.
+GroupMoments channel_moments(const Arithmetic& make, const LoweredTensor& x, const std::vector<bool>& reduced) {
+  constexpr std::int64_t few_images = 8;
+  std::vector<bool> parts(reduced.size(), false);
+  parts[0] = true;
+  parts[2] = x.dim() > 3 && make.to.hint(x.sizes[0]) < few_images;
+  return moments_by_parts(make, x, reduced, parts);
 }
 
 /// Gives out, save_mean and save_invstd; then, if `functional`, the new running statistics.
@@ -103,7 +84,7 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
       return b.Div(v[0], narrow ? b.cast(b.cast(n, kept), b.dtype(v[0])) : n);
     }));
   };
-  const ChannelMoments m = channel_moments(make, x, reduced);
+  const GroupMoments m = channel_moments(make, x, reduced);
   LoweredTensor mean = rounded(m.mean), centred = make.sub(x, mean);
   LoweredTensor squares = in_statistics(m.squares);
   LoweredTensor rstd = rounded(make.rsqrt(divided(squares, n), eps));

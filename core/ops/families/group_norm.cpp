@@ -1,4 +1,5 @@
 // native_group_norm with its gradient, and the composite group_norm.
+#include "core/ops/families/lower_index.h"
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
@@ -13,6 +14,13 @@ namespace partita {
 namespace {
 using namespace loops;
 
+/// A number of each group in memory for each of its channels, so that the channels of a pixel are read side by side.
+LoweredTensor for_channels(Lowering& to, const LoweredTensor& t, SymExpr channels) {
+  SymList sizes = t.sizes;
+  sizes[2] = channels;
+  return to.writes(t.dtype, to.plain(sizes), {whole(to.expand(t, to.plain(sizes)))});
+}
+
 void lower_group_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
@@ -22,16 +30,18 @@ void lower_group_norm(LowerCall& call) {
   const SymExpr channels = sym_floordiv(call.sym("C"), groups);
   LoweredTensor x =
       to.reshape(to.cast(input, make.dtype), to.plain({call.sym("N"), groups, channels, call.sym("HxW")}));
-  std::vector<bool> reduced{false, false, true, true};
-  LoweredTensor mean = make.mean(x, reduced);
-  LoweredTensor centred = make.sub(x, mean);
-  LoweredTensor rstd = make.rsqrt(make.mean(make.square(centred), reduced), as_double(call.number("eps")));
+  const GroupMoments moments = moments_by_parts(make, x, {false, false, true, true}, {false, false, true, false});
+  const SymExpr n = channels * call.sym("HxW");
+  const LoweredTensor variance =
+      make({moments.squares}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.count(b.dtype(v[0]), n)); });
+  const LoweredTensor rstd = make.rsqrt(variance, as_double(call.number("eps")));
   auto channel = [&](std::string_view name) {
     LoweredTensor t = optional(call, name);
     return t.valid() ? to.reshape(t, {1, groups, channels, 1}) : t;
   };
-  call.give(affine(make, centred, rstd, channel("weight"), channel("bias")));
-  call.give(mean);
+  call.give(affine(make, make.sub(x, for_channels(to, moments.mean, channels)), for_channels(to, rstd, channels),
+                   channel("weight"), channel("bias")));
+  call.give(moments.mean);
   call.give(rstd);
 }
 
@@ -46,9 +56,12 @@ void lower_group_norm_backward(LowerCall& call) {
   const auto shaped = [&](const LoweredTensor& t, const SymList& sizes) {
     return to.reshape(to.cast(t, make.dtype), to.plain(sizes));
   };
-  const SymList whole_sizes = {batch, groups, channels, inner}, of_groups = {batch, groups, 1, 1};
-  const LoweredTensor grad = shaped(call.in("grad_out"), whole_sizes), rstd = shaped(call.in("rstd"), of_groups);
-  const LoweredTensor normal = make.mul(make.sub(shaped(input, whole_sizes), shaped(call.in("mean"), of_groups)), rstd);
+  const SymList whole_sizes = {batch, groups, channels, inner};
+  const auto of_group = [&](const char* name) {
+    return for_channels(to, shaped(call.in(name), {batch, groups, 1, 1}), channels);
+  };
+  const LoweredTensor grad = shaped(call.in("grad_out"), whole_sizes), rstd = of_group("rstd");
+  const LoweredTensor normal = make.mul(make.sub(shaped(input, whole_sizes), of_group("mean")), rstd);
   const std::vector<bool> positions{false, false, false, true};
   const LoweredTensor sums = make.sum(grad, positions), dots = make.sum(make.mul(grad, normal), positions);
   const auto weighted = [&](const LoweredTensor& t) {
@@ -58,7 +71,8 @@ void lower_group_norm_backward(LowerCall& call) {
   const auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
   if (wanted(0)) {
     const std::vector<bool> in_group{false, false, true, false};
-    const LoweredTensor sum = make.sum(weighted(sums), in_group), dot = make.sum(weighted(dots), in_group);
+    const LoweredTensor sum = for_channels(to, make.sum(weighted(sums), in_group), channels),
+                        dot = for_channels(to, make.sum(weighted(dots), in_group), channels);
     const SymExpr n = channels * inner;
     call.give(make({weighted(grad), sum, normal, dot, rstd}, [=](ScalarBuilder& b, auto v) {
       const Scalar mean = b.Div(b.Add(v[1], b.Mul(v[2], v[3])), b.count(b.dtype(v[0]), n));

@@ -41,6 +41,36 @@ inline Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
   return {call.to, opmath_dtype(t.dtype)};
 }
 
+/// The mean of each group of elements, and the sum of squared distances from it.
+struct GroupMoments {
+  LoweredTensor mean, squares;
+};
+
+/// Of the groups that span the `reduced` dimensions. Those of a group follow from those of its elements at each index
+/// of `parts`, a part of `reduced` (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing
+/// sample variances, 1979), unless these are few.
+inline GroupMoments moments_by_parts(const Arithmetic& make, const LoweredTensor& x, const std::vector<bool>& reduced,
+                                     const std::vector<bool>& parts) {
+  const auto over = [&](const std::vector<bool>& mask) {
+    const LoweredTensor mean = make.mean(x, mask);
+    return GroupMoments{mean, make.sum(make.square(make.sub(x, mean)), mask)};
+  };
+  std::vector<bool> inner = reduced;
+  SymExpr elements = 1;
+  for (std::size_t d = 0; d < x.dim(); ++d) {
+    if (parts[d]) inner[d] = false;
+    if (inner[d]) elements = elements * x.sizes[d];
+  }
+  constexpr std::int64_t few_elements = 64;
+  if (make.to.hint(elements) < few_elements) return over(reduced);
+  const GroupMoments part = over(inner);
+  const LoweredTensor mean = make.mean(part.mean, parts);
+  const LoweredTensor between = make.sum(make.square(make.sub(part.mean, mean)), parts);
+  return {mean, make({make.sum(part.squares, parts), between}, [=](ScalarBuilder& b, auto v) {
+            return b.Add(v[0], b.Mul(v[1], b.count(b.dtype(v[1]), elements)));
+          })};
+}
+
 /// centred * rstd * weight + bias; operands that are not valid are left out.
 inline LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred, const LoweredTensor& rstd,
                             const LoweredTensor& weight, const LoweredTensor& bias) {
