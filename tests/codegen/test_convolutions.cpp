@@ -167,6 +167,18 @@ class TestConvolutions : public QObject {
         options.fixed_inputs = {1};
         check(c, "oneDNN", options);
       }
+      const Sizes out = OneCall("aten.convolution.default", {x, w, Value(), twice(window[1]), twice(window[2]),
+                                                             twice(window[4]), true, twice(window[3]), window[5]})
+                            .expected.get<Tensor>()
+                            ->sizes;
+      Tensor grad = random_tensor(out, 4);
+      if (last) grad = channels_last(grad);
+      for (const ValueList& mask :
+           {ValueList{true, true, true}, ValueList{true, false, false}, ValueList{false, true, false}}) {
+        OneCall c("aten.convolution_backward.default", {grad, x, w, ints({out[1]}), twice(window[1]), twice(window[2]),
+                                                        twice(window[4]), true, twice(window[3]), window[5], mask});
+        check(c, "oneDNN");
+      }
     }
   }
 

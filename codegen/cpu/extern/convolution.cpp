@@ -43,8 +43,10 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   return prepare_product(context, *left, right, added, *result, by_rows ? &out : nullptr);
 }
 
-/// A convolution as a whole by oneDNN.
+/// A convolution as a whole by oneDNN; of a transposed one, `Forward` is its deconvolution_forward.
+template <class Forward>
 struct DirectConvolution {
+  dnnl::algorithm by;
   int threads;
   ConvolutionArguments g;
   ConcreteView input, kernel;
@@ -54,15 +56,16 @@ struct DirectConvolution {
   std::optional<memory::desc> bias_desc;
   std::shared_ptr<PackedWeights> weights;
 
+  /// Errors are dnnl::error.
   std::unique_ptr<ExternStep> step(std::string& library) const {
-    const auto by = dnnl::algorithm::convolution_direct;
+    OnednnThreads limit(threads);
     const auto kind = dnnl::prop_kind::forward_inference;
-    using Forward = dnnl::convolution_forward;
-    const auto desc = bias ? Forward::desc(kind, by, any_layout(input), any_layout(kernel), dense(*bias),
-                                           any_layout(out), g.strides, g.dilation, g.padding, g.after)
-                           : Forward::desc(kind, by, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
-                                           g.dilation, g.padding, g.after);
-    const Forward::primitive_desc pd(desc, cpu_engine());
+    using Desc = typename Forward::desc;
+    const auto desc = bias ? Desc(kind, by, any_layout(input), any_layout(kernel), dense(*bias), any_layout(out),
+                                  g.strides, g.dilation, g.padding, g.after)
+                           : Desc(kind, by, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
+                                  g.dilation, g.padding, g.after);
+    const typename Forward::primitive_desc pd(desc, cpu_engine());
     library = std::string("oneDNN ") + pd.impl_info_str();
     OnednnStep::Call call{Forward(pd),
                           {{DNNL_ARG_SRC, PrimitiveOperand(input, input_desc, pd.src_desc())},
@@ -75,42 +78,38 @@ struct DirectConvolution {
   }
 };
 
-/// A transposed convolution, whose weight is [in, out / groups, ...].
+/// Nullopt, with the reason, for operands that oneDNN does not take. `kernel`: the grouped weight.
+template <class Forward>
+std::optional<DirectConvolution<Forward>> direct_convolution(dnnl::algorithm by, const ExternContext& context,
+                                                             const ConvolutionArguments& g, const ConcreteView& input,
+                                                             const ConcreteView& kernel,
+                                                             const std::optional<ConcreteView>& bias,
+                                                             const ConcreteView& out, std::string& why_not) {
+  const auto input_desc = describe(input), kernel_desc = describe(kernel), out_desc = describe(out);
+  const auto bias_desc = bias ? describe(*bias) : std::nullopt;
+  if (!input_desc || !kernel_desc || !out_desc || (bias && !bias_desc)) {
+    why_not = "a dtype, size or stride that oneDNN does not take";
+    return std::nullopt;
+  }
+  return DirectConvolution<Forward>{by,        context.threads, g,
+                                    input,     kernel,          bias,
+                                    out,       *input_desc,     *kernel_desc,
+                                    *out_desc, bias_desc,       weights_of(context, kernel.buffer)};
+}
+
 Prepared prepare_transposed(const ExternContext& context, ConvolutionArguments g, const ConcreteView& input,
                             const ConcreteView& weight, const std::optional<ConcreteView>& bias,
                             const ConcreteView& out, std::string& why_not) {
   // Of volumes, single sums of products of all taps are further from the result in double than PyTorch's several.
   if (input.sizes.size() > 4) return refused(why_not, "a transposed convolution of three dimensions");
-  ConcreteView kernel = grouped(weight, g.groups);
-  const std::size_t in = g.groups == 1 ? 0 : 1;
-  std::swap(kernel.sizes[in], kernel.sizes[in + 1]);
-  std::swap(kernel.strides[in], kernel.strides[in + 1]);
-  for (std::size_t d = 0; d < g.padding.size(); ++d)  // the padding of the output is part of its size
-    g.after[d] = (input.sizes[d + 2] - 1) * g.strides[d] + (weight.sizes[d + 2] - 1) * (g.dilation[d] + 1) + 1 -
-                 out.sizes[d + 2] - g.padding[d];
-  const auto input_desc = describe(input), kernel_desc = describe(kernel), out_desc = describe(out);
-  const auto bias_desc = bias ? describe(*bias) : std::nullopt;
-  if (!input_desc || !kernel_desc || !out_desc || (bias && !bias_desc))
-    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
-  OnednnThreads limit(context.threads);
+  g.after = transposed_after(g, input, weight, out);
+  const auto direct =
+      direct_convolution<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, context, g, input,
+                                                      grouped_transposed(weight, g.groups), bias, out, why_not);
+  if (!direct) return {};
   try {
-    using Forward = dnnl::deconvolution_forward;
-    const auto by = dnnl::algorithm::deconvolution_direct;
-    const auto kind = dnnl::prop_kind::forward_inference;
-    const auto desc = bias ? Forward::desc(kind, by, any_layout(input), any_layout(kernel), dense(*bias),
-                                           any_layout(out), g.strides, g.dilation, g.padding, g.after)
-                           : Forward::desc(kind, by, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
-                                           g.dilation, g.padding, g.after);
-    const Forward::primitive_desc pd(desc, cpu_engine());
-    const std::string library = std::string("oneDNN ") + pd.impl_info_str();
-    OnednnStep::Call call{Forward(pd),
-                          {{DNNL_ARG_SRC, PrimitiveOperand(input, *input_desc, pd.src_desc())},
-                           {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, *kernel_desc, pd.weights_desc(),
-                                                               weights_of(context, weight.buffer))},
-                           {DNNL_ARG_DST, PrimitiveOperand(out, *out_desc, pd.dst_desc()), true}}};
-    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
-    auto step = std::make_unique<OnednnStep>(context.threads);
-    step->calls.push_back(std::move(call));
+    std::string library;
+    std::unique_ptr<ExternStep> step = direct->step(library);
     return {std::move(step), library};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
@@ -171,6 +170,23 @@ ConcreteView grouped(ConcreteView weight, std::int64_t groups) {
   return weight;
 }
 
+ConcreteView grouped_transposed(const ConcreteView& weight, std::int64_t groups) {
+  ConcreteView kernel = grouped(weight, groups);
+  const std::size_t in = groups == 1 ? 0 : 1;
+  std::swap(kernel.sizes[in], kernel.sizes[in + 1]);
+  std::swap(kernel.strides[in], kernel.strides[in + 1]);
+  return kernel;
+}
+
+memory::dims transposed_after(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
+                              const ConcreteView& out) {
+  memory::dims after = g.padding;
+  for (std::size_t d = 0; d < after.size(); ++d)
+    after[d] = (input.sizes[d + 2] - 1) * g.strides[d] + (weight.sizes[d + 2] - 1) * (g.dilation[d] + 1) + 1 -
+               out.sizes[d + 2] - g.padding[d];
+  return after;
+}
+
 memory::desc any_layout(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::format_tag::any);
 }
@@ -185,28 +201,15 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   if (Prepared own = prepare_pixels(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_depthwise(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;
-  ConcreteView kernel = grouped(*weight, g->groups);
-  auto input_desc = describe(*input), weight_desc = describe(kernel), out_desc = describe(*out);
-  auto bias_desc = bias ? describe(*bias) : std::nullopt;
-  if (!input_desc || !weight_desc || !out_desc || (bias && !bias_desc))
-    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
+  const ConcreteView kernel = grouped(*weight, g->groups);
+  const auto direct = direct_convolution<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, context, *g,
+                                                                    *input, kernel, bias, *out, why_not);
+  if (!direct) return {};
   OnednnThreads limit(context.threads);
   try {
-    const DirectConvolution direct{context.threads,
-                                   *g,
-                                   *input,
-                                   kernel,
-                                   bias,
-                                   *out,
-                                   *input_desc,
-                                   *weight_desc,
-                                   *out_desc,
-                                   bias_desc,
-                                   weights_of(context, weight->buffer)};
     std::string library, apart;
     if (Prepared columns = prepare_columns(context, *g, *input, *weight, bias, *out); columns.step) {
-      columns.step = where_finite(std::move(columns.step), *out, context.threads, [direct] {
-        OnednnThreads own_limit(direct.threads);
+      columns.step = where_finite(std::move(columns.step), *out, context.threads, [direct = *direct] {
         std::string name;
         return direct.step(name);
       });
@@ -214,7 +217,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     }
     if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
       return by_rows;
-    std::unique_ptr<ExternStep> step = direct.step(library);
+    std::unique_ptr<ExternStep> step = direct->step(library);
     return {std::move(step), library, false, "a kernel of its own: " + apart};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());

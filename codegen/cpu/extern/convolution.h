@@ -16,6 +16,12 @@ std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& c
                                                           std::size_t spatial, std::string& why_not);
 /// [out, in / groups, ...] as [groups, out / groups, in / groups, ...].
 ConcreteView grouped(ConcreteView weight, std::int64_t groups);
+/// The weight of a transposed convolution, [in, out / groups, ...], as [groups, out / groups, in / groups, ...].
+ConcreteView grouped_transposed(const ConcreteView& weight, std::int64_t groups);
+/// The padding behind each dimension with which a transposed convolution of `input` makes `out`: the padding of the
+/// output is part of its size.
+dnnl::memory::dims transposed_after(const ConvolutionArguments& g, const ConcreteView& input,
+                                    const ConcreteView& weight, const ConcreteView& out);
 /// [pixels, channels] of images whose pixels are equally far apart.
 std::optional<ConcreteView> matrix_of(const ConcreteView& images);
 /// The view's sizes in whichever layout the library likes best.

@@ -18,7 +18,22 @@ class StepsInTurn final : public ExternStep {
   std::vector<std::unique_ptr<ExternStep>> steps;
 };
 
-/// A call and its operands for oneDNN.
+/// oneDNN's primitives for the gradients of convolutions.
+struct OfConvolution {
+  using Forward = dnnl::convolution_forward;
+  using ByInput = dnnl::convolution_backward_data;
+  using ByWeight = dnnl::convolution_backward_weights;
+  static constexpr algorithm direct = algorithm::convolution_direct;
+};
+struct OfTransposed {
+  using Forward = dnnl::deconvolution_forward;
+  using ByInput = dnnl::deconvolution_backward_data;
+  using ByWeight = dnnl::deconvolution_backward_weights;
+  static constexpr algorithm direct = algorithm::deconvolution_direct;
+};
+
+/// A call and its operands for oneDNN. Errors of its functions are dnnl::error.
+template <class Of>
 struct Gradients {
   int threads;
   ConvolutionArguments g;
@@ -26,7 +41,7 @@ struct Gradients {
   dnnl::memory::desc grad_desc, input_desc, kernel_desc;
 
   /// The gradients' primitives are made in the light of a forward one.
-  dnnl::convolution_forward::primitive_desc forward(algorithm by) const {
+  typename Of::Forward::primitive_desc forward(algorithm by) const {
     return {{dnnl::prop_kind::forward_training, by, any_layout(input), any_layout(kernel), any_layout(grad), g.strides,
              g.dilation, g.padding, g.after},
             cpu_engine()};
@@ -34,14 +49,15 @@ struct Gradients {
 
   std::unique_ptr<OnednnStep> of_input(const ConcreteView& result, const dnnl::memory::desc& result_desc,
                                        std::shared_ptr<PackedWeights> weights, std::string& library) const {
-    const auto by = algorithm::convolution_direct;
-    const dnnl::convolution_backward_data::primitive_desc pd(
+    OnednnThreads limit(threads);
+    const auto by = Of::direct;
+    const typename Of::ByInput::primitive_desc pd(
         {by, any_layout(result), any_layout(kernel), any_layout(grad), g.strides, g.dilation, g.padding, g.after},
         cpu_engine(), forward(by));
     library = std::string("oneDNN ") + pd.impl_info_str();
     auto step = std::make_unique<OnednnStep>(threads);
     step->calls.push_back(
-        {dnnl::convolution_backward_data(pd),
+        {typename Of::ByInput(pd),
          {{DNNL_ARG_DIFF_DST, PrimitiveOperand(grad, grad_desc, pd.diff_dst_desc())},
           {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, kernel_desc, pd.weights_desc(), std::move(weights))},
           {DNNL_ARG_DIFF_SRC, PrimitiveOperand(result, result_desc, pd.diff_src_desc()), true}}});
@@ -55,13 +71,14 @@ struct Gradients {
     std::optional<dnnl::memory::desc> bias_desc;
   };
   std::unique_ptr<OnednnStep> of_weight(algorithm by, const OfWeight& results, std::string& library) const {
-    using Backward = dnnl::convolution_backward_weights;
-    const auto desc = results.bias
-                          ? Backward::desc(by, any_layout(input), any_layout(results.weight), dense(*results.bias),
-                                           any_layout(grad), g.strides, g.dilation, g.padding, g.after)
-                          : Backward::desc(by, any_layout(input), any_layout(results.weight), any_layout(grad),
-                                           g.strides, g.dilation, g.padding, g.after);
-    const Backward::primitive_desc pd(desc, cpu_engine(), forward(by));
+    OnednnThreads limit(threads);
+    using Backward = typename Of::ByWeight;
+    using Desc = typename Backward::desc;
+    const auto desc = results.bias ? Desc(by, any_layout(input), any_layout(results.weight), dense(*results.bias),
+                                          any_layout(grad), g.strides, g.dilation, g.padding, g.after)
+                                   : Desc(by, any_layout(input), any_layout(results.weight), any_layout(grad),
+                                          g.strides, g.dilation, g.padding, g.after);
+    const typename Backward::primitive_desc pd(desc, cpu_engine(), forward(by));
     library = std::string("oneDNN ") + pd.impl_info_str();
     OnednnStep::Call call{
         Backward(pd),
@@ -87,7 +104,8 @@ MakeStep without_name(std::function<std::unique_ptr<ExternStep>(std::string& lib
 
 /// The gradient of a weight of 3x3 by oneDNN's Winograd algorithm F(3x3, 4x4). Null where it does not pay, or oneDNN
 /// has none.
-std::unique_ptr<ExternStep> weight_by_winograd(const Gradients& call, const Gradients::OfWeight& results,
+std::unique_ptr<ExternStep> weight_by_winograd(const Gradients<OfConvolution>& call,
+                                               const Gradients<OfConvolution>::OfWeight& results,
                                                std::string& library) {
   constexpr std::int64_t pixels = 150;  // fewer take as long as to transform the gradient back
   if (!suits_winograd(call.g, call.input, call.kernel, call.grad, pixels)) return nullptr;
@@ -98,6 +116,68 @@ std::unique_ptr<ExternStep> weight_by_winograd(const Gradients& call, const Grad
   }
 }
 
+/// What prepare_convolution_backward() is asked for.
+struct Wanted {
+  ConcreteView grad, input, weight;
+  std::optional<ConcreteView> results[3];
+};
+
+template <class Of>
+Prepared prepare_gradients(const ExternContext& context, const ConvolutionArguments& g, const Wanted& wanted,
+                           std::string& why_not) {
+  constexpr bool transposed = std::is_same_v<Of, OfTransposed>;
+  const auto kernel_of = [&](const ConcreteView& weight) {
+    return transposed ? grouped_transposed(weight, g.groups) : grouped(weight, g.groups);
+  };
+  const auto& [grad, input, weight, results] = wanted;
+  const ConcreteView kernel = kernel_of(weight);
+  const auto grad_desc = describe(grad), input_desc = describe(input), weight_desc = describe(kernel);
+  if (!grad_desc || !input_desc || !weight_desc)
+    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
+  const Gradients<Of> call{context.threads, g, grad, input, kernel, *grad_desc, *input_desc, *weight_desc};
+  auto all = std::make_unique<StepsInTurn>();
+  std::string of_input, of_weight;
+  if (results[0]) {
+    const auto result_desc = describe(*results[0]);
+    if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
+    const auto direct = [call, result = *results[0], desc = *result_desc, weights = weights_of(context, weight.buffer)](
+                            std::string& library) { return call.of_input(result, desc, weights, library); };
+    Prepared own;
+    if constexpr (!transposed) {
+      own = prepare_winograd(context, g, {grad, weight, std::nullopt, *results[0], true});
+      if (!own.step)
+        if (own = prepare_columns_to_input(context, g, grad, weight, *results[0]); own.step)
+          own.step = where_finite(std::move(own.step), *results[0], context.threads, without_name(direct));
+    }
+    if (!own.step) own.step = direct(own.library);
+    of_input = own.library;
+    all->steps.push_back(std::move(own.step));
+  }
+  if (results[1]) {
+    const ConcreteView result = kernel_of(*results[1]);
+    const auto result_desc = describe(result);
+    const auto bias_desc = results[2] ? describe(*results[2]) : std::nullopt;
+    if (!result_desc || (results[2] && !bias_desc))
+      return refused(why_not, "a stride of the result that oneDNN does not take");
+    const typename Gradients<Of>::OfWeight made{result, results[2], *result_desc, bias_desc};
+    const auto direct = [call, made](std::string& library) { return call.of_weight(Of::direct, made, library); };
+    std::unique_ptr<ExternStep> step;
+    if constexpr (!transposed) {
+      step = weight_by_winograd(call, made, of_weight);
+      if (!step && !results[2]) {
+        Prepared columns = prepare_columns_to_weight(context, g, grad, input, *results[1]);
+        step = std::move(columns.step);
+        of_weight = columns.library;
+      }
+      if (step) step = where_finite(std::move(step), result, context.threads, without_name(direct));
+    }
+    if (!step) step = direct(of_weight);
+    all->steps.push_back(std::move(step));
+  }
+  const std::string between = of_input.empty() || of_weight.empty() ? "" : ", ";
+  return {std::move(all), of_input + between + of_weight};
+}
+
 }  // namespace
 
 Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not) {
@@ -106,62 +186,21 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
   if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
   auto g = convolution_arguments(context, 4, input->sizes.size() - 2, why_not);
   if (!g) return {};
-  if (g->transposed) return refused(why_not, "the gradient of a transposed convolution");
-  ConcreteView kernel = grouped(*weight, g->groups);
-  auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
-  if (!grad_desc || !input_desc || !weight_desc)
-    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
-  std::optional<ConcreteView> results[3];
+  Wanted wanted{*grad, *input, *weight, {}};
   for (std::size_t i = 0; i < 3 && i < context.call.results.size(); ++i)
     if ((*mask)[i] && context.call.results[i].buffer >= 0) {
-      results[i] = concrete_view(context.call.results[i]);
-      if (!results[i]) return refused(why_not, "symbolic sizes");
+      wanted.results[i] = concrete_view(context.call.results[i]);
+      if (!wanted.results[i]) return refused(why_not, "symbolic sizes");
     }
-  if (results[2] && !results[1]) return refused(why_not, "a gradient of the bias without that of the weight");
-  const Gradients call{context.threads, *g, *grad, *input, kernel, *grad_desc, *input_desc, *weight_desc};
+  if (wanted.results[2] && !wanted.results[1])
+    return refused(why_not, "a gradient of the bias without that of the weight");
   OnednnThreads limit(context.threads);
   try {
-    auto all = std::make_unique<StepsInTurn>();
-    std::string of_input, of_weight;
-    if (results[0]) {
-      const auto result_desc = describe(*results[0]);
-      if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
-      const auto direct = [call, result = *results[0], desc = *result_desc,
-                           weights = weights_of(context, weight->buffer)](std::string& library) {
-        OnednnThreads limit(call.threads);
-        return call.of_input(result, desc, weights, library);
-      };
-      Prepared own = prepare_winograd(context, *g, {*grad, *weight, std::nullopt, *results[0], true});
-      if (!own.step)
-        if (own = prepare_columns_to_input(context, *g, *grad, *weight, *results[0]); own.step)
-          own.step = where_finite(std::move(own.step), *results[0], context.threads, without_name(direct));
-      if (!own.step) own.step = direct(own.library);
-      of_input = own.library;
-      all->steps.push_back(std::move(own.step));
-    }
-    if (results[1]) {
-      const ConcreteView result = grouped(*results[1], g->groups);
-      const auto result_desc = describe(result);
-      const auto bias_desc = results[2] ? describe(*results[2]) : std::nullopt;
-      if (!result_desc || (results[2] && !bias_desc))
-        return refused(why_not, "a stride of the result that oneDNN does not take");
-      const Gradients::OfWeight made{result, results[2], *result_desc, bias_desc};
-      const auto direct = [call, made](std::string& library) {
-        OnednnThreads limit(call.threads);
-        return call.of_weight(algorithm::convolution_direct, made, library);
-      };
-      std::unique_ptr<ExternStep> step = weight_by_winograd(call, made, of_weight);
-      if (!step && !results[2]) {
-        Prepared columns = prepare_columns_to_weight(context, *g, *grad, *input, *results[1]);
-        step = std::move(columns.step);
-        of_weight = columns.library;
-      }
-      if (step) step = where_finite(std::move(step), result, context.threads, without_name(direct));
-      if (!step) step = direct(of_weight);
-      all->steps.push_back(std::move(step));
-    }
-    const std::string between = of_input.empty() || of_weight.empty() ? "" : ", ";
-    return {std::move(all), of_input + between + of_weight};
+    if (!g->transposed) return prepare_gradients<OfConvolution>(context, *g, wanted, why_not);
+    if (input->sizes.size() > 4)
+      return refused(why_not, "the gradient of a transposed convolution of three dimensions");
+    g->after = transposed_after(*g, *input, *weight, *grad);
+    return prepare_gradients<OfTransposed>(context, *g, wanted, why_not);
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

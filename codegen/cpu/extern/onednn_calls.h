@@ -21,6 +21,10 @@ void* onednn_function(const char* name);
 #define dnnl_dilated_convolution_backward_weights_desc_init \
   PARTITA_ONEDNN(dnnl_dilated_convolution_backward_weights_desc_init)
 #define dnnl_dilated_convolution_forward_desc_init PARTITA_ONEDNN(dnnl_dilated_convolution_forward_desc_init)
+#define dnnl_dilated_deconvolution_backward_data_desc_init \
+  PARTITA_ONEDNN(dnnl_dilated_deconvolution_backward_data_desc_init)
+#define dnnl_dilated_deconvolution_backward_weights_desc_init \
+  PARTITA_ONEDNN(dnnl_dilated_deconvolution_backward_weights_desc_init)
 #define dnnl_dilated_deconvolution_forward_desc_init PARTITA_ONEDNN(dnnl_dilated_deconvolution_forward_desc_init)
 #define dnnl_engine_create PARTITA_ONEDNN(dnnl_engine_create)
 #define dnnl_engine_destroy PARTITA_ONEDNN(dnnl_engine_destroy)
