@@ -1,6 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <mutex>
+
+#include "core/base/result.h"
 
 namespace partita {
 
@@ -21,7 +24,8 @@ class MappedFile {
  private:
   friend class Leases;
   MappedFile() = default;
-  bool copy();  ///< puts a copy in the place of the file
+  bool map();
+  bool copy();  ///< puts a copy in the place of the file, and ends the lease
   void end_lease();
 
   int file_ = -1;  ///< has the lease; -1 when the bytes are a copy
@@ -31,5 +35,9 @@ class MappedFile {
 
 /// Takes no memory for these bytes until they are used again, if they are a mapped file's. Others may be given too.
 void leave_in_file(const void* begin, std::size_t bytes);
+
+/// For fork(), since a lease tells only one process before the file is truncated. No file is mapped until the lock is
+/// released, which both processes do. Error memory.mapped when there is no memory for the copies.
+Result<std::unique_lock<std::mutex>> copy_mapped_files();
 
 }  // namespace partita

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/base/check.h"
+#include "core/base/mapped_file.h"
 #include "core/base/write_all.h"
 
 namespace partita {
@@ -144,7 +145,9 @@ class Pool {
     if (!child.errors) return failed("tmpfile");
     // Text left in the stdio buffers would be written by both processes.
     std::fflush(nullptr);
+    TRY(std::unique_lock files, copy_mapped_files());
     child.pid = ::fork();
+    files.unlock();
     if (child.pid < 0) return failed("fork");
     if (child.pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent

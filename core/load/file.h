@@ -13,8 +13,8 @@ namespace partita {
 /// The bytes of a file, shared by everything that was read from it and points into it.
 class FileBytes {
  public:
-  /// Another program may write or truncate the file meanwhile: a small one is read into memory, and so is a large one
-  /// where it cannot be a MappedFile. Errors: file.missing; file.read for a folder or an unreadable file.
+  /// Reads a small file into memory, and a large one where it cannot be a MappedFile; so another program may write or
+  /// truncate it meanwhile. Errors: file.missing; file.read for a folder or an unreadable file.
   static Result<std::shared_ptr<const FileBytes>> open(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;

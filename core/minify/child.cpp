@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/mapped_file.h"
 #include "core/base/scratch.h"
 #include "core/base/whereabouts.h"
 #include "core/base/write_all.h"
@@ -86,7 +87,9 @@ class Child {
     if (page == MAP_FAILED) return system_error("mmap");
     at_ = static_cast<Whereabouts*>(page);
     started_ = Clock::now();
+    TRY(std::unique_lock files, copy_mapped_files());
     pid_ = ::fork();
+    files.unlock();
     if (pid_ < 0) return system_error("fork");
     if (pid_ == 0) {
       ::setpgid(0, 0);

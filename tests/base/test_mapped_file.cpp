@@ -4,6 +4,7 @@
 #include <QtTest>
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/mapped_file.h"
@@ -50,6 +51,29 @@ class TestMappedFile : public QObject {
     QCOMPARE(content(), written_);
     leave_in_file(mapped_->data(), mapped_->size());  // there is no file any more to read them from
     QCOMPARE(content(), written_);
+  }
+
+  /// The forked process reads the file after it was truncated.
+  void a_forked_process_has_a_copy() {
+    auto files = copy_mapped_files();
+    QVERIFY(files);
+    int truncated[2];
+    QCOMPARE(::pipe(truncated), 0);
+    const pid_t child = ::fork();
+    files->unlock();
+    if (child == 0) {
+      char byte;
+      const bool told = ::read(truncated[0], &byte, 1) == 1;
+      ::_exit(told && content() == written_ ? 0 : 1);
+    }
+    QVERIFY(child > 0);
+    QVERIFY(QFile::resize(path_, 0));
+    QCOMPARE(::write(truncated[1], "!", 1), 1);
+    int status = -1;
+    QCOMPARE(::waitpid(child, &status, 0), child);
+    QCOMPARE(status, 0);
+    ::close(truncated[0]);
+    ::close(truncated[1]);
   }
 
   void a_file_that_is_being_written_is_not_mapped() {

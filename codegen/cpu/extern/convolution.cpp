@@ -43,10 +43,9 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   return prepare_product(context, *left, right, added, *result, by_rows ? &out : nullptr);
 }
 
-/// A convolution as a whole by oneDNN; of a transposed one, `Forward` is its deconvolution_forward.
-template <class Forward>
+/// A convolution as a whole by oneDNN, `Of` its primitives.
+template <class Of>
 struct DirectConvolution {
-  dnnl::algorithm by;
   int threads;
   ConvolutionArguments g;
   ConcreteView input, kernel;
@@ -60,10 +59,11 @@ struct DirectConvolution {
   std::unique_ptr<ExternStep> step(std::string& library) const {
     OnednnThreads limit(threads);
     const auto kind = dnnl::prop_kind::forward_inference;
+    using Forward = typename Of::Forward;
     using Desc = typename Forward::desc;
-    const auto desc = bias ? Desc(kind, by, any_layout(input), any_layout(kernel), dense(*bias), any_layout(out),
-                                  g.strides, g.dilation, g.padding, g.after)
-                           : Desc(kind, by, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
+    const auto desc = bias ? Desc(kind, Of::direct, any_layout(input), any_layout(kernel), dense(*bias),
+                                  any_layout(out), g.strides, g.dilation, g.padding, g.after)
+                           : Desc(kind, Of::direct, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
                                   g.dilation, g.padding, g.after);
     const typename Forward::primitive_desc pd(desc, cpu_engine());
     library = std::string("oneDNN ") + pd.impl_info_str();
@@ -79,24 +79,31 @@ struct DirectConvolution {
 };
 
 /// Nullopt, with the reason, for operands that oneDNN does not take. `kernel`: the grouped weight.
-template <class Forward>
-std::optional<DirectConvolution<Forward>> direct_convolution(dnnl::algorithm by, const ExternContext& context,
-                                                             const ConvolutionArguments& g, const ConcreteView& input,
-                                                             const ConcreteView& kernel,
-                                                             const std::optional<ConcreteView>& bias,
-                                                             const ConcreteView& out, std::string& why_not) {
+template <class Of>
+std::optional<DirectConvolution<Of>> direct_convolution(const ExternContext& context, const ConvolutionArguments& g,
+                                                        const ConcreteView& input, const ConcreteView& kernel,
+                                                        const std::optional<ConcreteView>& bias,
+                                                        const ConcreteView& out, std::string& why_not) {
   const auto input_desc = describe(input), kernel_desc = describe(kernel), out_desc = describe(out);
   const auto bias_desc = bias ? describe(*bias) : std::nullopt;
   if (!input_desc || !kernel_desc || !out_desc || (bias && !bias_desc)) {
     why_not = "a dtype, size or stride that oneDNN does not take";
     return std::nullopt;
   }
-  return DirectConvolution<Forward>{by,        context.threads, g,
-                                    input,     kernel,          bias,
-                                    out,       *input_desc,     *kernel_desc,
-                                    *out_desc, bias_desc,       weights_of(context, kernel.buffer)};
+  return DirectConvolution<Of>{context.threads,
+                               g,
+                               input,
+                               kernel,
+                               bias,
+                               out,
+                               *input_desc,
+                               *kernel_desc,
+                               *out_desc,
+                               bias_desc,
+                               weights_of(context, kernel.buffer)};
 }
 
+/// The weight of a transposed convolution is [in, out / groups, ...].
 Prepared prepare_transposed(const ExternContext& context, ConvolutionArguments g, const ConcreteView& input,
                             const ConcreteView& weight, const std::optional<ConcreteView>& bias,
                             const ConcreteView& out, std::string& why_not) {
@@ -104,8 +111,7 @@ Prepared prepare_transposed(const ExternContext& context, ConvolutionArguments g
   if (input.sizes.size() > 4) return refused(why_not, "a transposed convolution of three dimensions");
   g.after = transposed_after(g, input, weight, out);
   const auto direct =
-      direct_convolution<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, context, g, input,
-                                                      grouped_transposed(weight, g.groups), bias, out, why_not);
+      direct_convolution<OfTransposed>(context, g, input, grouped_transposed(weight, g.groups), bias, out, why_not);
   if (!direct) return {};
   try {
     std::string library;
@@ -202,8 +208,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   if (Prepared own = prepare_depthwise(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;
   const ConcreteView kernel = grouped(*weight, g->groups);
-  const auto direct = direct_convolution<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, context, *g,
-                                                                    *input, kernel, bias, *out, why_not);
+  const auto direct = direct_convolution<OfConvolution>(context, *g, *input, kernel, bias, *out, why_not);
   if (!direct) return {};
   OnednnThreads limit(context.threads);
   try {

@@ -3,6 +3,20 @@
 
 namespace partita::codegen {
 
+/// oneDNN's primitives for convolutions and for transposed ones.
+struct OfConvolution {
+  using Forward = dnnl::convolution_forward;
+  using ByInput = dnnl::convolution_backward_data;
+  using ByWeight = dnnl::convolution_backward_weights;
+  static constexpr auto direct = dnnl::algorithm::convolution_direct;
+};
+struct OfTransposed {
+  using Forward = dnnl::deconvolution_forward;
+  using ByInput = dnnl::deconvolution_backward_data;
+  using ByWeight = dnnl::deconvolution_backward_weights;
+  static constexpr auto direct = dnnl::algorithm::deconvolution_direct;
+};
+
 /// The arguments that convolution and convolution_backward share, as oneDNN wants them.
 struct ConvolutionArguments {
   dnnl::memory::dims strides, dilation;

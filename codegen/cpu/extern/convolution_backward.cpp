@@ -18,20 +18,6 @@ class StepsInTurn final : public ExternStep {
   std::vector<std::unique_ptr<ExternStep>> steps;
 };
 
-/// oneDNN's primitives for the gradients of convolutions.
-struct OfConvolution {
-  using Forward = dnnl::convolution_forward;
-  using ByInput = dnnl::convolution_backward_data;
-  using ByWeight = dnnl::convolution_backward_weights;
-  static constexpr algorithm direct = algorithm::convolution_direct;
-};
-struct OfTransposed {
-  using Forward = dnnl::deconvolution_forward;
-  using ByInput = dnnl::deconvolution_backward_data;
-  using ByWeight = dnnl::deconvolution_backward_weights;
-  static constexpr algorithm direct = algorithm::deconvolution_direct;
-};
-
 /// A call and its operands for oneDNN. Errors of its functions are dnnl::error.
 template <class Of>
 struct Gradients {

@@ -43,7 +43,7 @@ GroupMoments channel_moments(const Arithmetic& make, const LoweredTensor& x, con
   constexpr std::int64_t few_images = 8;
   std::vector<bool> parts(reduced.size(), false);
   parts[0] = true;
-  parts[2] = x.dim() > 3 && make.to.hint(x.sizes[0]) < few_images;
+  if (x.dim() > 3) parts[2] = make.to.hint(x.sizes[0]) < few_images;
   return moments_by_parts(make, x, reduced, parts);
 }
 

@@ -16,9 +16,8 @@ using namespace loops;
 
 /// A number of each group in memory for each of its channels, so that the channels of a pixel are read side by side.
 LoweredTensor for_channels(Lowering& to, const LoweredTensor& t, SymExpr channels) {
-  SymList sizes = t.sizes;
-  sizes[2] = channels;
-  return to.writes(t.dtype, to.plain(sizes), {whole(to.expand(t, to.plain(sizes)))});
+  const LoweredTensor each = to.expand(t, to.plain({t.sizes[0], t.sizes[1], channels, 1}));
+  return to.writes(t.dtype, each.sizes, {whole(each)});
 }
 
 void lower_group_norm(LowerCall& call) {
