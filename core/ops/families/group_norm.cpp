@@ -14,8 +14,15 @@ namespace partita {
 namespace {
 using namespace loops;
 
-/// A number of each group in memory for each of its channels, so that the channels of a pixel are read side by side.
+/// Are groups normalised by their channels? A CPU reads the channels of a pixel side by side; a GPU has a group of
+/// threads for each group, in one kernel.
+bool by_channels(const Lowering& to) {
+  return to.target().device == DeviceType::Cpu;
+}
+
+/// A number of each group; by channels it is in memory for each of them.
 LoweredTensor for_channels(Lowering& to, const LoweredTensor& t, SymExpr channels) {
+  if (!by_channels(to)) return t;
   const LoweredTensor each = to.expand(t, to.plain({t.sizes[0], t.sizes[1], channels, 1}));
   return to.writes(t.dtype, each.sizes, {whole(each)});
 }
@@ -29,7 +36,8 @@ void lower_group_norm(LowerCall& call) {
   const SymExpr channels = sym_floordiv(call.sym("C"), groups);
   LoweredTensor x =
       to.reshape(to.cast(input, make.dtype), to.plain({call.sym("N"), groups, channels, call.sym("HxW")}));
-  const GroupMoments moments = moments_by_parts(make, x, {false, false, true, true}, {false, false, true, false});
+  const GroupMoments moments =
+      moments_by_parts(make, x, {false, false, true, true}, {false, false, by_channels(to), false});
   const SymExpr n = channels * call.sym("HxW");
   const LoweredTensor variance =
       make({moments.squares}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.count(b.dtype(v[0]), n)); });

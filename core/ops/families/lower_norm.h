@@ -62,7 +62,7 @@ inline GroupMoments moments_by_parts(const Arithmetic& make, const LoweredTensor
     if (inner[d]) elements = elements * x.sizes[d];
   }
   constexpr std::int64_t few_elements = 64;
-  if (make.to.hint(elements) < few_elements) return over(reduced);
+  if (inner == reduced || make.to.hint(elements) < few_elements) return over(reduced);
   const GroupMoments part = over(inner);
   const LoweredTensor mean = make.mean(part.mean, parts);
   const LoweredTensor between = make.sum(make.square(make.sub(part.mean, mean)), parts);
