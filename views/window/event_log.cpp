@@ -132,10 +132,15 @@ void EventLog::watch(Workbench& bench) {
     write("gone", {{"id", id}, {"name", jobs_[id]}, {"running", static_cast<int>(bench_->jobs().rows().size())}});
   });
   connect(qApp, &QApplication::aboutToQuit, this, [this] { write("quit"); });
+  begin_turn();
+  startTimer(kTurnMs, Qt::PreciseTimer);
+}
+
+void EventLog::begin_turn() {
   turn_.start();
   waited_ms_ = waited_for_processor_ms();
   worked_ms_ = now_ms(CLOCK_THREAD_CPUTIME_ID);
-  startTimer(kTurnMs, Qt::PreciseTimer);
+  slowest_ms_ = 0;
 }
 
 void EventLog::refresh_jobs() {
@@ -150,13 +155,14 @@ void EventLog::write(const QString& event, QJsonObject fields) {
 }
 
 void EventLog::timerEvent(QTimerEvent*) {
-  const double waited = waited_for_processor_ms();
-  const double ms = static_cast<double>(turn_.nsecsElapsed()) / 1e6 - (waited - std::exchange(waited_ms_, waited));
-  const double worked = now_ms(CLOCK_THREAD_CPUTIME_ID);
-  const double cpu_ms = worked - std::exchange(worked_ms_, worked);
-  turn_.start();
+  tell_stall();
+  begin_turn();
+}
+
+void EventLog::tell_stall() {
+  const double ms = static_cast<double>(turn_.nsecsElapsed()) / 1e6 - (waited_for_processor_ms() - waited_ms_);
+  const double cpu_ms = now_ms(CLOCK_THREAD_CPUTIME_ID) - worked_ms_;
   if (ms > kStallMs) write("stall", {{"ms", ms}, {"cpu_ms", cpu_ms}, {"in", slowest_}, {"slowest_ms", slowest_ms_}});
-  slowest_ms_ = 0;
 }
 
 void EventLog::handled(const QObject* receiver, const QEvent& event, double milliseconds) {
@@ -185,6 +191,7 @@ bool EventLog::takes(const QEvent& event) {
 }
 
 void EventLog::write_screen() {
+  tell_stall();
   Screen screen;
   for (const QWidget* top : QApplication::topLevelWidgets()) screen.add(*top);
   const MainWindow& window = bench_->window();
@@ -200,6 +207,7 @@ void EventLog::write_screen() {
                    {"focus", focus ? focus->accessibleName() : QString()},
                    {"jobs", QJsonArray::fromStringList(jobs)},
                    {"items", screen.items}});
+  begin_turn();
 }
 
 bool WatchedApplication::notify(QObject* receiver, QEvent* event) {
