@@ -146,7 +146,8 @@ StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int def
   if (!call.any_strides) return shared;
   StridedView read = resolve_view(g, definition, true);
   const SymList& sizes = g.lowering[definition].sizes;
-  if (read.base == shared.base || sizes.size() < 2) return shared;
+  // A copy of which no view can be read is needed itself; who else reads it shares it.
+  if (read.base == shared.base || read.base == definition || sizes.size() < 2) return shared;
   // Matrix libraries accept a matrix if one of its dimensions has stride 1, with any batch stride.
   std::size_t rank = sizes.size();
   const auto at_least = [](SymExpr a, SymExpr b) { return loops::sizes_non_negative(a - b); };
