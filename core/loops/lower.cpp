@@ -232,29 +232,38 @@ LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> red
   const auto few = columns ? target_.few_columns : channels ? target_.few_channels : target_.few_results;
   if (hint(kept) < few && hint(folded) >= (columns || channels ? target_.split_rows : target_.split_elements)) {
     constexpr int64_t least_parts = 16;
-    if (space[outer] == folded && folded.is_int()) {
-      // Splits a single long dimension into two of about its square root.
+    // The dimensions that are reduced first, as one.
+    std::size_t end = outer;
+    SymExpr leading = 1;
+    for (; end < inner && (reduced[end] || space[end].is(1)); ++end) leading = leading * space[end];
+    const std::int64_t parts = target_.threads > 1 ? std::min(target_.threads, 4) : 4;
+    const bool one = space[outer] == folded;
+    if (leading == folded && folded.is_int() && (one || hint(space[outer]) < parts)) {
+      // Splits them into two of about the square root.
       int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded.as_int())));
       while (folded.as_int() % rows != 0) --rows;
       if (rows >= least_parts) {
-        SymList split = space;
-        split[outer] = rows;
-        split.insert(split.begin() + static_cast<std::ptrdiff_t>(outer) + 1, folded.as_int() / rows);
+        const auto first = static_cast<std::ptrdiff_t>(outer), last = static_cast<std::ptrdiff_t>(end);
+        const SymList whole(space.begin() + first, space.begin() + last);
+        const std::int64_t columns = folded.as_int() / rows;
+        SymList split = space, sizes = space;
+        split.erase(split.begin() + first, split.begin() + last);
+        split.insert(split.begin() + first, {rows, columns});
         std::vector<bool> mask = reduced;
-        mask.insert(mask.begin() + static_cast<std::ptrdiff_t>(outer), true);
-        auto in_two = [value = std::move(value), outer, columns = folded.as_int() / rows](Body& body, const Index& i) {
+        mask.erase(mask.begin() + first, mask.begin() + last);
+        mask.insert(mask.begin() + first, 2, true);
+        auto in_two = [value = std::move(value), whole, outer, columns](Body& body, const Index& i) {
           Index at = i;
-          at[outer] = i[outer] * columns + i[outer + 1];
-          at.erase(at.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
+          const auto here = at.begin() + static_cast<std::ptrdiff_t>(outer);
+          const Index back = body.math.delinearize(i[outer] * columns + i[outer + 1], whole);
+          at.insert(at.erase(here, here + 2), back.begin(), back.end());
           return value(body, at);
         };
-        LoweredTensor total = reduce(dtype, split, mask, combine, in_two);
-        SymList sizes = total.sizes;
-        sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(outer));
-        return reshape(total, sizes);
+        for (std::size_t d = 0; d < sizes.size(); ++d)
+          if (reduced[d]) sizes[d] = 1;
+        return reshape(reduce(dtype, split, mask, combine, in_two), sizes);
       }
-    } else if (space[outer] != folded &&
-               hint(space[outer]) >= (target_.threads > 1 ? std::min(target_.threads, 4) : 4)) {
+    } else if (!one && hint(space[outer]) >= parts) {
       std::vector<bool> all_inner = reduced, only_outer(space.size(), false);
       all_inner[outer] = false;
       only_outer[outer] = true;
