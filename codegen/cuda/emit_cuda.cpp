@@ -394,6 +394,7 @@ loops::Target cuda_target() {
   target.few_columns = 1 << 15;
   target.few_channels = 256;
   target.split_rows = 256;
+  target.picked_elements = 1 << 22;
   target.scratch_elements = 12 << 10;  // of four bytes, in the 48 KiB that a group of threads shares
   target.complex_ops = {ScalarOp::Add,   ScalarOp::Sub,   ScalarOp::Mul,   ScalarOp::Div,    ScalarOp::Pow,
                         ScalarOp::Neg,   ScalarOp::Conj,  ScalarOp::Abs,   ScalarOp::Sign,   ScalarOp::Sqrt,

@@ -63,7 +63,8 @@ struct Target {
   std::int64_t split_rows = 1 << 16;       ///< ... of at least so many elements is made in two steps
   std::int64_t group_row = 16;             ///< of a GPU: a row of so many elements is reduced by a group of threads
   std::vector<ScalarOp> complex_ops = {};  ///< that kernels have code for of complex numbers; empty: they have none
-  bool atomic_sums = false;                ///< sums at computed indices may be made by several threads, in any order
+  std::int64_t picked_elements = 0;  ///< of a result that is put together from parts: with no more, it is one loop
+  bool atomic_sums = false;          ///< sums at computed indices may be made by several threads, in any order
 
   // Limits on what one kernel holds.
   std::int64_t block_columns = 128;         ///< for which a column-wise nest keeps running values

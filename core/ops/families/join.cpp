@@ -42,13 +42,30 @@ void lower_triu(LowerCall& call) {
 
 void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::size_t dim) {
   DType dtype = call.out().dtype;
+  const SymList sizes = call.out_sizes();
+  if (!parts.empty() && is_picked(call.to, dtype, sizes, parts.size())) {
+    std::vector<PlacedPart> placed;
+    Sizes at(sizes.size(), 0);
+    for (const LoweredTensor& t : parts) {
+      if (!t.numel().is(0)) placed.push_back({t, at});
+      at[dim] += t.sizes[dim].as_int();
+    }
+    if (placed.empty()) return call.give(call.to.constant(dtype, sizes, 0));
+    const auto first = [=, part = placed.front().part](Body& body, const Index& i) {
+      Index inside = i;
+      inside[dim] = body.math.mod(i[dim], part.sizes[dim].as_int());
+      return body.b.cast(body.read(part, inside), dtype);
+    };
+    placed.erase(placed.begin());
+    return call.give(picked(call.to, dtype, sizes, first, placed));
+  }
   std::vector<Write> writes;
   SymExpr start = 0;
   for (const LoweredTensor& t : parts) {
     if (!t.numel().is(0)) writes.push_back(write(t, dtype, dim, start));
     start = start + t.sizes[dim];
   }
-  call.give(call.to.writes(dtype, call.out_sizes(), std::move(writes)));
+  call.give(call.to.writes(dtype, sizes, std::move(writes)));
 }
 
 void lower_flip(LowerCall& call) {

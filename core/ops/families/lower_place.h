@@ -20,6 +20,44 @@ inline Write write(const LoweredTensor& t, DType dtype, std::size_t dim, SymExpr
   });
 }
 
+/// A part of a result, whose first element goes to index `start`. All are numbers.
+struct PlacedPart {
+  LoweredTensor part;
+  Sizes start;
+};
+
+/// Is a result of the target small enough to be one loop that picks the part that each element is of? Several loops are
+/// several kernels, and what reads their result cannot be in them.
+inline bool is_picked(const Lowering& to, DType dtype, const SymList& sizes, std::size_t parts) {
+  constexpr std::size_t most_parts = 4;  // each element is computed of all
+  const auto n = concrete(sizes);
+  return n && parts <= most_parts && !is_complex(dtype) && product(sizes).as_int() <= to.target().picked_elements;
+}
+
+/// The result of is_picked(): `base`, and over it the parts, later ones over earlier ones.
+inline LoweredTensor picked(Lowering& to, DType dtype, const SymList& sizes, const ElementFunction& base,
+                            const std::vector<PlacedPart>& parts) {
+  return to.map(dtype, sizes, [=](Body& body, const Index& i) {
+    Scalar value = base(body, i);
+    for (const auto& [part, start] : parts) {
+      Index inside = i;
+      for (std::size_t d = 0; d < i.size(); ++d) {
+        if (part.sizes[d] == sizes[d]) continue;
+        const std::int64_t size = part.sizes[d].as_int();
+        inside[d] = body.math.mod(i[d] + (size - start[d] % size) % size, size);  // an element, wherever i is
+      }
+      Scalar element = body.b.cast(body.read(part, inside), dtype);
+      for (std::size_t d = 0; d < i.size(); ++d) {
+        const std::int64_t end = start[d] + part.sizes[d].as_int();
+        if (start[d] > 0) element = body.b.where(body.less(i[d], start[d]), value, element);
+        if (end < sizes[d].as_int()) element = body.b.where(body.less(i[d], end), element, value);
+      }
+      value = element;
+    }
+    return value;
+  });
+}
+
 /// The argument `name` of a slice, as a place in 0 .. size; `otherwise` when it is None.
 inline SymExpr slice_place(LowerCall& call, std::string_view name, SymExpr otherwise, SymExpr size) {
   SymExpr at = call.has(name) ? call.sym(name) : otherwise;
