@@ -44,8 +44,7 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
     }
   }
   if (!objects && options.device) {
-    TRY(const std::string cubin, compile_for(*options.device, source.cuda));
-    objects = {cubin};
+    TRY(objects, compile_for(*options.device, source.cuda));
     if (options.store_code) options.store_code(key, pack(*objects));
   }
   if (!objects) {

@@ -108,11 +108,11 @@ struct CudaGraphCounts {
 };
 CudaGraphCounts cuda_graph_counts();
 
-/// A binary of the kernels for the device. Errors: find_cuda_compiler()'s, compile_cuda()'s.
-Result<std::string> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels);
+/// Binaries of the kernels for the device, made by several threads. Errors: find_cuda_compiler()'s, compile_cuda()'s.
+Result<std::vector<std::string>> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels);
 /// The code of a program on a device.
 struct CudaCode;
-/// `kernels`: those of the program that the one binary was compiled for. Errors cuda.binary for other objects,
+/// `kernels`: those of the program that the binaries were compiled for. Errors cuda.binary for other objects,
 /// cuda.driver when the device refuses it.
 Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& device,
                                            std::span<const ProgramKernel> kernels,

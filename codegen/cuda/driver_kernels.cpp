@@ -8,8 +8,10 @@
 // it is made again when a static input is elsewhere, and left out of a run while somebody holds the last one's results.
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -23,7 +25,7 @@
 namespace partita::codegen {
 
 struct CudaCode {
-  std::shared_ptr<void> module;
+  std::vector<std::shared_ptr<void>> modules;
   std::unordered_map<std::string, void*> functions;
   void* find(std::string_view symbol) const {
     const auto found = functions.find(std::string(symbol));
@@ -385,24 +387,51 @@ CudaGraphCounts cuda_graph_counts() {
 Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& device,
                                            std::span<const ProgramKernel> kernels,
                                            std::span<const std::string> objects) {
-  if (objects.size() != 1) return input_error("cuda.binary", "the stored code of a device is damaged; clear the store");
   auto code = std::make_shared<CudaCode>();
-  TRY(code->module, device->load(objects.front()));
+  for (const std::string& cubin : objects) {
+    TRY(auto module, device->load(cubin));
+    code->modules.push_back(std::move(module));
+  }
+  // A kernel is in one of the binaries.
+  const auto find = [&](const Phase& f) -> Result<void*> {
+    Result<void*> found = input_error("cuda.binary", "the stored code of a device is damaged; clear the store");
+    for (auto module = code->modules.begin(); module != code->modules.end() && !found; ++module)
+      found = device->function(module->get(), f.symbol, f.shared_bytes);
+    return found;
+  };
   for (const ProgramKernel& kernel : kernels)
     for (const Phase& f : kernel.entry.phases) {
       if (code->functions.contains(f.symbol)) continue;
-      TRY(void* function, device->function(code->module.get(), f.symbol, f.shared_bytes));
+      TRY(void* function, find(f));
       code->functions.emplace(f.symbol, function);
     }
   return code;
 }
 
-Result<std::string> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels) {
+Result<std::vector<std::string>> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels) {
   TRY(const CudaCompiler compiler, find_cuda_compiler());
-  std::string text(cuda_prelude());
-  for (const CudaKernel& k : kernels) text += "\n" + k.text;
-  TRY(CudaBinary binary, compile_cuda(compiler, text, device.architecture()));
-  return std::move(binary.cubin);
+  // The prelude takes as long as several small kernels.
+  constexpr std::size_t least_bytes = 16 << 10;
+  std::size_t bytes = 0;
+  for (const CudaKernel& k : kernels) bytes += k.text.size();
+  const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t parts = std::clamp<std::size_t>(bytes / least_bytes, 1, threads);
+  std::vector<std::string> texts(parts, std::string(cuda_prelude()));
+  for (const CudaKernel& k : kernels) *std::ranges::min_element(texts, {}, &std::string::size) += "\n" + k.text;
+  std::vector<std::future<Result<CudaBinary>>> made;
+  for (const std::string& text : texts)
+    made.push_back(std::async(std::launch::async, [&] { return compile_cuda(compiler, text, device.architecture()); }));
+  std::vector<std::string> cubins;
+  Status failed;
+  for (auto& each : made) {
+    Result<CudaBinary> binary = each.get();
+    if (binary)
+      cubins.push_back(std::move(binary->cubin));
+    else if (failed)
+      failed = std::move(binary).error();
+  }
+  if (!failed) return std::move(failed).error();
+  return cubins;
 }
 
 std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<CudaDevice> device, std::shared_ptr<const CudaCode> code,
