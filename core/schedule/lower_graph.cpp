@@ -222,8 +222,30 @@ class GraphLowering {
     TRY_DO(take_in_padding(e, *record));
     e.fuses = to_.target().has(record->library) && e.results.size() == 1 && e.results[0] >= 0;
     to_.values[&node] = e.results;
+    if (e.fuses && record->library == LibraryRoutine::Convolution) take_out_bias(e);
     to_.externs.push_back(std::move(e));
     return {};
+  }
+
+  /// A GPU's library adds a convolution's bias by a kernel of its own. Here it becomes work on the call's result, which
+  /// is one kernel with what follows, and no kernel where a convolution is ours. Sums in half types are rounded once
+  /// only within the call.
+  void take_out_bias(ExternNode& e) {
+    const Node *weight = e.args[1].node(), *bias = e.args[2].node();
+    const LoweredTensor result = to_.lowering.handle(e.results[0]);
+    if (to_.target().device != DeviceType::Cuda || !bias || !weight->meta.tensor() || itemsize(result.dtype) < 4 ||
+        !is_floating(result.dtype))
+      return;
+    const LoweredTensor added = value(bias);
+    const std::size_t channel = result.dim() + 1 - weight->meta.tensor()->dim();
+    if (added.dtype != result.dtype || added.dim() != 1) return;
+    const LoweredTensor sum = to_.lowering.map(
+        result.dtype, result.sizes, [result, added, channel](loops::Body& body, const loops::Index& i) {
+          return body.b.make(loops::ScalarOp::Add, body.read(result, i), body.read(added, {i[channel]}));
+        });
+    e.args[2] = Arg();
+    to_.promised[sum.id] = *e.node->meta.tensor();
+    to_.values[e.node] = {sum.id};
   }
 
   /// A library convolution can read zeros around its image itself: nobody then makes an image with them, if no other

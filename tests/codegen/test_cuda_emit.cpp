@@ -252,8 +252,9 @@ class TestCudaEmit : public QObject {
   void values_data() {
     QTest::addColumn<QString>("parameters");
     QTest::addColumn<QString>("lines");
-    const auto add = [](const char* name, const char* parameters, const char* lines) {
-      QTest::newRow(name) << parameters << lines;
+    QTest::addColumn<int>("kernels");  // beside calls; -1: any number
+    const auto add = [](const char* name, const char* parameters, const char* lines, int kernels = -1) {
+      QTest::newRow(name) << parameters << lines << kernels;
     };
     for (const Case& c : texts)
       if (c.symbols.empty()) add(c.name, c.parameters, c.lines);
@@ -269,6 +270,34 @@ class TestCudaEmit : public QObject {
     add("a stored row read by a later pass only through a value without memory",
         "x: <f32[33, 33][33, 1]>, y: <f32[33, 1][1, 33]>",
         "a = $floor_divide(x, y)\nb = $addcmul(a, y, a)\nc = $std.dim(b, [1])\nreturn (a, c)");
+    add("halves that are turned and joined", "x: <f32[6, 8][8, 1]>",
+        "a = $slice.Tensor(x, 1, 0, 4)\nb = $slice.Tensor(x, 1, 4, 8)\nn = $neg(b)\nc = $cat([n, a], 1)\nm = "
+        "$mul.Tensor(c, x)\nreturn (m,)",
+        1);
+    add("four parts, one of them empty", "x: <f32[6, 8][8, 1]>",
+        "e = $slice.Tensor(x, 1, 3, 3)\na = $slice.Tensor(x, 1, 2, 7)\ns = $sin(x)\nc = $cat([a, e, s, x], 1)\nreturn "
+        "(c,)",
+        2);  // a value of some weight is not computed for each part
+    add("five parts", "x: <f32[6, 8][8, 1]>", "s = $sin(x)\nc = $cat([s, x, x, s, x], 0)\nreturn (c,)");
+    add("padded", "x: <f32[6, 8][8, 1]>, y: <f32[9, 9][9, 1]>",
+        "p = $constant_pad_nd(x, [1, 0, 2, 1], 0.5)\na = $add.Tensor(p, y)\nreturn (a,)", 1);
+    add("padded and cropped", "x: <f32[6, 8][8, 1]>", "p = $constant_pad_nd(x, [-1, 2, 3, -2], 0.5)\nreturn (p,)");
+    add("gradient of a slice", "g: <f32[6, 4][4, 1]>, x: <f32[6, 8][8, 1]>",
+        "b = $slice_backward(g, [6, 8], 1, 2, 6, 1)\na = $add.Tensor(b, x)\nreturn (a,)", 1);
+    add("gradient of a slice with steps", "g: <f32[6, 3][3, 1]>",
+        "b = $slice_backward(g, [6, 8], 1, 1, 7, 2)\nreturn (b,)");
+    add("gradient of a row", "g: <f32[8][1]>", "b = $select_backward(g, [6, 8], 0, -2)\nreturn (b,)", 1);
+    add("sums over images and rows", "x: <f32[2, 128, 20][2560, 20, 1]>",
+        "s = $sin(x)\na = $sum.dim_IntList(s, [0, 1], True)\nreturn (s, a)", 2);
+    add("sums over images of one row", "x: <f32[2, 1, 160, 20][3200, 3200, 20, 1]>",
+        "a = $sum.dim_IntList(x, [0, 1, 2])\nreturn (a,)", 2);
+    add("products of a copy", "x: <f32[2, 4, 8, 8][256, 64, 8, 1]>",
+        "p = $permute(x, [0, 2, 1, 3])\nc = $clone(p, memory_format = torch.contiguous_format)\nv = $view(c, [16, "
+        "32])\nt = $t(v)\na = $mm(t, v)\nb = $mm(v, t)\nreturn (a, b)",
+        1);
+    add("a convolution's bias and what follows",
+        "x: <f32[1, 2, 5, 5][50, 25, 5, 1]>, w: <f32[3, 2, 3, 3][18, 9, 3, 1]>, b: <f32[3][1]>",
+        "c = $convolution(x, w, b, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)\nr = $relu(c)\nreturn (r,)", 0);
     add("a number", "x: <f32[]>", "a = $exp(x)\nreturn (a,)");
     add("nothing", "x: <f32[0, 4][4, 1]>", "a = $exp(x)\nb = $sum.dim_IntList(x, [0])\nreturn (a, b)");
   }
@@ -276,7 +305,9 @@ class TestCudaEmit : public QObject {
     QFETCH(QString, parameters);
     QFETCH(QString, lines);
     const auto graph = testing::fx(parameters.toStdString(), lines.toStdString());
+    QFETCH(int, kernels);
     schedule::Plan plan = planned(*graph);
+    if (kernels >= 0) QCOMPARE(plan.kernels.size(), static_cast<std::size_t>(kernels));
     keep_on_host(plan);
     const std::vector<Value> inputs = testing::random_inputs(*graph);
     std::vector<Value> ours = testing::copies(inputs), theirs = testing::copies(inputs);
