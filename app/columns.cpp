@@ -147,7 +147,7 @@ Result<bool> visit_graphs(const Artefact& artefact, const TensorFile& io, const 
     };
   };
   RunOptions options = run_options(request, nullptr);
-  options.aot.choose_layouts = !reference.backend->takes_any_graph;  // interpreters give eager PyTorch's
+  suit(*reference.backend, options.aot);
   options.forward = visited("forward");
   options.backward = visited("backward");
   const auto done = run_program(artefact, io, options);

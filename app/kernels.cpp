@@ -138,7 +138,9 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
   std::vector<PlannedGraph> out;
   if (!io) {
     TRY(const std::unique_ptr<Graph> graph, artefact.graph());
-    TRY(const AotGraphs made, aot(*graph, artefact.program.get(), as_run(*graph, {.train = request.train})));
+    AotOptions how{.train = request.train};
+    suit(backend, how);
+    TRY(const AotGraphs made, aot(*graph, artefact.program.get(), as_run(*graph, how)));
     TRY_DO(step(request.progress, -1, "kernels"));
     TRY(PlannedGraph forward, planned(*made.partition.forward, compiler, "forward", {}));
     out.push_back(std::move(forward));
@@ -152,6 +154,7 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
     return unsupported("backend.measure", fmt::format("{} cannot time its steps; leave out --inputs", backend.name));
   RunOptions options = run_options(request, measuring(compiler, "forward", request.progress, out));
   options.backward = measuring(compiler, "backward", request.progress, out);
+  suit(backend, options.aot);
   TRY_DO(run_program(artefact, *io, options));
   const auto half = [](const PlannedGraph& each) { return std::ranges::any_of(each.report.rows, &KernelRow::half); };
   TRY(const schedule::MachineLimit limit, machine_limit(backend, std::ranges::any_of(out, half)));

@@ -83,7 +83,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
     return run_as_it_is(artefact, io, request.random_weights, compile);
   RunOptions options = run_options(request, compile);
   if (backend.cache) options.cache = backend.cache(how);
-  options.aot.choose_layouts = !backend.takes_any_graph;
+  suit(backend, options.aot);
   if (!how.worker) options.place = backend.place;
   return run_program(artefact, io, options);
 }

@@ -92,4 +92,9 @@ const Backend& default_compiler() {
   CHECK(false, "no compiler among the backends");
 }
 
+void suit(const Backend& backend, AotOptions& options) {
+  options.choose_layouts = !backend.takes_any_graph;  // interpreters give eager PyTorch's layouts
+  options.pack_linears = backend.kernels == DeviceType::Cuda;
+}
+
 }  // namespace partita

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/size_compilation.h"
+#include "core/aot/aot.h"
 #include "core/aot/staged_compiler.h"
 #include "core/base/config.h"
 #include "core/base/progress.h"
@@ -70,6 +71,8 @@ struct Backend {
   Status (*place)(std::vector<Value>& values) = nullptr;
 };
 std::span<const Backend> backends();
+/// Asks for the graphs that the backend runs best.
+void suit(const Backend& backend, AotOptions& options);
 /// Finds a backend by name. Error backend.unknown lists the names.
 Result<const Backend*> find_backend(std::string_view name);
 /// The compiler for this machine, used when no backend is named. It has stages.

@@ -57,7 +57,7 @@ Result<Prepared> prepare(const Options& o) {
                            .times = times};
   RunOptions options = run_options(o.request, backend->make(how));
   if (backend->cache) options.cache = backend->cache(how);
-  options.aot.choose_layouts = !backend->takes_any_graph;
+  suit(*backend, options.aot);
   options.place = backend->place;
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));
   const double compile_ms = since(start);

@@ -130,6 +130,7 @@ constexpr Field fields[] = {
     FIELD(uninitialised),
     FIELD(concatenates),
     FIELD(splits),
+    FIELD(packs),
     FIELD(copies_second),
     FIELD(element_change),
     FIELD(script_name),

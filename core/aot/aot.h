@@ -51,6 +51,7 @@ struct AotOptions {
   /// Joint graphs get the layouts that compilers compute best, also for what the forward saves (prefer_channels_last).
   /// Unset: those of as_run() do. Interpreters give eager PyTorch's layouts, so it is false for them.
   std::optional<bool> choose_layouts = {};
+  bool pack_linears = false;  ///< see PassContext; for compilers of GPUs
   /// The graph's inputs, one per placeholder, for freezing. Empty: the archive's tensors.
   std::vector<Value> values = {};
 };

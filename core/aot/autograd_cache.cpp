@@ -61,6 +61,7 @@ std::string text_of(const AotOptions& o, bool lazy_backward) {
   if (o.partition.forward_outputs) text += fmt::format("forward_outputs={}\n", *o.partition.forward_outputs);
   if (o.choose_layouts.value_or(false))
     for (DType dtype : schedule::channels_last_dtypes()) text += fmt::format("channels_last={}\n", short_name(dtype));
+  if (o.pack_linears) text += "pack_linears\n";
   text += fmt::format("disabled={}\n", fmt::join(o.disabled, " "));
   return text;
 }

@@ -93,7 +93,7 @@ Status run_stage(Flow& flow, PassStage stage, PassContext context = {}) {
 }
 
 Status pre_grad_passes(Flow& flow) {
-  return run_stage(flow, PassStage::PreGrad);
+  return run_stage(flow, PassStage::PreGrad, {.pack_linears = flow.options.pack_linears});
 }
 
 Status make_functional(Flow& flow) {

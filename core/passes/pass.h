@@ -33,6 +33,7 @@ struct PassContext {
   std::size_t fold_limit_bytes = config().fold_limit;  ///< larger values are not folded
   /// Parameters are constants: what is made of them is folded if it is no larger, whatever the limit.
   bool frozen = config().freezing;
+  bool pack_linears = false;               ///< PreGrad: the graph is for a device that small products leave idle
   std::set<std::string> fixed = {};        ///< Constants: the placeholders that have the same values in each run
   std::vector<RewriteStep> rewrites = {};  ///< those made
   std::size_t rewrite_limit = SIZE_MAX;    ///< passes make no more than these

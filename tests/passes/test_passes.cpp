@@ -28,6 +28,11 @@ constexpr const char* gemm = "a: <f32[2, 3][3, 1]>, b: <f32[3, 4][4, 1]>, c: <f3
   ", dtype = torch.float32, layout = torch.strided, device = device(type='cpu'), pin_memory = False)"
 #define RANGE(n) "$arange(" n ", device = device(type='cpu'), pin_memory = False)"
 
+#define P "<f32[32, 2][2, 1]>"
+#define Q "<f32[32, 3][3, 1]>"
+constexpr const char* layers =
+    "x: <f32[32, 4][4, 1]>, v: <f32[2, 4][4, 1]>, b: <f32[2][1]>, w: <f32[3, 4][4, 1]>, c: <f32[3][1]>";
+
 const Case cases[] = {
     {"clone of a temporary", "remove_noops", xy,
      "s: " M " = $sin(x)\nd: " M " = $clone(s)\nc: " M " = $cos(d)\nreturn (c,)",
@@ -68,6 +73,32 @@ const Case cases[] = {
     {"asserts of what is otherwise", "remove_noops", xy,
      "n = $_assert_tensor_metadata(x, None, None, torch.float64)\nm = $_assert_tensor_metadata(x, [4])\nreturn (y,)",
      nullptr},
+
+    {"layers of one input", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\nq: " Q " = $linear(x, w, c)\nreturn (p, q)",
+     "cat = $cat([v, w])\ncat_1 = $cat([b, c])\nlinear = $linear(x, cat, cat_1)\nsplit_with_sizes = "
+     "$split_with_sizes(linear, [2, 3], -1)\ngetitem = split_with_sizes[0]\nclone = $clone(getitem, memory_format = "
+     "torch.contiguous_format)\ngetitem_1 = split_with_sizes[1]\nclone_1 = $clone(getitem_1, memory_format = "
+     "torch.contiguous_format)\nreturn (clone, clone_1)\n"},
+    {"layers of two inputs", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\ns: <f32[32, 4][4, 1]> = $sin(x)\nq: " Q " = $linear(s, w, c)\nreturn (p, q)",
+     nullptr},
+    {"layers with and without a bias", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\nq: " Q " = $linear(x, w)\nreturn (p, q)", nullptr},
+    {"layers whose input is written between", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\nsin_: <f32[32, 4][4, 1]> = $sin_(x)\nq: " Q " = $linear(x, w, c)\nreturn (p, q)",
+     nullptr},
+    {"layers whose weight is written between", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\nsin_: <f32[3, 4][4, 1]> = $sin_(w)\nq: " Q " = $linear(x, w, c)\nreturn (p, q)",
+     nullptr},
+    {"layers of a computed weight", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\ns: <f32[3, 4][4, 1]> = $sin(w)\nq: " Q " = $linear(x, s, c)\nreturn (p, q)",
+     nullptr},
+    {"layers of two regions", "pack_linears", layers,
+     "p: " P " = $linear(x, v, b)\nset = torch._C._set_grad_enabled(False)\nq: " Q " = $linear(x, w, c)\nreturn (p, q)",
+     nullptr},
+    {"layers of few rows", "pack_linears", "x: <f32[2, 4][4, 1]>, v: <f32[2, 4][4, 1]>, w: <f32[3, 4][4, 1]>",
+     "p: <f32[2, 2][2, 1]> = $linear(x, v)\nq: <f32[2, 3][3, 1]> = $linear(x, w)\nreturn (p, q)", nullptr},
 
     {"equal calls", "share_common", xy,
      "a: " M " = $sin(x)\nb: " M " = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)",
@@ -242,7 +273,7 @@ class TestPasses : public QObject {
     const std::string before = body(*graph);
     const Pass* pass = find_pass(c.pass);
     QVERIFY(pass);
-    PassContext context;
+    PassContext context{.pack_linears = true};
     const auto run = run_passes(*graph, {pass, 1}, context);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
     QCOMPARE(QString::fromStdString(body(*graph)), QString::fromStdString(c.after ? expand(c.after) : before));

@@ -158,7 +158,7 @@ class TestPipeline : public QObject {
     QVERIFY(other);
     const ConfigScope scope(*other);
     QCOMPARE(names(passes_of(PassStage::PreGrad)),
-             std::string("resolve_torch_calls rewrite_pre_grad remove_dead share_common "));
+             std::string("resolve_torch_calls rewrite_pre_grad remove_dead pack_linears share_common "));
     QCOMPARE(names(passes_of(PassStage::Freezing)), std::string("fold_constants fold_into_weights remove_dead "));
     const PassNames off = configured_disabled();
     QVERIFY(off.contains("share_common") && !off.contains("decompose_composites") && !off.contains("all"));
