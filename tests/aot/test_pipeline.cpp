@@ -357,6 +357,48 @@ class TestPipeline : public QObject {
     for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
   }
 
+  /// Layers of one input are one product, in their gradients too, and of inference their weights are joined once.
+  void linears_are_packed() {
+    const auto graph =
+        fx("p_v: <f32[3, 4][4, 1]>, p_w: <f32[3, 4][4, 1]>, x: <f32[32, 4][4, 1]>",
+           "g: <f32[32, 3][3, 1]> = $linear(x, p_v)\nu: <f32[32, 3][3, 1]> = $linear(x, p_w)\ns: <f32[32, "
+           "3][3, 1]> = $silu(g)\nm: <f32[32, 3][3, 1]> = $mul.Tensor(s, u)\nreturn (m,)");
+    std::vector<std::vector<double>> results[2];
+    int products[2] = {};
+    for (const bool packed : {false, true}) {
+      AotOptions options{.requires_grad = {true, true, true}};
+      options.pack_linears = packed;
+      const auto trained = made(graph, options);
+      VERIFY_DONE(trained);
+      products[packed] = count(*trained->joint, "aten.mm.default");
+      std::vector<Value> inputs;
+      for (const Node* p : trained->joint->placeholders()) {
+        Tensor t = *Tensor::empty(DType::Float32, *concrete(p->meta.tensor()->sizes));
+        for (std::int64_t i = 0; i < t.numel(); ++i)
+          t.as<float>()[i] = static_cast<float>((i * 7 + static_cast<std::int64_t>(inputs.size())) % 11) / 8 - 0.5F;
+        inputs.emplace_back(std::move(t));
+      }
+      const auto found = interpret(*trained->joint, inputs);
+      VERIFY_DONE(found);
+      for (const Value& v : *found) results[packed].push_back(elements(v));
+    }
+    QCOMPARE(products[0], 6);
+    QCOMPARE(products[1], 3);
+    QCOMPARE(results[0].size(), 4U);
+    QCOMPARE(results[1].size(), 4U);
+    for (std::size_t r = 0; r < 4; ++r) {
+      QCOMPARE(results[0][r].size(), results[1][r].size());
+      for (std::size_t i = 0; i < results[0][r].size(); ++i)
+        QVERIFY(std::abs(results[0][r][i] - results[1][r][i]) <= 1e-5 * (1 + std::abs(results[0][r][i])));
+    }
+    const auto inferred = made(graph, {.train = false, .split_constants = true, .pack_linears = true});
+    VERIFY_DONE(inferred);
+    QVERIFY(inferred->constants);
+    QCOMPARE(count(*inferred->constants->graph, "aten.cat.default"), 1);
+    QCOMPARE(count(*inferred->partition.forward, "aten.cat.default"), 0);
+    QCOMPARE(count(*inferred->partition.forward, "aten.mm.default"), 1);
+  }
+
   /// What the caller sees written or gets back stays an input, and training freezes nothing.
   void what_is_not_frozen() {
     const auto graph = fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, b_n: <f32[2][1]>, x: <f32[2][1]>",
