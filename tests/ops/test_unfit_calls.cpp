@@ -163,6 +163,31 @@ class TestUnfitCalls : public QObject {
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
   }
 
+  /// The dtype of a vector norm may widen its input's, no more.
+  void norms_that_narrow_are_refused() {
+    const struct {
+      DType self, asked;
+      const char* why;  ///< null: it is fine
+    } rows[] = {
+        {DType::Float32, DType::Float64, nullptr},
+        {DType::BFloat16, DType::Float32, nullptr},
+        {DType::Complex64, DType::Complex128, nullptr},
+        {DType::Float32, DType::BFloat16, "without narrowing"},
+        {DType::BFloat16, DType::Float16, "without narrowing"},
+        {DType::Complex64, DType::Float32, "complex for complex inputs"},
+        {DType::Float32, DType::Complex64, "real for real inputs"},
+        {DType::Float32, DType::Int64, "floating point or complex"},
+        {DType::Int64, DType::Float32, "Expected a floating point or complex tensor"},
+    };
+    for (const auto& row : rows) {
+      Graph graph("norm");
+      const Arg x = graph.placeholder("x", TensorMeta::contiguous(row.self, {3}));
+      const auto meta = infer(Op::torch("aten.linalg_vector_norm.default"), {x}, {{"dtype", row.asked}}, *graph.shapes);
+      QCOMPARE(bool(meta), row.why == nullptr);
+      if (row.why) QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
+    }
+  }
+
   void tensors_of_different_devices_are_refused() {
     const Device gpu{DeviceType::Cuda, 0};
     Graph graph("unfit");

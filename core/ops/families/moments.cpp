@@ -54,6 +54,23 @@ void lower_var_mean(LowerCall& call) {
   call.give(m.mean);
 }
 
+/// The dtype of linalg_vector_norm. Its `dtype` argument may widen, no more (_check_vector_norm_args and
+/// check_fp_or_complex of torch/_refs/linalg).
+DType vector_norm_dtype(DType self, std::optional<DType> asked) {
+  const auto refuse = [](const std::string& why) { fail("linalg.vector_norm: " + why); };
+  const auto name = [](DType t) { return "torch." + std::string(torch_name(t)); };
+  if (is_whole(self)) refuse("Expected a floating point or complex tensor as input. Got " + name(self));
+  if (!asked) return real_of(self);
+  if (is_whole(*asked)) refuse("dtype should be floating point or complex. Got " + name(*asked));
+  if (is_complex(self) != is_complex(*asked))
+    refuse(is_complex(self) ? "dtype should be complex for complex inputs. Got " + name(*asked)
+                            : "dtype should be real for real inputs. Got " + name(*asked));
+  if (promote(self, *asked) != *asked)
+    refuse("the dtype of the input (" + name(self) +
+           ") should be convertible without narrowing to the specified dtype (" + name(*asked) + ")");
+  return real_of(*asked);
+}
+
 /// Lowers linalg_vector_norm for the orders 1, 2 and +-inf.
 void lower_vector_norm(LowerCall& call) {
   const LoweredTensor self = call.in("self");
@@ -176,7 +193,7 @@ void add_moments(OpTable& t) {
       {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
        "sum_of(None if grads[0] is None else std_backward(result0, grads[0], self, dim, correction, keepdim), "
        "None if grads[1] is None else mean_backward(grads[1], self, dim, keepdim))"},
-      {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
+      {"aten.linalg_vector_norm.default", fake<vector_norm_dtype>, eval<vector_norm_dtype, norm>,
        "vector_norm_backward(grad, self, ord, result, dim, keepdim)", lower_vector_norm},
       {"aten.linalg__powsum.default", fake<real_dtype>, eval<real_dtype, powsum>,
        "unsupported('the derivative of linalg__powsum, which PyTorch does not have either')", lower_powsum},
