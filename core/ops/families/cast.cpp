@@ -1,4 +1,6 @@
 // Copies: clone, conversions of dtype and layout, writes into a tensor.
+#include <fmt/format.h>
+
 #include "core/ops/families.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
@@ -135,6 +137,7 @@ Value eval_conj(EvalCall& call) {
   Tensor out = empty_of(call, fake);
   out.copy_from(self);
   if (!is_complex(self.dtype)) return out;
+  if (!has_arithmetic(self.dtype)) fail_unsupported(fmt::format("a conjugate of {}", torch_name(self.dtype)));
   dispatch(out.dtype, [&]<class T>() {
     if constexpr (is_complex_type<T>::value) {
       T* data = reinterpret_cast<T*>(out.storage->data());
