@@ -570,13 +570,8 @@ def main():
                 failures.append(f"the quickest end of a window took {quickest:.0f} ms, {least_work:.0f} of work")
             # What the window's thread works takes as long on a busy machine; the display that it waits for does not.
             stalls = [e for e in stalls if e["cpu_ms"] > 100 or e["ms"] > 100 * busy]
-            told = [f"the window did not answer for {e['ms']:.0f} ms ({e['cpu_ms']:.0f} of work), in {e['in']}, which took "
-                    f"{e['slowest_ms']:.0f} ms" for e in stalls]
-            # A machine may be half as fast as the one that the limit is for: a little over it is told, no failure.
-            failures += [line for line, e in zip(told, stalls) if e["cpu_ms"] > 200 or e["ms"] > 200 * busy]
-            for line in told:
-                if line not in failures:
-                    print("note:", line)
+            failures += [f"the window did not answer for {e['ms']:.0f} ms ({e['cpu_ms']:.0f} of work), in {e['in']}, which took "
+                         f"{e['slowest_ms']:.0f} ms" for e in stalls]
         for failure in failures:
             print("FAIL", failure)
         print("ends of windows, ms (of work):", ", ".join(f"{took:.0f} ({work:.0f})" for took, work in quits))

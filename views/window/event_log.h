@@ -17,10 +17,9 @@ class Workbench;
 /// - shown, painted: a document came to the screen; its picture or text was drawn there
 /// - started, done, gone: a job; "gone" follows "done" and also ends jobs that were cancelled
 /// - selected, page, logged, problem, quit
-/// - stall: the window did not answer for over 100 ms, without the time that it waited for a processor; "cpu_ms" is
-/// what
-///   its thread worked in that time, the rest are waits, as for the display; "in" is the slowest event of that time.
-///   What this log takes to write a screen does not count
+/// - stall: the window did not answer for over 100 ms, without the time that it waited for a processor and what this
+///   log took to write a screen; "cpu_ms" is what its thread worked, the rest are waits, as for the display; "in" is
+///   the slowest event of that time
 /// - screen: Ctrl+Alt+D was pressed; what can be seen, each with its place in global pixels
 class EventLog : public QObject {
  public:

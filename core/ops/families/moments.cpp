@@ -54,8 +54,7 @@ void lower_var_mean(LowerCall& call) {
   call.give(m.mean);
 }
 
-/// The dtype of linalg_vector_norm. Its `dtype` argument may widen, no more (_check_vector_norm_args and
-/// check_fp_or_complex of torch/_refs/linalg).
+/// The dtype of linalg_vector_norm. Its `dtype` argument may widen, no more (_check_norm_dtype of torch/_refs/linalg).
 DType vector_norm_dtype(DType self, std::optional<DType> asked) {
   const auto refuse = [](const std::string& why) { fail("linalg.vector_norm: " + why); };
   const auto name = [](DType t) { return "torch." + std::string(torch_name(t)); };
