@@ -112,6 +112,7 @@ constexpr Field fields[] = {
     FIELD(expensive),
     FIELD(random),
     FIELD(side_effect),
+    FIELD(as_written),
     FIELD(family),
     FIELD(recomputable),
     FIELD(operations),

@@ -28,11 +28,6 @@ std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
   return free_after;
 }
 
-bool draws(const Op* op) {
-  const OpRecord* record = find_record(op);
-  return record && record->random;
-}
-
 class Run {
  public:
   Run(const Graph& graph, const InterpOptions& options) : graph_(graph), options_(options), values_(graph.id_limit()) {}
@@ -112,7 +107,7 @@ class Run {
       return run_control(
           {node, context, [&](const Arg& a) { return value_of(a); },
            [&](const Graph& child, std::vector<Value> operands) { return run_child(child, std::move(operands)); }});
-    as_written_ = options_.float64 && draws(node.op());
+    as_written_ = options_.float64 && is_run_as_written(node.op());
     std::vector<Value> args;
     args.reserve(node.args().size());
     for (const Arg& a : node.args()) {
@@ -127,7 +122,7 @@ class Run {
       TRY(Value v, argument(a));
       kwargs.emplace_back(key, std::move(v));
     }
-    if (as_written_) return draw_as_written(node, std::move(args), std::move(kwargs), context);
+    if (as_written_) return run_as_written(node, std::move(args), std::move(kwargs), context);
     if (options_.float64) clear_half_to_float(node, args, kwargs);
     const Op* op = view_in_place(node.op());
     TRY(Value result, options_.evaluate

@@ -54,8 +54,13 @@ void clear_half_to_float(const Node& node, std::vector<Value>& args,
     if (key == name) value = false;
 }
 
-Result<Value> draw_as_written(const Node& node, std::vector<Value> args,
-                              std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context) {
+bool is_run_as_written(const Op* op) {
+  const OpRecord* record = find_record(op);
+  return record && (record->random || record->as_written);
+}
+
+Result<Value> run_as_written(const Node& node, std::vector<Value> args,
+                             std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context) {
   const Schema& schema = *find_schema(node.op());
   std::vector<std::pair<Tensor, Tensor>> written;  // wide, narrow
   const auto narrow = [&](Value& v, const Arg& arg, std::size_t position) -> Status {

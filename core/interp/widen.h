@@ -13,9 +13,13 @@ Result<Value> widened(Value v);
 /// Clears the half_to_float arguments of softmax and log_softmax: in double precision there is no half type to convert.
 void clear_half_to_float(const Node& node, std::vector<Value>& args,
                          std::vector<std::pair<std::string, Value>>& kwargs);
-/// Runs a random operator within a double-precision run. Other dtypes would draw other numbers, so its tensor arguments
-/// are converted to the dtypes of the graph, and its results and written arguments are widened.
-Result<Value> draw_as_written(const Node& node, std::vector<Value> args,
-                              std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context);
+/// Does a double-precision run compute the operator in the dtypes of the graph? It draws random numbers, which are
+/// others for other dtypes, or its record says so.
+bool is_run_as_written(const Op* op);
+
+/// Runs such an operator: its tensor arguments are converted to the dtypes of the graph, and its results and written
+/// arguments are widened.
+Result<Value> run_as_written(const Node& node, std::vector<Value> args,
+                             std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context);
 
 }  // namespace partita

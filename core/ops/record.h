@@ -95,6 +95,8 @@ struct OpRecord {
   bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort
   bool random = false;       ///< depends on a generator
   bool side_effect = false;  ///< kept even when it has no users: asserts
+  /// A run in double computes it in the dtypes of the graph: it reads bits, or takes no doubles.
+  bool as_written = false;
 
   /// For colours and legends. Unset: derived from the facts here and in the schema, else that of the family function
   /// that registers it (families.h).

@@ -76,9 +76,9 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
     before.insert(before.end(), metas.begin(), metas.end());
     after.insert(after.end(), now.begin(), now.end());
   }
-  // A pass may replace a call whose size depends on data. The size then has a new name, and new and old names must map
-  // one to one.
-  UnbackedRenaming forth, back;
+  // A pass may replace a call whose size depends on data. The size then has a new name, which may be that of another
+  // size when it finds both equal (nonzero of the same tensor).
+  UnbackedRenaming renaming;
   for (std::size_t i = 0; i < before.size(); ++i) {
     // A text without strides promised none.
     const TensorMeta* promised = before[i].tensor();
@@ -86,7 +86,7 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
       t->strides = promised->strides;
       t->strides_known = false;
     }
-    if (before[i].known() && after[i].known() && !(forth.same(before[i], after[i]) && back.same(after[i], before[i]))) {
+    if (before[i].known() && after[i].known() && !renaming.same(before[i], after[i])) {
       // Before functionalisation annotations are what the file says.
       if (pass.stage == PassStage::PreGrad)
         return input_error("pipeline.annotation",

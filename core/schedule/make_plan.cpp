@@ -176,7 +176,14 @@ class Planner {
     return text;
   }
 
-  PlanView argument(const ExternNode& e, const Node* n) { return view(argument_view(g_, e, g_.value(n)), g_.value(n)); }
+  PlanView argument(const ExternNode& e, const Node* n) {
+    StridedView found = argument_view(g_, e, g_.value(n));
+    // Strides of dimensions of size 1 move nothing, but some operators read them (view.dtype).
+    const TensorMeta& meta = *n->meta.tensor();
+    for (std::size_t d = 0; d < meta.sizes.size() && meta.strides_known && !e.any_strides; ++d)
+      if (meta.sizes[d].is(1)) found.strides[d] = g_.lowering.plain_strides({meta.strides[d]})[0];
+    return view(found, g_.value(n));
+  }
 
   void call(const ExternNode& e, const Epilogue* epilogue) {
     const PlanView none{.buffer = -1};

@@ -39,6 +39,10 @@ const Case cases[] = {
      "m: <f32[1, 2, 8][16, 8, 1]> = $sub.Tensor(x, 0.5)\nl: <f32[1, 2, 8][16, 8, 1]> = $log(m)\n"
      "r: <f32[1, 2, 8][16, 8, 1]> = $upsample_linear1d.vec(l, None, True, [1.0])\n"
      "s: <f32[1, 2, 8][16, 8, 1]> = $upsample_linear1d(l, [8], False)\nreturn (r, s)"},
+    {"another dtype of a view whose first strides an operator reads", "x: <bf16[1, 1, 8][8, 1, 1]>",
+     "v: <bf16[1, 1, 8][8, 8, 1]> = $view(x, [-1, 1, 8])\n"
+     "r: <f64[1, 1, 2][2, 2, 1]> = $view_copy.dtype(v, torch.float64)\nreturn (r,)",
+     true},
     {"sum over no dims", "x: <f32[3][1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [])\nreturn (r,)"},
     {"empty rows", "x: <f64[5, 0, 0][1, 1, 1]>", "r: <f64[5, 0, 0][1, 1, 1]> = $_softmax(x, -1, False)\nreturn (r,)"},
     {"sums of nothing", "x: <f32[0, 3][3, 1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [0])\nreturn (r,)"},

@@ -330,6 +330,23 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*wide)[2]), elements((*wide)[3]));
   }
 
+  /// What reads bits or takes no doubles keeps the graph's dtypes, and so its sizes.
+  void double_precision_keeps_what_is_as_written() {
+    const auto graph = fx(
+        "x: <f32[2][1]>",
+        "b: <i16[4][1]> = $view.dtype(x, torch.int16)\n"
+        "q: <i8[2][1]> = torch.ops.quantized_decomposed.quantize_per_tensor.default(x, 2.0, 3, -128, 127, torch.int8)\n"
+        "return (b, q)");
+    const Tensor x = f32({2}, {1, -6});
+    InterpOptions options;
+    const auto narrow = interpret(*graph, {x}, options);
+    QVERIFY2(narrow, narrow ? "" : narrow.error().line().c_str());
+    options.float64 = true;
+    const auto wide = interpret(*graph, {x}, options);
+    QVERIFY2(wide, wide ? "" : wide.error().line().c_str());
+    for (std::size_t i = 0; i < narrow->size(); ++i) QCOMPARE(elements((*wide)[i]), elements((*narrow)[i]));
+  }
+
   void stops_on_request() {
     Progress progress;
     progress.stop = true;

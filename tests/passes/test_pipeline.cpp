@@ -74,6 +74,17 @@ class TestPipeline : public QObject {
     QCOMPARE(run.error().exit_code(), 2);
   }
 
+  /// argwhere becomes nonzero of the same tensor, which has as many rows as the call before it.
+  void two_sizes_may_be_found_equal() {
+    const auto graph = fx("x: <f32[4][1]>",
+                          "y: <f32[4][1]> = $neg(x)\na: <i64[u0, 1][1, u0]> = $nonzero(y)\n"
+                          "b: <i64[u1, 1][1, u1]> = $argwhere(y)\nreturn (a, b)");
+    PassContext context;
+    const auto run = run_passes(*graph, passes_of(PassStage::PostGrad), context);
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    QVERIFY(body(*graph).find("argwhere") == std::string::npos);
+  }
+
   void stop_after_disable_and_snapshots() {
     const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""},
                            {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},

@@ -108,10 +108,12 @@ void register_quantized(OpTable& t) {
                     "in_dtype(p * in_dtype(scales, torch.float32), dtype(self))"});
 
   t.add("quantized_decomposed.quantize_per_tensor.default",
-        {.program = "clamped(round(in_single(input) * (1.0 / scale)) + zero_point, quant_min, quant_max, dtype)"});
+        {.program = "clamped(round(in_single(input) * (1.0 / scale)) + zero_point, quant_min, quant_max, dtype)",
+         .as_written = true});
   t.add("quantized_decomposed.quantize_per_channel.default",
         {.program = "v = round(in_single(input) * (1.0 / along(scales, input, axis))); "
-                    "clamped(v + along(zero_points, input, axis), quant_min, quant_max, dtype)"});
+                    "clamped(v + along(zero_points, input, axis), quant_min, quant_max, dtype)",
+         .as_written = true});
   t.add("quantized_decomposed.quantize_per_token.default",
         {.program = "clamped(round(input * (1.0 / scales) + zero_points), quant_min, quant_max, dtype)"});
   t.add("quantized_decomposed.dequantize_per_tensor.default",
@@ -131,7 +133,8 @@ void register_quantized(OpTable& t) {
   for (const char* overload : {"tensor", "tensor2"}) {
     t.add(fmt::format("quantized_decomposed.quantize_per_tensor.{}", overload),
           {.program = "inverse = in_dtype(1.0 / in_dtype(one_of(scale), torch.float64), torch.float32); "
-                      "clamped(round(in_single(input) * inverse) + one_of(zero_point), quant_min, quant_max, dtype)"});
+                      "clamped(round(in_single(input) * inverse) + one_of(zero_point), quant_min, quant_max, dtype)",
+           .as_written = true});
     t.add(fmt::format("quantized_decomposed.dequantize_per_tensor.{}", overload),
           {.program = "v = in_dtype(of_dtype(input, dtype), torch.float32 if out_dtype is None else out_dtype); "
                       "(v - one_of(zero_point)) * one_of(scale)"});

@@ -490,7 +490,9 @@ void row(OpTable& t, std::string_view name, std::string_view copy, std::string_v
   if (!gradient.empty()) view.derivative = {{"self", gradient}};
   view.lower = lower;
   view.write_through = write_through;
-  if (!copy.empty()) t.add(copy, copied_meta<fake>, copied<fake>, view.derivative, {.gradient = view.gradient});
+  if (!copy.empty())
+    t.add(copy, copied_meta<fake>, copied<fake>, view.derivative,
+          {.gradient = view.gradient, .as_written = view.as_written});
   t.add(name, std::move(view));
 }
 
@@ -508,7 +510,7 @@ void register_view(OpTable& t) {
                  reshape_back, {.unchanged_if = any_arguments, .copying_form = "aten.reshape.default"});
   row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
                  {.recomputable = true, .unchanged_if = any_arguments, .may_alias = true});
-  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back);
+  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back, {.as_written = true});
   row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default", "grad", lower_expand, nullptr,
                    {.unchanged_if = any_arguments});
   row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default", "permute_backwards(grad, dims)",
