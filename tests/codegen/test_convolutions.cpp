@@ -1,5 +1,5 @@
 // Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, windows side by side,
-// and depthwise ones.
+// depthwise ones, and those of few channels.
 #include <limits>
 
 #include <fmt/format.h>
@@ -117,16 +117,61 @@ class TestConvolutions : public QObject {
       check(forward.innermost_channels(), "Partita avx512 depthwise", options);
     }
   }
+  void few_channels_data() {
+    QTest::addColumn<Sizes>("sizes");   // images, channels, filters, height, width, groups
+    QTest::addColumn<Sizes>("window");  // height, width, and for rows and columns: strides, zeros, dilation
+    QTest::addColumn<bool>("bias");
+    QTest::newRow("groups") << Sizes{1, 48, 48, 9, 31, 3} << Sizes{3, 3, 1, 1, 1, 1, 1, 1} << true;
+    QTest::newRow("groups, stride 2") << Sizes{2, 32, 64, 15, 12, 4} << Sizes{3, 3, 2, 2, 1, 1, 1, 1} << false;
+    QTest::newRow("groups that fill no vector") << Sizes{1, 42, 42, 7, 7, 3} << Sizes{3, 3, 1, 1, 1, 1, 1, 1} << true;
+    QTest::newRow("groups of several vectors") << Sizes{1, 12, 160, 6, 8, 2} << Sizes{1, 1, 1, 1, 0, 0, 1, 1} << true;
+    QTest::newRow("colours") << Sizes{2, 3, 64, 30, 29, 1} << Sizes{7, 7, 2, 2, 3, 3, 1, 1} << true;
+    QTest::newRow("patches") << Sizes{1, 3, 40, 24, 20, 1} << Sizes{4, 4, 4, 4, 0, 0, 1, 1} << false;
+    QTest::newRow("one colour, dilation") << Sizes{3, 1, 16, 13, 17, 1} << Sizes{3, 5, 1, 1, 2, 4, 3, 2} << true;
+    QTest::newRow("a window wider than the image")
+        << Sizes{1, 2, 16, 3, 2, 1} << Sizes{5, 5, 1, 1, 2, 2, 1, 1} << false;
+    QTest::newRow("some results of zeros alone") << Sizes{1, 4, 32, 2, 3, 1} << Sizes{3, 3, 2, 1, 4, 4, 1, 1} << true;
+  }
+  void few_channels() {
+    if (!has_avx512()) QSKIP("our own convolution of few channels needs AVX-512");
+    QFETCH(Sizes, sizes);
+    QFETCH(Sizes, window);
+    QFETCH(bool, bias);
+    const Tensor w = random_tensor({sizes[2], sizes[1] / sizes[5], window[0], window[1]}, 2);
+    const Value b = bias ? Value(random_tensor({sizes[2]}, 3)) : Value();
+    const auto pair = [&](std::size_t i) { return ints({window[i], window[i + 1]}); };
+    for (bool last : {false, true})
+      for (bool fixed : {false, true}) {
+        Tensor x = random_tensor({sizes[0], sizes[1], sizes[3], sizes[4]}, 1);
+        if (last) x = channels_last(x);
+        OneCall forward("aten.convolution.default",
+                        {x, w, b, pair(2), pair(4), pair(6), false, ints({0, 0}), sizes[5]});
+        CpuOptions options;
+        if (fixed) options.fixed_inputs = {1};
+        check(forward.innermost_channels(), "Partita avx512 few channels", options);
+      }
+  }
+
+  void infinities_data() {
+    QTest::addColumn<std::int64_t>("groups");
+    QTest::addColumn<QString>("library");
+    QTest::newRow("depthwise") << std::int64_t{32} << "Partita avx512 depthwise";
+    QTest::newRow("few channels") << std::int64_t{2} << "Partita avx512 few channels";
+  }
   /// Zeros around an image, times infinity, are no part of a result.
-  void infinities_depthwise() {
-    if (!has_avx512()) QSKIP("our own depthwise convolution needs AVX-512");
-    Tensor w = random_tensor({32, 1, 3, 3}, 2);
-    for (int i : {0, 8}) w.as<float>()[9 * 5 + i] = INFINITY;  // of channel 5, the first and the last
+  void infinities() {
+    if (!has_avx512()) QSKIP("our own convolutions need AVX-512");
+    QFETCH(std::int64_t, groups);
+    QFETCH(QString, library);
+    Tensor w = random_tensor({32, 32 / groups, 3, 3}, 2);
+    for (std::int64_t i : {0, 8})
+      w.as<float>()[5 * w.strides[0] + i] = INFINITY;  // of filter 5, the first and the last
     const ValueList one = ints({1, 1}), none = ints({0, 0});
-    OneCall forward("aten.convolution.default", {channels_last(random_tensor({1, 32, 9, 8}, 1)), w, Value(), one, one,
-                                                 one, false, none, std::int64_t{32}});
+    OneCall forward("aten.convolution.default",
+                    {channels_last(random_tensor({1, 32, 9, 8}, 1)), w, Value(), one, one, one, false, none, groups});
     auto compiled = compile_cpu(forward.innermost_channels().plan, {}, {});
     QVERIFY(compiled);
+    QCOMPARE(QString::fromStdString((*compiled)->externs[0].library), library);
     auto got = (*compiled)->run(forward.inputs);
     QVERIFY(got);
     const Tensor found = *(*got)[0].get<Tensor>();

@@ -114,6 +114,8 @@ class MachinePlans : public QObject {
       both("few pixels by themselves", "[1, 64, 5, 6][1920, 1, 384, 64]", "[64, 64, 1, 1]",
            "[1, 1], [0, 0], [1, 1], False, [0, 0], 1", 2,
            "a kernel of its own: threads share the product by columns, and the work by rows", "in registers");
+      both("groups of few channels", "[2, 48, 20, 12][11520, 1, 576, 48]", "[48, 16, 3, 3]",
+           "[1, 1], [1, 1], [1, 1], False, [0, 0], 3", 2, "in 2 blocks of rows", "in registers");
       both("depthwise", "[2, 48, 20, 12][11520, 1, 576, 48]", "[48, 1, 3, 3]",
            "[1, 1], [1, 1], [1, 1], False, [0, 0], 48", 2, "in 2 blocks of rows", "in registers");
     }
