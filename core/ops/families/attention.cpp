@@ -2,15 +2,13 @@
 // between it and plain matrix products.
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
-#include <mutex>
 
-#include "core/base/threads.h"
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -90,29 +88,11 @@ struct Problem {
   }
 };
 
-/// Runs f(first, last) over parts of 0 .. n, one for each thread. Heads do not depend on one another, so the number of
-/// threads does not change the result.
-template <class F>
-void in_parts(const EvalContext& context, std::int64_t n, F f) {
-  std::mutex mutex;
-  std::exception_ptr failed;
-  parallel_for(std::max(context.threads, 1), n, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
-    try {
-      const StopsLoops listening(context.progress);
-      f(first, last);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failed = std::current_exception();
-    }
-  });
-  if (failed) std::rethrow_exception(failed);
-}
-
 Value eval_flash(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_flash);
   Problem p(c);
   Tensor out = empty(DType::Float64, p.q.sizes), logsumexp = empty(DType::Float64, {p.batch, p.heads, p.queries});
-  in_parts(c.context, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
+  in_parts(c.context, p.batch * p.heads, 1, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> scores(static_cast<std::size_t>(p.queries * p.keys));
     for (std::int64_t i = first; i < last; ++i) {
       p.scores(i, scores.data());
@@ -143,7 +123,7 @@ Value eval_flash_backward(EvalCall& c) {
   if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes || lse.sizes != Sizes{p.batch, p.heads, p.queries})
     fail("flash attention backward: the sizes of grad_out, out or logsumexp do not fit those of query");
   Tensor dq = empty(dtype, p.q.sizes), dk = empty(dtype, p.k.sizes), dv = empty(dtype, p.v.sizes);
-  in_parts(c.context, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
+  in_parts(c.context, p.batch * p.heads, 1, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;

@@ -1,6 +1,8 @@
 // embedding_bag: the sum, mean or maximum of an embedding's rows over bags of indices.
+#include <algorithm>
 
 #include "core/ops/families.h"
+#include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/requires_grad.h"
@@ -46,11 +48,12 @@ Meta fake_embedding_bag(FakeCall& c) {
   return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {counted}), maximum}};
 }
 
-/// Calls f(position in indices, bag) for every index, in order.
+/// Calls f(position in indices, bag) for every index of bags [first, last), in order.
 template <class F>
-void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F f) {
+void each_index(const Tensor& offsets, std::int64_t first, std::int64_t last, std::int64_t count, F f) {
   const auto* at = offsets.as<std::int64_t>();
-  for (std::int64_t bag : steps(bags, 4096)) {
+  for (std::int64_t done : steps(last - first, 4096)) {
+    const std::int64_t bag = first + done;
     std::int64_t begin = at[bag], end = bag + 1 < offsets.numel() ? at[bag + 1] : count;
     if (begin < 0 || end > count || begin > end)
       fail("embedding_bag: offsets must increase from 0 to the number of indices");
@@ -69,24 +72,33 @@ Value eval_embedding_bag(EvalCall& c) {
   Tensor out = zeros(dtype, outputs[0].sizes), bag_of = zeros(DType::Int64, outputs[1].sizes);
   Tensor sizes = zeros(DType::Int64, outputs[2].sizes), maximum = zeros(DType::Int64, outputs[3].sizes);
   dispatch_floating(dtype, "embedding_bag", [&]<class T>() {
-    each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
-      std::int64_t row = indices.as<std::int64_t>()[i];
-      if (row < 0 || row >= weight.sizes[0]) fail("embedding_bag: index out of range");
-      if (bag_of.numel() > 0) bag_of.as<std::int64_t>()[i] = bag;
-      if (row == padding) return;
-      bool first = sizes.as<std::int64_t>()[bag]++ == 0;
-      T scale = scales.storage ? scales.as<T>()[i] : T(1);
-      for (std::int64_t k = 0; k < width; ++k) {
-        T v = weight.as<T>()[row * width + k];
-        T& to = out.as<T>()[bag * width + k];
-        if (mode != Mode::Max) {
-          to += v * scale;
-        } else if (first || v > to) {
-          to = v;
-          maximum.as<std::int64_t>()[bag * width + k] = row;
-        }
-      }
-    });
+    const auto* rows = indices.as<std::int64_t>();
+    constexpr std::int64_t ahead = 8;  // rows lie anywhere, so those of the next indices are asked for early
+    in_parts(c.context, bags, std::max<std::int64_t>(32768 / std::max<std::int64_t>(width, 1), 1),
+             [&](std::int64_t first_bag, std::int64_t last_bag) {
+               each_index(offsets, first_bag, last_bag, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
+                 const std::int64_t row = rows[i];
+                 if (row < 0 || row >= weight.sizes[0]) fail("embedding_bag: index out of range");
+                 if (i + ahead < indices.numel() && rows[i + ahead] >= 0 && rows[i + ahead] < weight.sizes[0])
+                   for (std::int64_t k = 0; k < width; k += 64 / static_cast<std::int64_t>(sizeof(T)))
+                     __builtin_prefetch(weight.as<T>() + rows[i + ahead] * width + k);
+                 if (bag_of.numel() > 0) bag_of.as<std::int64_t>()[i] = bag;
+                 if (row == padding) return;
+                 const bool first = sizes.as<std::int64_t>()[bag]++ == 0;
+                 const T scale = scales.storage ? scales.as<T>()[i] : T(1);
+                 const T* from = weight.as<T>() + row * width;
+                 T* to = out.as<T>() + bag * width;
+                 if (mode != Mode::Max) {
+                   for (std::int64_t k = 0; k < width; ++k) to[k] += from[k] * scale;
+                   return;
+                 }
+                 for (std::int64_t k = 0; k < width; ++k)
+                   if (first || from[k] > to[k]) {
+                     to[k] = from[k];
+                     maximum.as<std::int64_t>()[bag * width + k] = row;
+                   }
+               });
+             });
     for (std::int64_t bag = 0; bag < bags && mode == Mode::Mean; ++bag) {
       std::int64_t n = sizes.as<std::int64_t>()[bag];
       for (std::int64_t k = 0; k < width && n > 0; ++k) out.as<T>()[bag * width + k] /= static_cast<T>(n);
@@ -152,12 +164,12 @@ Value eval_embedding_bag_backward(EvalCall& c) {
         }
       return;
     }
-    each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t) {
+    each_index(offsets, 0, bags, indices.numel(), [&](std::int64_t i, std::int64_t) {
       std::int64_t row = indices.as<std::int64_t>()[i];
       if (row < 0 || row >= rows) fail("embedding_bag backward: index out of range");
       ++counts[static_cast<std::size_t>(row)];
     });
-    each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
+    each_index(offsets, 0, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
       std::int64_t row = indices.as<std::int64_t>()[i];
       if (row == padding) return;
       double scale = scales.storage ? static_cast<double>(scales.as<T>()[i]) : 1;
@@ -187,7 +199,7 @@ Value eval_scales_backward(EvalCall& c) {
   Tensor ds = zeros(dtype, out.sizes);
   std::int64_t width = weight.sizes[1], padding = c.integer("padding_idx");
   dispatch_floating(dtype, "embedding_bag_per_sample_weights_backward", [&]<class T>() {
-    each_index(offsets, grad.sizes[0], indices.numel(), [&](std::int64_t i, std::int64_t bag) {
+    each_index(offsets, 0, grad.sizes[0], indices.numel(), [&](std::int64_t i, std::int64_t bag) {
       std::int64_t row = indices.as<std::int64_t>()[i];
       if (row < 0 || row >= weight.sizes[0]) fail("embedding_bag backward: index out of range");
       if (row == padding) return;
