@@ -49,14 +49,26 @@ class Splitter {
     std::size_t made_of = 0;  ///< bytes of its arguments
   };
 
-  static std::optional<std::size_t> bytes(const Node& node) {
-    const TensorMeta* t = node.meta.tensor();
+  /// Of several tensors: of all.
+  static std::optional<std::size_t> bytes(const Meta& meta) {
+    if (const MetaTuple* several = meta.tuple()) {
+      std::size_t sum = 0;
+      for (const Meta& item : several->items) {
+        const auto n = bytes(item);
+        if (!n) return std::nullopt;
+        sum += *n;
+      }
+      return sum;
+    }
+    const TensorMeta* t = meta.tensor();
     if (!t || !t->strides_known || !concrete(t->sizes) || !concrete(t->strides)) return std::nullopt;
     return static_cast<std::size_t>(byte_size(*t).as_int());
   }
+  static std::optional<std::size_t> bytes(const Node& node) { return bytes(node.meta); }
 
   /// Does the call only show memory of its first argument, or may it?
   static bool shows(const Node& node) {
+    if (node.is(Op::getitem())) return shows(*node.args()[0].node());
     const Schema* schema = find_schema(node.op());
     const OpRecord* record = find_record(node.op());
     return (schema && schema->is_view) || (record && record->may_alias);
@@ -69,8 +81,9 @@ class Splitter {
         known_[node.id()] = {true, false, bytes(node).value_or(0)};
       return;
     }
-    if (!node.op()->is_call() || find_control(node.op()) || !find_record(node.op()) || has_effect(node) ||
-        aliases_.mutated(node) || !bytes(node) || aliases_.returned(node))
+    const bool known = find_record(node.op()) || node.is(Op::getitem());
+    if (!node.op()->is_call() || find_control(node.op()) || !known || has_effect(node) || aliases_.mutated(node) ||
+        !bytes(node) || aliases_.returned(node))
       return;  // what the caller gets has memory of its own in each run
     Known made{true};
     for (const Node* n : node.inputs()) {
@@ -79,7 +92,7 @@ class Splitter {
       made.of_input |= from.of_input;
       made.bytes += from.bytes;
     }
-    made.is_view = shows(node);
+    made.is_view = shows(node) || node.meta.tuple();  // of several results, each is kept by itself
     made.made_of = made.bytes;
     if (!made.is_view) {
       // What is in between may be twice as large: weights in double.

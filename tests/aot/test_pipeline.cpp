@@ -261,6 +261,18 @@ class TestPipeline : public QObject {
     QCOMPARE(smaller->constants->graph->outputs().size(), 2U);
     QCOMPARE(count(*smaller->partition.forward, "aten.tanh.default"), 1);
 
+    // Of several results each by itself, and views of an input not at all.
+    const auto several = made(fx("p_w: <f32[2, 3][3, 1]>, x: <f32[2, 3][3, 1]>",
+                                 "n = $native_layer_norm(p_w, [3], None, None, 1e-05)\na = n[0]\nb = n[2]\n"
+                                 "u = $unbind.int(p_w)\nv = u[1]\n"
+                                 "m = $mul.Tensor(x, a)\no = $mul.Tensor(m, b)\nq = $mul.Tensor(o, v)\nreturn (q,)"),
+                              {.train = false, .split_constants = true});
+    VERIFY_DONE(several);
+    QVERIFY(several->constants);
+    QCOMPARE(several->constants->graph->outputs().size(), 2U);
+    QCOMPARE(count(*several->partition.forward, "aten.native_layer_norm.default"), 0);
+    QCOMPARE(count(*several->partition.forward, "aten.unbind.int"), 1);
+
     // The same results, in the first run and in later ones.
     auto program = std::make_shared<ExportedProgram>();
     for (const char* name : {"w", "v"}) {
