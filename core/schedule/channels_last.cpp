@@ -135,8 +135,12 @@ class Chooser {
     region_.emplace(&node, region);
   }
 
-  /// Of one tensor, an image.
+  /// Of an image, or of several results of which the first is one.
   static Meta channels_last(Meta meta) {
+    if (auto* several = std::get_if<MetaTuple>(&meta.v)) {
+      several->items[0] = channels_last(std::move(several->items[0]));
+      return meta;
+    }
     TensorMeta& t = std::get<TensorMeta>(meta.v);
     const SymExpr channels = t.sizes[1];
     if (t.dim() == 3)
@@ -146,13 +150,25 @@ class Chooser {
     return meta;
   }
 
-  /// Is the node's result computed by loops, which write any layout, and an image of a library's convolution?
+  /// Is the node's result, or its first one, computed by loops, which write any layout, and an image of a library's
+  /// convolution, be it after elementwise work?
   bool makes_image(const Node& node) const {
     const OpRecord* record = find_record(node.op());
-    if (!record || !record->lower || record->library != LibraryRoutine::None || !node.meta.tensor()) return false;
+    if (!record || !record->lower || record->library != LibraryRoutine::None) return false;
     if (std::ranges::any_of(node.inputs(), [&](const Node* in) { return aliases_.share(node, *in); })) return false;
+    return is_image(node, 4);
+  }
+  /// Looks `far` calls ahead.
+  bool is_image(const Node& node, int far) const {
     return std::ranges::any_of(node.users(), [&](const Node* user) {
-      return is_library_convolution(*user, dtypes_) && user->args()[0].node() == &node;
+      if (node.meta.tuple()) {
+        const auto* index = user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
+        return index && *index == 0 && is_image(*user, far);
+      }
+      if (is_library_convolution(*user, dtypes_)) return user->args()[0].node() == &node;
+      const OpRecord* record = find_record(user->op());
+      return far > 0 && record && record->pointwise.body && same_but_strides(user->meta, node.meta) &&
+             is_image(*user, far - 1);
     });
   }
 
@@ -175,8 +191,8 @@ class Chooser {
       for (std::size_t r : regions) regions_[find(r)].allowed = false;
       return;
     }
-    keep_fixed_results(node, *meta);
     if (makes_image(node)) meta = channels_last(*meta);
+    keep_fixed_results(node, *meta);
     if (!other_strides(*meta, node.meta) || !may_change(node)) return borders(node);
     for (std::size_t r : regions) join(regions.front(), r);
     change(node, std::move(*meta), regions.front());
