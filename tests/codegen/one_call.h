@@ -112,8 +112,10 @@ struct OneCall {
   /// The first result, images, gets its channels innermost.
   OneCall& innermost_channels() {
     schedule::PlanView& out = call().results[0];
-    const SymList s = out.sizes;
-    out.strides = {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]};
+    SymExpr distance = out.sizes[1];
+    for (std::size_t d = out.sizes.size(); d-- > 2; distance = distance * out.sizes[d]) out.strides[d] = distance;
+    out.strides[1] = 1;
+    out.strides[0] = distance;
     plan.outputs[0] = out;
     return *this;
   }
@@ -127,16 +129,15 @@ inline double worst(const Tensor& got, const Tensor& want) {
   return w;
 }
 
-/// Channels innermost, where they were before height and width.
+/// Images with their channels innermost.
 inline Tensor channels_last(const Tensor& images) {
-  const Sizes& s = images.sizes;
-  Tensor t = *Tensor::empty(images.dtype, {s[0], s[2], s[3], s[1]});
-  t = t.view_as(s, {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}, 0);
-  for (std::int64_t n = 0, i = 0; n < s[0]; ++n)
-    for (std::int64_t c = 0; c < s[1]; ++c)
-      for (std::int64_t y = 0; y < s[2]; ++y)
-        for (std::int64_t x = 0; x < s[3]; ++x)
-          t.as<float>()[n * t.strides[0] + c + y * t.strides[2] + x * t.strides[3]] = images.as<float>()[i++];
+  Sizes strides = images.strides;
+  std::int64_t distance = images.sizes[1];
+  for (std::size_t d = images.sizes.size(); d-- > 2; distance *= images.sizes[d]) strides[d] = distance;
+  strides[1] = 1;
+  strides[0] = distance;
+  Tensor t = *Tensor::empty_strided(images.dtype, images.sizes, strides);
+  t.copy_from(images);
   return t;
 }
 

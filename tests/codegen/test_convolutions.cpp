@@ -152,6 +152,31 @@ class TestConvolutions : public QObject {
       }
   }
 
+  void windows_data() {
+    QTest::addColumn<Sizes>("sizes");   // images, channels, filters, length
+    QTest::addColumn<Sizes>("window");  // taps, stride
+    QTest::addColumn<bool>("bias");
+    QTest::newRow("overlapping") << Sizes{1, 20, 50, 31} << Sizes{3, 2} << true;
+    QTest::newRow("gaps between") << Sizes{1, 8, 16, 30} << Sizes{2, 3} << false;
+    QTest::newRow("one window") << Sizes{1, 17, 33, 5} << Sizes{5, 1} << true;
+    QTest::newRow("several images") << Sizes{3, 20, 48, 24} << Sizes{2, 2} << false;
+  }
+  void windows() {
+    if (!has_avx512()) QSKIP("our own product needs AVX-512");
+    QFETCH(Sizes, sizes);
+    QFETCH(Sizes, window);
+    QFETCH(bool, bias);
+    const Tensor x = channels_last(random_tensor({sizes[0], sizes[1], sizes[3]}, 1));
+    const Tensor w = random_tensor({sizes[2], sizes[1], window[0]}, 2);
+    const Value b = bias ? Value(random_tensor({sizes[2]}, 3)) : Value();
+    OneCall forward("aten.convolution.default",
+                    {x, w, b, ints({window[1]}), ints({0}), ints({1}), false, ints({0}), std::int64_t{1}});
+    check(forward.innermost_channels(), "oneDNN");
+    CpuOptions options;
+    options.fixed_inputs = {1};
+    check(forward, "Partita avx512", options);
+  }
+
   void infinities_data() {
     QTest::addColumn<std::int64_t>("groups");
     QTest::addColumn<QString>("library");

@@ -15,6 +15,14 @@ namespace {
 
 using dnnl::memory;
 
+/// A vector as a matrix of one row.
+std::optional<ConcreteView> as_row(std::optional<ConcreteView> vector) {
+  if (!vector) return vector;
+  vector->sizes.insert(vector->sizes.begin(), 1);
+  vector->strides.insert(vector->strides.begin(), 0);
+  return vector;
+}
+
 /// A convolution of each pixel by itself as a product, which is faster where both images stay in the second cache, or
 /// where it does the work that follows in registers.
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
@@ -36,12 +44,26 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   ConcreteView right = weight;
   right.sizes = {weight.sizes[1], weight.sizes[0]};
   right.strides = {weight.strides[1], weight.strides[0]};
-  std::optional<ConcreteView> added = bias;
-  if (added) {
-    added->sizes.insert(added->sizes.begin(), 1);
-    added->strides.insert(added->strides.begin(), 0);
-  }
-  return prepare_product(context, *left, right, added, *result, by_rows ? &out : nullptr);
+  return prepare_product(context, *left, right, as_row(bias), *result, by_rows ? &out : nullptr);
+}
+
+/// A convolution of one dimension without zeros around, whose windows each lie in one piece of memory: they are the
+/// rows of a matrix, and overlap.
+Prepared prepare_windows(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
+                         const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
+  if (input.sizes.size() != 3 || g.groups != 1 || g.padding[0] != 0 || g.after[0] != 0 || g.dilation[0] != 0) return {};
+  const auto pixels = matrix_of(input), result = matrix_of(out);
+  const std::int64_t channels = input.sizes[1], taps = weight.sizes[2], stride = g.strides[0];
+  // Windows of several images are equally far apart only where none reaches over what the next one begins with.
+  if (!pixels || !result || pixels->strides[0] != channels || pixels->strides[1] != 1 ||
+      (input.sizes[0] != 1 && input.sizes[2] != out.sizes[2] * stride))
+    return {};
+  ConcreteView windows = *pixels, right = weight;
+  windows.sizes = {result->sizes[0], taps * channels};
+  windows.strides = {stride * channels, 1};
+  right.sizes = {taps, channels, weight.sizes[0]};
+  right.strides = {weight.strides[2], weight.strides[1], weight.strides[0]};
+  return prepare_product(context, windows, right, as_row(bias), *result);
 }
 
 /// A convolution as a whole by oneDNN, `Of` its primitives.
@@ -206,6 +228,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   if (!g) return {};
   if (g->transposed) return prepare_transposed(context, *g, *input, *weight, bias, *out, why_not);
   if (Prepared own = prepare_pixels(context, *g, *input, *weight, bias, *out); own.step) return own;
+  if (Prepared own = prepare_windows(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_depthwise(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_few_channels(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;

@@ -7,6 +7,7 @@
 #include "codegen/cpu/extern/product_kernel.h"
 #include "codegen/cpu/extern/row_blocks.h"
 #include "core/base/threads.h"
+#include "core/tensor/tensor.h"
 
 namespace partita::codegen {
 namespace {
@@ -21,12 +22,12 @@ const ProductKernel* kernel() {
   return nullptr;
 }
 
-/// The right matrix of a product, packed when its address changes.
+/// The right matrix of a product, packed when its address changes. All its dimensions but the last are those of depth.
 class PackedRight {
  public:
   PackedRight(const ProductKernel& kernel, int threads, ConcreteView right, std::shared_ptr<PackedWeights> weights)
       : kernel_(kernel), threads_(threads), right_(std::move(right)), weights_(std::move(weights)) {}
-  std::int64_t panels() const { return (right_.sizes[1] + kernel_.panel_columns - 1) / kernel_.panel_columns; }
+  std::int64_t panels() const { return (right_.sizes.back() + kernel_.panel_columns - 1) / kernel_.panel_columns; }
 
   const float* at(std::byte* const* buffers) {
     std::byte* plain = right_.at(buffers);
@@ -38,14 +39,30 @@ class PackedRight {
  private:
   void pack(std::byte* at) {
     memory plain(*describe(right_), cpu_engine(), at);
-    const std::int64_t depth = right_.sizes[0], columns = right_.sizes[1];
+    const std::int64_t columns = right_.sizes.back(), depth = numel(right_.sizes) / columns;
     const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
     packed_ = weights_->packed(plain, wanted, [&](memory& made) {
+      const auto* from = reinterpret_cast<const float*>(at);
+      std::int64_t row = right_.strides[0], column = right_.strides.back();
+      std::vector<float> rows;
+      if (right_.sizes.size() == 3) {
+        rows = in_order(from);
+        from = rows.data(), row = 1, column = depth;
+      }
       parallel_for(threads_, panels(), 1, 1, [&](std::int64_t first, std::int64_t last, int) {
-        kernel_.pack(reinterpret_cast<const float*>(at), right_.strides[0], right_.strides[1], depth, columns, first,
-                     last, static_cast<float*>(made.get_data_handle()));
+        kernel_.pack(from, row, column, depth, columns, first, last, static_cast<float*>(made.get_data_handle()));
       });
     });
+  }
+  /// A matrix of three dimensions, column after column.
+  std::vector<float> in_order(const float* from) const {
+    std::vector<float> rows;
+    rows.reserve(static_cast<std::size_t>(numel(right_.sizes)));
+    const Sizes& s = right_.strides;
+    for (std::int64_t c = 0; c < right_.sizes[2]; ++c)
+      for (std::int64_t i = 0; i < right_.sizes[0]; ++i)
+        for (std::int64_t j = 0; j < right_.sizes[1]; ++j) rows.push_back(from[i * s[0] + j * s[1] + c * s[2]]);
+    return rows;
   }
 
   const ProductKernel& kernel_;
