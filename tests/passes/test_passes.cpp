@@ -159,6 +159,20 @@ const Case cases[] = {
     {"split of a cat elsewhere", "undo_split_cat", "x: <f32[1, 2][2, 1]>, y: <f32[3, 2][2, 1]>",
      "c: <f32[4, 2][2, 1]> = $cat([x, y])\n" SPLIT("c", "2") "s: " M " = $sub.Tensor(g, h)\nreturn (s,)", nullptr},
 
+#define THIN "a: <f32[1, 8][8, 1]>, b: <f32[1, 6][6, 1]>, c: <f32[1, 8][8, 1]>, d: <f32[1, 6][6, 1]>, e: <f32[6][1]>"
+#define TWO(of, more)                                                                                \
+  "p: <f32[8, 1][1, 8]> = $t(a)\nq: <f32[8, 1][1, 8]> = $t(c)\nm: <f32[8, 6][6, 1]> = " of "\n" more \
+  "r: <f32[8, 6][6, 1]> = $addmm(m, q, d)\n"
+    {"a sum of products", "merge_products", THIN, TWO("$mm(p, b)", "") "return (r,)",
+     "cat = $cat([a, c])\nt = $t(cat)\ncat_1 = $cat([b, d])\nmm = $mm(t, cat_1)\nreturn (mm,)\n"},
+    {"a sum of products and a bias", "merge_products", THIN, TWO("$addmm(e, p, b)", "") "return (r,)",
+     "cat = $cat([a, c])\nt = $t(cat)\ncat_1 = $cat([b, d])\naddmm = $addmm(e, t, cat_1)\nreturn (addmm,)\n"},
+    {"a part of the sum is read elsewhere", "merge_products", THIN, TWO("$mm(p, b)", "n = $neg(m)\n") "return (r, n)",
+     nullptr},
+    {"twice a product", "merge_products", THIN, TWO("$addmm(e, p, b, beta=2)", "") "return (r,)", nullptr},
+    {"products that are large beside their sum", "merge_products", "a: <f32[4, 4][4, 1]>, b: <f32[4, 4][4, 1]>",
+     "m: <f32[4, 4][4, 1]> = $mm(a, b)\nr: <f32[4, 4][4, 1]> = $addmm(m, b, a)\nreturn (r,)", nullptr},
+
     {"mul by one", "rewrite_post_grad", xy, "s: " M " = $sin(x)\nm: " M " = $mul.Tensor(s, 1.0)\nreturn (m,)",
      "s = $sin(x)\nreturn (s,)\n"},
     {"mul by one promotes", "rewrite_post_grad", "x: <i64[2][1]>",
