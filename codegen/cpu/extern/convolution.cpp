@@ -4,8 +4,7 @@
 #include <span>
 
 #include "codegen/cpu/extern/convolution_columns.h"
-#include "codegen/cpu/extern/depthwise.h"
-#include "codegen/cpu/extern/few_channels.h"
+#include "codegen/cpu/extern/direct.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/where_finite.h"
 #include "codegen/cpu/extern/winograd.h"
@@ -229,8 +228,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   if (g->transposed) return prepare_transposed(context, *g, *input, *weight, bias, *out, why_not);
   if (Prepared own = prepare_pixels(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_windows(context, *g, *input, *weight, bias, *out); own.step) return own;
-  if (Prepared own = prepare_depthwise(context, *g, *input, *weight, bias, *out); own.step) return own;
-  if (Prepared own = prepare_few_channels(context, *g, *input, *weight, bias, *out); own.step) return own;
+  if (Prepared own = prepare_direct(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;
   const ConcreteView kernel = grouped(*weight, g->groups);
   const auto direct = direct_convolution<OfConvolution>(context, *g, *input, kernel, bias, *out, why_not);

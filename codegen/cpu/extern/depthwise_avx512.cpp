@@ -1,7 +1,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#include "codegen/cpu/extern/depthwise_kernel.h"
+#include "codegen/cpu/extern/direct_kernel.h"
 #include "codegen/cpu/extern/finish_avx512.inc"
 
 namespace partita::codegen {
@@ -12,7 +12,7 @@ constexpr std::int64_t side = 3, lanes = 16;
 /// V vectors of channels of one image, from a channel on.
 template <int V>
 struct Channels {
-  const DepthwiseProblem& p;
+  const DirectProblem& p;
   const Finish& finish;
   const float* input;
   float* out;
@@ -23,7 +23,7 @@ struct Channels {
     return v + 1 < V ? _mm512_loadu_ps(at + v * lanes) : _mm512_maskz_loadu_ps(mask, at + v * lanes);
   }
   __m512 weight(std::int64_t ky, std::int64_t kx, int v) const {
-    return load(p.weights + (ky * side + kx) * p.channels + first, v);
+    return load(p.packed + (ky * side + kx) * p.groups + first, v);
   }
   __m512 start(int v) const { return load(p.bias + first, v); }
   /// Stores N pixels from x on.
@@ -111,27 +111,43 @@ struct Channels {
 };
 
 template <int V>
-void channels(const DepthwiseProblem& p, const Finish& finish, const float* input, float* out, std::int64_t first,
+void channels(const DirectProblem& p, const Finish& finish, const float* input, float* out, std::int64_t first,
               __mmask16 mask, std::int64_t begin, std::int64_t end) {
   const Channels<V> some{p, finish, input, out, first, mask};
   p.stride_x == 1 ? some.template rows<1>(begin, end) : some.template rows<2>(begin, end);
 }
 
-void run(const DepthwiseProblem& p, const float* input, std::int64_t first, std::int64_t rows, float* out,
+bool takes(const DirectProblem& p) {
+  return p.in_channels == 1 && p.out_channels == 1 && p.groups >= lanes && p.window_height == side &&
+         p.window_width == side && p.stride_x <= 2 && p.dilation_y == 1 && p.dilation_x == 1 && p.in_channel == 1;
+}
+
+std::int64_t packed_elements(const DirectProblem& p) {
+  return side * side * p.groups;
+}
+
+/// [3, 3, channels]
+void pack(const DirectProblem& p, const float* weight, const std::int64_t* s, float* to) {
+  for (std::int64_t ky = 0; ky < side; ++ky)
+    for (std::int64_t kx = 0; kx < side; ++kx)
+      for (std::int64_t c = 0; c < p.groups; ++c) *to++ = weight[c * s[0] + ky * s[2] + kx * s[3]];
+}
+
+void run(const DirectProblem& p, const float* input, std::int64_t first, std::int64_t rows, float* out,
          const RegisterWork& work) {
   const Finish finish(work);
   std::int64_t c = 0;
-  for (; c + 2 * lanes <= p.channels; c += 2 * lanes)
+  for (; c + 2 * lanes <= p.groups; c += 2 * lanes)
     channels<2>(p, finish, input, out, c, all_lanes, first, first + rows);
-  for (; c < p.channels; c += lanes) {
-    const std::int64_t left = p.channels - c;
+  for (; c < p.groups; c += lanes) {
+    const std::int64_t left = p.groups - c;
     channels<1>(p, finish, input, out, c, left >= lanes ? all_lanes : lanes_before(left), first, first + rows);
   }
 }
 
 }  // namespace
 
-const DepthwiseKernel depthwise_avx512 = {"avx512 depthwise", run};
+const DirectKernel depthwise_avx512 = {"avx512 depthwise", takes, packed_elements, pack, run};
 
 }  // namespace partita::codegen
 

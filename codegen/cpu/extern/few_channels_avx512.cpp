@@ -1,7 +1,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#include "codegen/cpu/extern/few_channels_kernel.h"
+#include "codegen/cpu/extern/direct_kernel.h"
 #include "codegen/cpu/extern/finish_avx512.inc"
 
 namespace partita::codegen {
@@ -15,7 +15,7 @@ template <int V>
 struct Vectors {
   static constexpr int most = registers / V < 14 ? registers / V : 14;  ///< pixels at once
 
-  const FewChannelsProblem& p;
+  const DirectProblem& p;
   const Finish& finish;
   const float* input;    ///< of the group
   const float* weights;  ///< of the first vector; the next one's are `weights_of_vector` further
@@ -125,18 +125,48 @@ struct Vectors {
   }
 };
 
-void run(const FewChannelsProblem& p, const float* input, std::int64_t first, std::int64_t rows, float* out,
+std::int64_t vectors_of(const DirectProblem& p) {
+  return (p.out_channels + lanes - 1) / lanes;
+}
+std::int64_t elements_of_vector(const DirectProblem& p) {
+  return p.window_height * p.window_width * p.in_channels * lanes;
+}
+
+bool takes(const DirectProblem& p) {
+  // Lanes beyond a group's channels compute nothing. With more channels oneDNN is as fast, or faster where weights take
+  // more memory than images.
+  constexpr std::int64_t colours = 4, few = 16;
+  return p.in_channels > 0 && p.out_channels > 0 && 4 * p.out_channels >= 3 * vectors_of(p) * lanes &&
+         p.in_channels <= (p.groups == 1 ? colours : few);
+}
+
+std::int64_t packed_elements(const DirectProblem& p) {
+  return p.groups * vectors_of(p) * elements_of_vector(p);
+}
+
+/// For each group and each vector of its result's channels: [window, in_channels, lanes].
+void pack(const DirectProblem& p, const float* weight, const std::int64_t* s, float* to) {
+  for (std::int64_t g = 0; g < p.groups; ++g)
+    for (std::int64_t first = 0; first < p.out_channels; first += lanes)
+      for (std::int64_t ky = 0; ky < p.window_height; ++ky)
+        for (std::int64_t kx = 0; kx < p.window_width; ++kx)
+          for (std::int64_t in = 0; in < p.in_channels; ++in, to += lanes) {
+            const float* from = weight + (g * p.out_channels + first) * s[0] + in * s[1] + ky * s[2] + kx * s[3];
+            for (std::int64_t c = 0; c < lanes && first + c < p.out_channels; ++c) to[c] = from[c * s[0]];
+          }
+}
+
+void run(const DirectProblem& p, const float* input, std::int64_t first, std::int64_t rows, float* out,
          const RegisterWork& work) {
   const Finish finish(work);
-  const std::int64_t of_vector = p.window_height * p.window_width * p.in_channels * lanes;
-  const std::int64_t vectors = (p.out_channels + lanes - 1) / lanes, rest = p.out_channels % lanes;
+  const std::int64_t of_vector = elements_of_vector(p), vectors = vectors_of(p), rest = p.out_channels % lanes;
   const __mmask16 last = rest == 0 ? all_lanes : lanes_before(rest);
-  // Groups within rows, because the channels of a pixel are adjacent. Vectors of a group read the same values, and their
-  // weights stay in cache.
+  // Groups within rows, because the channels of a pixel are adjacent. Vectors of a group read the same values, and
+  // their weights stay in cache.
   for (std::int64_t v = 0; v < vectors; v += 2)
     for (std::int64_t y = first; y < first + rows; ++y)
       for (std::int64_t g = 0; g < p.groups; ++g) {
-        const float *in = input + g * p.in_channels * p.in_channel, *weights = p.weights + (g * vectors + v) * of_vector;
+        const float *in = input + g * p.in_channels * p.in_channel, *weights = p.packed + (g * vectors + v) * of_vector;
         const std::int64_t channel = g * p.out_channels + v * lanes;
         if (v + 1 < vectors)
           Vectors<2>{p, finish, in, weights, of_vector, out, channel, v + 2 < vectors ? all_lanes : last}.row(y);
@@ -147,7 +177,7 @@ void run(const FewChannelsProblem& p, const float* input, std::int64_t first, st
 
 }  // namespace
 
-const FewChannelsKernel few_channels_avx512 = {"avx512 few channels", lanes, run};
+const DirectKernel few_channels_avx512 = {"avx512 few channels", takes, packed_elements, pack, run};
 
 }  // namespace partita::codegen
 

@@ -1,27 +1,29 @@
-// Convolutions whose results depend on few channels each, with a kernel of our own.
-#include "codegen/cpu/extern/few_channels.h"
+// Convolutions whose results depend on few channels each, with kernels of our own.
+#include "codegen/cpu/extern/direct.h"
 
 #include <algorithm>
 
-#include "codegen/cpu/extern/few_channels_kernel.h"
+#include "codegen/cpu/extern/direct_kernel.h"
 #include "codegen/cpu/extern/row_blocks.h"
 
 namespace partita::codegen {
 namespace {
 
-/// Null where the processor has none.
-const FewChannelsKernel* kernel() {
+/// Null where the processor has none for the problem.
+const DirectKernel* kernel_for(const DirectProblem& problem) {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("x86-64-v4")) return &few_channels_avx512;
+  if (__builtin_cpu_supports("x86-64-v4"))
+    for (const DirectKernel* kernel : {&depthwise_avx512, &few_channels_avx512})
+      if (kernel->takes(problem)) return kernel;
 #endif
   return nullptr;
 }
 
-class FewChannelsStep final : public RowBlocksStep {
+class DirectStep final : public RowBlocksStep {
  public:
-  FewChannelsStep(const FewChannelsKernel& kernel, const ExternContext& context, const FewChannelsProblem& problem,
-                  const ConcreteView& input, const ConcreteView& weight, const std::optional<ConcreteView>& bias,
-                  const ConcreteView& out, std::vector<RowBlock> blocks)
+  DirectStep(const DirectKernel& kernel, const ExternContext& context, const DirectProblem& problem,
+             const ConcreteView& input, const ConcreteView& weight, const std::optional<ConcreteView>& bias,
+             const ConcreteView& out, std::vector<RowBlock> blocks)
       : RowBlocksStep(context.threads, out, std::move(blocks)),
         kernel_(kernel),
         problem_(problem),
@@ -45,7 +47,7 @@ class FewChannelsStep final : public RowBlocksStep {
   }
 
  private:
-  static std::vector<std::int64_t> offsets_of(const FewChannelsProblem& p) {
+  static std::vector<std::int64_t> offsets_of(const DirectProblem& p) {
     std::vector<std::int64_t> offsets;
     for (std::int64_t ky = 0; ky < p.window_height; ++ky)
       for (std::int64_t kx = 0; kx < p.window_width; ++kx)
@@ -57,25 +59,13 @@ class FewChannelsStep final : public RowBlocksStep {
   void pack(const float* weight) {
     if (fixed_ && weight == packed_from_) return;
     packed_from_ = weight;
-    const FewChannelsProblem& p = problem_;
-    const Sizes& s = weight_.strides;
-    const std::int64_t vectors = (p.out_channels + kernel_.lanes - 1) / kernel_.lanes;
-    packed_.assign(static_cast<std::size_t>(p.groups * vectors * kernel_.lanes) * offsets_.size(), 0);
-    float* to = packed_.data();
-    for (std::int64_t g = 0; g < p.groups; ++g)
-      for (std::int64_t first = 0; first < p.out_channels; first += kernel_.lanes)
-        for (std::int64_t i = 0; i < p.window_height * p.window_width; ++i)
-          for (std::int64_t in = 0; in < p.in_channels; ++in, to += kernel_.lanes) {
-            const std::int64_t filters = std::min(kernel_.lanes, p.out_channels - first);
-            const float* from = weight + (g * p.out_channels + first) * s[0] + in * s[1] + i / p.window_width * s[2] +
-                                i % p.window_width * s[3];
-            for (std::int64_t c = 0; c < filters; ++c) to[c] = from[c * s[0]];
-          }
-    problem_.weights = packed_.data();
+    packed_.assign(static_cast<std::size_t>(kernel_.packed_elements(problem_)), 0);
+    kernel_.pack(problem_, weight, weight_.strides.data(), packed_.data());
+    problem_.packed = packed_.data();
   }
 
-  const FewChannelsKernel& kernel_;
-  FewChannelsProblem problem_;
+  const DirectKernel& kernel_;
+  DirectProblem problem_;
   ConcreteView input_, weight_;
   std::optional<ConcreteView> bias_;
   bool fixed_;
@@ -87,25 +77,17 @@ class FewChannelsStep final : public RowBlocksStep {
 
 }  // namespace
 
-Prepared prepare_few_channels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
-                              const ConcreteView& weight, const std::optional<ConcreteView>& bias,
-                              const ConcreteView& out) {
-  const FewChannelsKernel* found = kernel();
-  if (!found || input.sizes.size() != 4 || out.sizes[0] * out.sizes[2] * out.sizes[3] == 0) return {};
-  FewChannelsProblem p;
-  p.groups = g.groups;
-  p.in_channels = weight.sizes[1];
-  p.out_channels = weight.sizes[0] / std::max<std::int64_t>(g.groups, 1);
-  if (g.groups < 1 || p.in_channels == 0 || p.out_channels == 0) return {};
-  // Lanes beyond a group's channels compute nothing. With more channels oneDNN is as fast, or faster where weights
-  // take more memory than images.
-  const std::int64_t lanes = (p.out_channels + found->lanes - 1) / found->lanes * found->lanes;
-  constexpr std::int64_t colours = 4, few = 16;
-  if (4 * p.out_channels < 3 * lanes || p.in_channels > (g.groups == 1 ? colours : few)) return {};
+Prepared prepare_direct(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
+                        const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
+  if (input.sizes.size() != 4 || out.sizes[0] * out.sizes[2] * out.sizes[3] == 0 || g.groups < 1) return {};
   if (std::ranges::any_of(g.padding, [](std::int64_t n) { return n < 0; })) return {};
   for (const ConcreteView* v : {&input, &weight, &out})
     if (v->dtype != DType::Float32) return {};
   if (out.strides[1] != 1 || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
+  DirectProblem p;
+  p.groups = g.groups;
+  p.in_channels = weight.sizes[1];
+  p.out_channels = weight.sizes[0] / g.groups;
   p.window_height = weight.sizes[2];
   p.window_width = weight.sizes[3];
   p.height = input.sizes[2];
@@ -123,9 +105,11 @@ Prepared prepare_few_channels(const ExternContext& context, const ConvolutionArg
   p.in_pixel = input.strides[3];
   p.out_row = out.strides[2];
   p.out_pixel = out.strides[3];
+  const DirectKernel* found = kernel_for(p);
+  if (!found) return {};
   constexpr std::int64_t second_cache = 1 << 18;  // a good part of a core's
   const std::int64_t bytes = (input.sizes[1] * p.height * p.width + out.sizes[1] * p.out_height * p.out_width) * 4;
-  auto step = std::make_unique<FewChannelsStep>(
+  auto step = std::make_unique<DirectStep>(
       *found, context, p, input, weight, bias, out,
       share_rows(out.sizes[0], p.out_height, 1, (bytes - 1) / second_cache + 1, context.threads));
   Prepared prepared{nullptr, std::string("Partita ") + found->name};

@@ -1,5 +1,6 @@
 #pragma once
-// Convolutions whose results depend on few channels each. As attention_kernel.h, this header brings no code of its own.
+// Convolutions computed as they are defined, where results depend on few channels each. As attention_kernel.h, this
+// header brings no code of its own.
 #include <cstdint>
 
 #include "codegen/cpu/extern/register_work.h"
@@ -7,7 +8,7 @@
 namespace partita::codegen {
 
 /// Distances are in elements; the results' channels are adjacent. Zeros around an image are left out, not multiplied.
-struct FewChannelsProblem {
+struct DirectProblem {
   std::int64_t groups = 1, in_channels = 0, out_channels = 0;  ///< channels: of a group
   std::int64_t window_height = 0, window_width = 0;
   std::int64_t height = 0, width = 0;          ///< of the input
@@ -16,24 +17,28 @@ struct FewChannelsProblem {
   std::int64_t dilation_y = 1, dilation_x = 1;
   std::int64_t top = 0, left = 0;  ///< rows and columns of zeros before the input
   std::int64_t in_channel = 1, in_row = 0, in_pixel = 0, out_row = 0, out_pixel = 0;
-  /// For each group and each `lanes` of its result's channels: [window, in_channels, lanes], where the last ones are
-  /// filled up with zeros.
-  const float* weights = nullptr;
   /// [window, in_channels]: how far the values that a pixel of the result depends on lie behind the first.
   const std::int64_t* offsets = nullptr;
+  const float* packed = nullptr;  ///< the weights, in the kernel's order
   const float* bias = nullptr;
 };
 
-struct FewChannelsKernel {
+struct DirectKernel {
   const char* name;
-  std::int64_t lanes;
+  /// Is it made for this problem, and faster than oneDNN?
+  bool (*takes)(const DirectProblem& problem);
+  std::int64_t (*packed_elements)(const DirectProblem& problem);
+  /// Packs weights of [groups * out_channels, in_channels, height, width] with these strides; `to` holds zeros.
+  void (*pack)(const DirectProblem& problem, const float* weight, const std::int64_t* strides, float* to);
   /// Computes rows [first, first + rows) of one image.
-  void (*run)(const FewChannelsProblem& problem, const float* input, std::int64_t first, std::int64_t rows, float* out,
+  void (*run)(const DirectProblem& problem, const float* input, std::int64_t first, std::int64_t rows, float* out,
               const RegisterWork& work);
 };
 
 #ifdef __x86_64__
-extern const FewChannelsKernel few_channels_avx512;  ///< AVX-512 F, BW, DQ and VL
+// For AVX-512 F, BW, DQ and VL.
+extern const DirectKernel depthwise_avx512;     ///< of 3x3
+extern const DirectKernel few_channels_avx512;  ///< grouped ones, and those of colours
 #endif
 
 }  // namespace partita::codegen
