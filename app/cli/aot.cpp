@@ -10,6 +10,7 @@
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
 #include "app/symbols_json.h"
+#include "codegen/backends.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
 #include "core/ir/print.h"
@@ -22,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, graph, inputs, output;
+  std::string path, graph, inputs, output, backend;
   std::vector<std::string> save, recompute;
   bool inference = false, json = false, as_run = false;
 };
@@ -137,7 +138,7 @@ Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::files
   return write_file((folder / "metadata.json").string(), facts.dump(2) + "\n");
 }
 
-AotOptions read_options(const Options& o) {
+Result<AotOptions> read_options(const Options& o) {
   AotOptions a;
   a.train = !o.inference;
   a.partition.save = o.save;
@@ -145,6 +146,10 @@ AotOptions read_options(const Options& o) {
   a.passes = a.snapshots = o.as_run;
   a.effect_tokens = !o.as_run;
   a.freezing &= o.as_run;
+  if (!o.backend.empty()) {
+    TRY(const Backend* backend, find_backend(o.backend));
+    suit(*backend, a);
+  }
   return a;
 }
 
@@ -173,7 +178,8 @@ Result<Made> make(const Artefact& artefact, const AotOptions& options, const std
 Result<int> run(const Options& o) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
-  TRY(const Made made, make(*artefact, read_options(o), o.inputs));
+  TRY(const AotOptions options, read_options(o));
+  TRY(const Made made, make(*artefact, options, o.inputs));
   const AotGraphs& graphs = *made.graphs;
   const Json facts = facts_of(graphs, made.wrappers, o);
   TRY_DO(write_graphs(graphs, facts, o.output));
@@ -216,6 +222,7 @@ const Command aot_command = {
       auto* budget = add_config_option(app, "--memory-budget", "memory_budget");
       app.add_flag("--as-run", o->as_run,
                    "the graphs that `run` compiles: after the pre-grad and joint passes, with tangents of aliases");
+      app.add_option("--backend", o->backend, "the graphs that `run --backend` compiles; implies --as-run");
       add_config_option(app, "--functionalize-rng", "functionalize_rng");
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
@@ -224,7 +231,7 @@ const Command aot_command = {
           ->required()
           ->check(no_stream());
       return [o] {
-        o->as_run |= !o->inputs.empty();
+        o->as_run |= !o->inputs.empty() || !o->backend.empty();
         return run(*o);
       };
     }};

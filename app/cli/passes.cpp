@@ -5,6 +5,7 @@
 #include "app/config_options.h"
 #include "app/graph_changes.h"
 #include "app/run_artefact.h"
+#include "codegen/backends.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
@@ -18,10 +19,11 @@ namespace partita::cli {
 namespace {
 
 struct Options {
-  std::string path, graph, inputs, print, stage;
+  std::string path, graph, inputs, print, stage, backend;
   int stop_after = -1;
   bool check = false, list = false, json = false, train = false;
   std::uint64_t seed = 0;
+  AotOptions how = {};  ///< the graphs that the backend asks for
 };
 
 Result<PassStage> choose_stage(const Options& o, ArtefactKind kind) {
@@ -50,7 +52,9 @@ Result<Reached> reach(const Options& o, const Artefact& artefact, PassStage stag
     out.graphs.push_back({{}, std::move(graph)});
     return out;
   }
-  AotOptions how = as_run(*graph, {.train = o.train || PassStage::Joint == stage || PassStage::Joint == own});
+  AotOptions how = o.how;
+  how.train = o.train || PassStage::Joint == stage || PassStage::Joint == own;
+  how = as_run(*graph, how);
   how.snapshots = !o.print.empty();
   how.until = stage == PassStage::Joint ? FlowStage::Decompositions : FlowStage::Partition;
   TRY(AotGraphs made, aot(*graph, artefact.program.get(), how));
@@ -160,7 +164,7 @@ Status show(const Options& o, const CheckedRun& checked, const std::string& grap
       if (o.print == "all") fmt::print("{}\n", print(*pass.after));
     }
     if (o.print == "rewrites" && pass.changed)
-      TRY_DO(show_rewrites(o, pass, {.fixed = run.fixed}, *before, rows.back()));
+      TRY_DO(show_rewrites(o, pass, {.pack_linears = o.how.pack_linears, .fixed = run.fixed}, *before, rows.back()));
     before = pass.after.get();
   }
   return {};
@@ -173,7 +177,7 @@ std::string graph_of(FlowStage stage, bool train) {
 }
 
 Result<CheckedRun> run_at(const Options& o, const Artefact& artefact, const Reached::Named& at, PassStage stage) {
-  PassContext context;
+  PassContext context{.pack_linears = o.how.pack_linears};
   PipelineOptions options;
   options.stop_after = o.stop_after;
   options.snapshots = !o.print.empty();
@@ -259,7 +263,14 @@ const Command passes_command = {
       add_config_option(app, "--threads", "threads");
       app.add_flag("--list", o->list, "the passes, in order");
       app.add_flag("--json", o->json, "one JSON document");
-      return [o] { return run(*o); };
+      app.add_option("--backend", o->backend, "the flow and passes of `run --backend`");
+      return [o]() -> Result<int> {
+        if (!o->backend.empty()) {
+          TRY(const Backend* backend, find_backend(o->backend));
+          suit(*backend, o->how);
+        }
+        return run(*o);
+      };
     }};
 
 }  // namespace partita::cli

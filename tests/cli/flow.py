@@ -36,6 +36,23 @@ with tempfile.TemporaryDirectory() as work:
     check("aten.detach" in open(f"{work}/run/joint_before_passes.py").read(), "the graph before its passes")
     check(not os.path.exists(f"{work}/plain/joint_before_passes.py"), "there are no passes before which it could be")
 
+# A backend may ask for other graphs.
+LAYERS = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[64, 16][16, 1]cpu", w: "f32[8, 16][16, 1]cpu", v: "f32[8, 16][16, 1]cpu"):
+        a: "f32[64, 8][8, 1]cpu" = torch.ops.aten.linear.default(x, w)
+        b: "f32[64, 8][8, 1]cpu" = torch.ops.aten.linear.default(x, v)
+        return (a, b)
+"""
+with tempfile.TemporaryDirectory() as work:
+    open(f"{work}/layers.py", "w").write(LAYERS)
+    for backend, packs in (("cpu", False), ("cuda-emulate", True)):
+        rows = json.loads(run("passes", f"{work}/layers.py", "--stage", "pre_grad", "--backend", backend, "--json"))
+        row = next(row for row in rows["passes"] if row["pass"] == "pack_linears")
+        check(row["changed"] == packs, f"passes --backend {backend}: {row}")
+        run("aot", f"{work}/layers.py", "--inference", "--backend", backend, "-o", f"{work}/{backend}")
+        forward = open(f"{work}/{backend}/forward.py").read()
+        check(("aten.cat" in forward) == packs, f"aot --backend {backend}: {forward}")
+
 bench = json.loads(run("bench", MODEL, "--train", "--random-weights", "0", "--seconds", "0"))
 times, warm = bench["stages_ms"], bench["warm_stages_ms"]
 compiler = ["post_grad_passes", "plan", "llvm_emit", "llvm_optimise", "llvm_generate", "link", "program",
