@@ -18,13 +18,15 @@ using loops::Scalar;
 class ViewSource final : public Body {
  public:
   using Body::Body;
-  int id = -1;
-  Index index;
+  struct Read {
+    int id;
+    Index index;
+  };
+  std::vector<Read> reads;  // by slot
 
   Scalar read(const LoweredTensor& tensor, const Index& at) override {
-    id = tensor.id;
-    index = at;
-    return b.input(0, tensor.dtype);
+    reads.push_back({tensor.id, at});
+    return b.input(static_cast<int>(reads.size()) - 1, tensor.dtype);
   }
 };
 
@@ -119,10 +121,12 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
       return best;
     loops::ScalarBuilder b;
     ViewSource source(b, math);
-    d.value(source, index);
-    if (source.id < 0) return best;
-    at = source.id;
-    index = source.index;
+    // What is shown may not be all that is read: where(c, x, x).
+    const loops::Scalar shown = d.value(source, index);
+    if (b[shown].op != loops::ScalarOp::Input) return best;
+    const ViewSource::Read& read = source.reads[static_cast<std::size_t>(b[shown].slot)];
+    at = read.id;
+    index = read.index;
     auto view = strided(math, math.element(index, layout_of(g, at).strides), variables, sizes);
     // A view in the middle of a chain may have no strides while the memory at its end gives it some, so go on.
     if (!view) continue;

@@ -43,6 +43,9 @@ const Case cases[] = {
      "v: <bf16[1, 1, 8][8, 8, 1]> = $view(x, [-1, 1, 8])\n"
      "r: <f64[1, 1, 2][2, 2, 1]> = $view_copy.dtype(v, torch.float64)\nreturn (r,)",
      true},
+    {"a library's argument that is one of two equal values", "x: <f32[4, 3][3, 1]>, y: <f32[3, 4][4, 1]>",
+     "c: <b8[4, 3][3, 1]> = $gt.Scalar(x, 0)\nf: <f32[4, 3][3, 1]> = $_to_copy(c, dtype=torch.float32)\n"
+     "w: <f32[4, 3][3, 1]> = $where.self(f, x, x)\nr: <f32[4, 4][4, 1]> = $mm(w, y)\nreturn (r,)"},
     {"sum over no dims", "x: <f32[3][1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [])\nreturn (r,)"},
     {"empty rows", "x: <f64[5, 0, 0][1, 1, 1]>", "r: <f64[5, 0, 0][1, 1, 1]> = $_softmax(x, -1, False)\nreturn (r,)"},
     {"sums of nothing", "x: <f32[0, 3][3, 1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [0])\nreturn (r,)"},
