@@ -105,4 +105,13 @@ TensorFile stored_results(const TensorFile& io, bool train) {
   return out;
 }
 
+Status suit_compiler(std::string_view name, AotOptions& options) {
+  TRY(const Backend* backend, find_backend(name));
+  if (backend->takes_any_graph)
+    return input_error("backend.no_passes",
+                       fmt::format("backend {} runs graphs without our passes; name one that compiles", name));
+  suit(*backend, options);
+  return {};
+}
+
 }  // namespace partita

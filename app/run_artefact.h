@@ -52,4 +52,7 @@ TensorFile stored_results(const TensorFile& io, bool train);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
 
+/// suit() for a compiler by name. Error backend.no_passes for a backend that runs graphs as they are.
+Status suit_compiler(std::string_view name, AotOptions& options);
+
 }  // namespace partita

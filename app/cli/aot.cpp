@@ -10,7 +10,6 @@
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
 #include "app/symbols_json.h"
-#include "codegen/backends.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
 #include "core/ir/print.h"
@@ -146,10 +145,7 @@ Result<AotOptions> read_options(const Options& o) {
   a.passes = a.snapshots = o.as_run;
   a.effect_tokens = !o.as_run;
   a.freezing &= o.as_run;
-  if (!o.backend.empty()) {
-    TRY(const Backend* backend, find_backend(o.backend));
-    suit(*backend, a);
-  }
+  if (!o.backend.empty()) TRY_DO(suit_compiler(o.backend, a));
   return a;
 }
 

@@ -5,7 +5,6 @@
 #include "app/config_options.h"
 #include "app/graph_changes.h"
 #include "app/run_artefact.h"
-#include "codegen/backends.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
@@ -265,10 +264,7 @@ const Command passes_command = {
       app.add_flag("--json", o->json, "one JSON document");
       app.add_option("--backend", o->backend, "the flow and passes of `run --backend`");
       return [o]() -> Result<int> {
-        if (!o->backend.empty()) {
-          TRY(const Backend* backend, find_backend(o->backend));
-          suit(*backend, o->how);
-        }
+        if (!o->backend.empty()) TRY_DO(suit_compiler(o->backend, o->how));
         return run(*o);
       };
     }};

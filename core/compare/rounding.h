@@ -15,7 +15,8 @@ namespace partita {
 /// sqrt(n) times as far, because its order of summation is not specified. Infinite where an element becomes finite or
 /// ceases to be, or might in another order of the factors of a product. `exact` holds the results in double. With
 /// `halves`, inputs of half types shift by their own unit too, for kernels that round to the tensors' dtype on the way,
-/// as many of PyTorch's do; ours compute in float32 or better. Nullopt if the graph cannot be run this way.
+/// as many of PyTorch's do; ours compute in float32 or better. Empty for an
+/// output whose size the shifts change. Nullopt if the graph cannot be run this way.
 std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& graph, const std::vector<Value>& inputs,
                                                                   const std::vector<Value>& exact, bool halves = false);
 

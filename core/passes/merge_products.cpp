@@ -35,7 +35,8 @@ std::optional<Product> product_of(const Node& node) {
     if (!(args[i] == Arg(std::int64_t{1})) && !(args[i] == Arg(1.0))) return std::nullopt;
   Product p{adds ? args[0] : Arg(), args[first], args[first + 1]};
   const TensorMeta *out = node.meta.tensor(), *left = p.left.node() ? p.left.node()->meta.tensor() : nullptr;
-  if (!out || out->dim() != 2 || !left || !p.right.node() || !concrete(out->sizes) || !concrete(left->sizes))
+  if (!out || out->dim() != 2 || !left || left->dim() != 2 || !p.right.node() || !concrete(out->sizes) ||
+      !concrete(left->sizes))
     return std::nullopt;
   p.depth = left->sizes[1].as_int();
   return p;

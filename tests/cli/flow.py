@@ -53,6 +53,9 @@ with tempfile.TemporaryDirectory() as work:
         forward = open(f"{work}/{backend}/forward.py").read()
         check(("aten.cat" in forward) == packs, f"aot --backend {backend}: {forward}")
 
+    refused = subprocess.run([partita, "passes", f"{work}/layers.py", "--backend", "interp"], capture_output=True, text=True)
+    check(refused.returncode == 2 and "name one that compiles" in refused.stderr, f"passes --backend interp: {refused}")
+
 bench = json.loads(run("bench", MODEL, "--train", "--random-weights", "0", "--seconds", "0"))
 times, warm = bench["stages_ms"], bench["warm_stages_ms"]
 compiler = ["post_grad_passes", "plan", "llvm_emit", "llvm_optimise", "llvm_generate", "link", "program",
