@@ -19,16 +19,20 @@ using loops::Stmt;
 using loops::Store;
 
 /// Vectors of several registers give independent chains of work. Long bodies use one register, or values would spill.
+/// Two elementary functions one after the other are a chain so long that spilling costs less than waiting.
 int PhaseEmitter::choose_lanes(const loops::Target& target) const {
-  int cost = 0;
+  int cost = 0, functions = 0;
   std::size_t item = 4;
   for (const ScalarNode& n : kernel_.scalars.nodes()) {
     if (n.op == ScalarOp::Const || n.op == ScalarOp::Index) continue;
     if (n.dtype != DType::Int64) item = std::max(item, itemsize(n.dtype));
-    cost += loops::is_elementary(n.op) ? 12 : 1;
+    const bool elementary = loops::is_elementary(n.op);
+    functions += elementary;
+    cost += elementary ? 12 : 1;
   }
+  const bool long_chain = functions >= 2 && vector_.size() == 1;
   int base = target.vector_bytes / 4;
-  int lanes = base * (cost <= 10 ? 4 : cost <= 30 ? 2 : 1);
+  int lanes = base * (cost <= 10 || long_chain ? 4 : cost <= 30 ? 2 : 1);
   if (item == 8) lanes = std::max(lanes / 2, base);
   lanes = std::min(lanes, static_cast<int>(max_lanes));
   for (const Loop* l : vector_) {
