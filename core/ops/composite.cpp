@@ -11,6 +11,11 @@ const OpRecord* own_record(const Op* op) {
   return op->kind == OpKind::Torch ? ops().find(op) : nullptr;
 }
 
+/// Is there anything simpler that computes it, where it has no code of its own or the compiler prefers that?
+bool decomposes(const OpRecord& record) {
+  return record.compile_decompose || (record.decompose && !record.eval && !record.pointwise.body);
+}
+
 bool computes_halves(const Node& node) {
   return std::ranges::any_of(node.inputs(), [](const Node* n) {
     const TensorMeta* t = n->meta.tensor();
@@ -27,12 +32,13 @@ bool is_composite(const Op* op) {
 
 bool decomposes_to_core(const Op* op) {
   const OpRecord* record = own_record(op);
-  return record && (record->compile_decompose || (record->decompose && !record->eval && !record->pointwise.body));
+  return record && !record->compiler_only && decomposes(*record);
 }
 
 bool decomposes_for_compiler(const Node& call) {
-  if (!decomposes_to_core(call.op())) return false;
-  const OpRecord& record = *own_record(call.op());
+  const OpRecord* found = own_record(call.op());
+  if (!found || !decomposes(*found)) return false;
+  const OpRecord& record = *found;
   if (record.checks_values || (record.rounds_halves && computes_halves(call))) return false;
   return record.compile_decompose || !record.lower;
 }

@@ -1,5 +1,6 @@
 #include "core/tensor/generator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -20,6 +21,18 @@ struct SavedState {
 };
 static_assert(sizeof(SavedState) == Generator::state_size);
 
+std::uint32_t twisted(std::uint32_t word, std::uint32_t next) {
+  const std::uint32_t pair = (word & 0x80000000u) | (next & 0x7fffffffu);
+  return pair >> 1 ^ (-(pair & 1u) & 0x9908b0dfu);
+}
+
+std::uint32_t tempered(std::uint32_t word) {
+  word ^= word >> 11;
+  word ^= word << 7 & 0x9d2c5680u;
+  word ^= word << 15 & 0xefc60000u;
+  return word ^ word >> 18;
+}
+
 }  // namespace
 
 Generator::Generator(std::uint64_t seed) : seed_(seed) {
@@ -29,21 +42,32 @@ Generator::Generator(std::uint64_t seed) : seed_(seed) {
 
 void Generator::renew() {
   constexpr std::size_t n = 624, m = 397;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t pair = (words_[i] & 0x80000000u) | (words_[(i + 1) % n] & 0x7fffffffu);
-    words_[i] = words_[(i + m) % n] ^ pair >> 1 ^ (pair & 1u ? 0x9908b0dfu : 0u);
-  }
+  std::uint32_t* w = words_.data();
+  // Two loops without remainders, which compilers vectorise.
+  for (std::size_t i = 0; i < n - m; ++i) w[i] = w[i + m] ^ twisted(w[i], w[i + 1]);
+  for (std::size_t i = n - m; i < n - 1; ++i) w[i] = w[i + m - n] ^ twisted(w[i], w[i + 1]);
+  w[n - 1] = w[m - 1] ^ twisted(w[n - 1], w[0]);
   next_ = 0;
   left_ = n;
 }
 
 std::uint32_t Generator::random() {
   if (--left_ == 0) renew();
-  std::uint32_t word = words_[next_++];
-  word ^= word >> 11;
-  word ^= word << 7 & 0x9d2c5680u;
-  word ^= word << 15 & 0xefc60000u;
-  return word ^ word >> 18;
+  return tempered(words_[next_++]);
+}
+
+void Generator::random(std::span<std::uint32_t> words) {
+  while (!words.empty()) {
+    if (left_ == 1) {
+      renew();
+      ++left_;
+    }
+    const std::size_t n = std::min<std::size_t>(left_ - 1, words.size());
+    std::transform(words_.data() + next_, words_.data() + next_ + n, words.data(), tempered);
+    next_ += static_cast<std::uint32_t>(n);
+    left_ -= static_cast<std::uint32_t>(n);
+    words = words.subspan(n);
+  }
 }
 
 std::array<std::byte, Generator::state_size> Generator::state() const {
@@ -80,7 +104,7 @@ std::uint64_t Generator::random64() {
 }
 
 float Generator::uniform_float() {
-  return static_cast<float>(random() & ((1u << 24) - 1)) * 0x1p-24f;
+  return uniform_of(random());
 }
 
 double Generator::uniform() {

@@ -19,9 +19,11 @@ class Generator {
   explicit Generator(std::uint64_t seed = default_seed);
 
   std::uint32_t random();
-  std::uint64_t random64();  ///< two draws; the first gives the high 32 bits
-  float uniform_float();     ///< in [0, 1), 24 bits
-  double uniform();          ///< in [0, 1), 53 bits
+  void random(std::span<std::uint32_t> words);  ///< as many draws, in one go
+  std::uint64_t random64();                     ///< two draws; the first gives the high 32 bits
+  float uniform_float();                        ///< in [0, 1), 24 bits
+  static float uniform_of(std::uint32_t draw) { return static_cast<float>(draw & ((1u << 24) - 1)) * 0x1p-24f; }
+  double uniform();  ///< in [0, 1), 53 bits
   /// Returns mean + deviation * z. A Box-Muller transform gives two numbers z; the second is kept for the next call.
   double normal(double mean, double deviation);
 

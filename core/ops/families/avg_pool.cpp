@@ -13,15 +13,41 @@ namespace partita {
 namespace {
 using namespace loops;
 
-void lower_avg_pool2d(LowerCall& call) {
-  Window w(call, "self");
-  bool padded = w.padding != Sizes{0, 0};
-  if (call.boolean("ceil_mode") || (padded && !call.boolean("count_include_pad")))
-    fail_unsupported("average pooling over windows of different sizes");
-  if (!is_floating(w.x.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(w.x.dtype)));
-  double divisor = call.has("divisor_override") ? static_cast<double>(call.integer("divisor_override"))
-                                                : static_cast<double>(w.kernel[0] * w.kernel[1]);
-  LoweredTensor x = call.to.cast(w.x, opmath_dtype(w.x.dtype));
+/// A window of whose elements the mean is taken.
+struct MeanWindow : Window {
+  std::optional<std::int64_t> divisor_override;
+  bool counts_padding;
+
+  MeanWindow(LowerCall& call, SymList input, std::size_t rank)
+      : Window(call, std::move(input), rank), counts_padding(call.boolean("count_include_pad")) {
+    if (call.has("divisor_override")) divisor_override = call.integer("divisor_override");
+  }
+
+  /// The number that the sum over the window of output place i is divided by.
+  Scalar divisor(Body& body, const Index& i, DType dtype) const {
+    if (divisor_override) return body.b.constant(dtype, static_cast<double>(*divisor_override));
+    SymExpr count = 1;
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      const std::int64_t padding = counts_padding ? of.padding[axis] : 0;
+      SymExpr first = start(axis, i[i.size() - rank() + axis]), end = first + of.kernel[axis];
+      const SymExpr last = size(axis) + padding;
+      if (!body.math.non_negative(first + padding)) first = sym_max(first, -padding);
+      if (!body.math.non_negative(last - end)) end = sym_min(end, last);
+      count = count * (end - first);
+    }
+    return body.b.cast(body.scalar(count), dtype);
+  }
+};
+
+void require_floats(const LoweredTensor& x) {
+  if (!is_floating(x.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(x.dtype)));
+}
+
+template <std::size_t rank>
+void lower_avg_pool(LowerCall& call) {
+  require_floats(call.in("self"));
+  const LoweredTensor x = call.to.cast(call.in("self"), opmath_dtype(call.in("self").dtype));
+  const MeanWindow w(call, x.sizes, rank);
   call.give(call.to.map(x.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Scalar sum;
     w.each(body, i, [&](const Index& at, Scalar inside) {
@@ -29,7 +55,41 @@ void lower_avg_pool2d(LowerCall& call) {
       if (inside.id >= 0) v = body.b.where(inside, v, body.b.constant(x.dtype, 0));
       sum = sum.id < 0 ? v : body.b.Add(sum, v);
     });
-    return body.b.Div(sum, body.b.constant(x.dtype, divisor));
+    return body.b.Div(sum, w.divisor(body, i, x.dtype));
+  }));
+}
+
+/// Each element of the input adds up what the windows over it give: along an axis the last one that begins at or before
+/// it, and those before that.
+template <std::size_t rank>
+void lower_avg_pool_backward(LowerCall& call) {
+  const LoweredTensor self = call.in("self"), grad = call.in("grad_output");
+  require_floats(grad);
+  const MeanWindow w(call, self.sizes, rank);
+  const DType dtype = opmath_dtype(grad.dtype);
+  Sizes windows;
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    windows.push_back((w.of.kernel[axis] + w.of.stride[axis] - 1) / w.of.stride[axis]);
+  call.give(call.to.map(dtype, self.sizes, [=](Body& body, const Index& i) {
+    Scalar sum;
+    each_place(windows, [&](const Sizes& back) {
+      Index from = i;
+      Scalar over;
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        const std::size_t d = i.size() - rank + axis;
+        const SymExpr at = i[d] + w.of.padding[axis];
+        const std::int64_t stride = w.of.stride[axis], before = back[axis] * stride;
+        if (before + stride > w.of.kernel[axis]) {
+          const Scalar reached = body.less(body.math.mod(at, stride), w.of.kernel[axis] - before);
+          over = over.id < 0 ? reached : body.b.BitAnd(over, reached);
+        }
+        from[d] = placed(body, body.math.floordiv(at, stride) - back[axis], grad.sizes[d], over);
+      }
+      Scalar share = body.b.Div(body.b.cast(body.read(grad, from), dtype), w.divisor(body, from, dtype));
+      if (over.id >= 0) share = body.b.where(over, share, body.b.constant(dtype, 0));
+      sum = sum.id < 0 ? share : body.b.Add(sum, share);
+    });
+    return sum;
   }));
 }
 
@@ -100,12 +160,15 @@ constexpr char gradient_of_gradient_3d[] =
 
 void register_avg_pool(OpTable& t) {
   t.add("aten.avg_pool2d.default", fake_avg_pool<2>, eval_avg_pool<2>, {{"self", gradient_2d}},
-        {.lower = lower_avg_pool2d});
-  t.add("aten.avg_pool3d.default", fake_avg_pool<3>, eval_avg_pool<3>, {{"self", gradient_3d}});
+        {.lower = lower_avg_pool<2>});
+  t.add("aten.avg_pool3d.default", fake_avg_pool<3>, eval_avg_pool<3>, {{"self", gradient_3d}},
+        {.lower = lower_avg_pool<3>});
   t.add("aten.avg_pool2d_backward.default", fake_pool_backward, eval_avg_pool_backward<2>,
-        {{"grad_output", gradient_of_gradient_2d}, {"self", "zeros_like(self)"}});
+        {{"grad_output", gradient_of_gradient_2d}, {"self", "zeros_like(self)"}},
+        {.lower = lower_avg_pool_backward<2>});
   t.add("aten.avg_pool3d_backward.default", fake_pool_backward, eval_avg_pool_backward<3>,
-        {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}});
+        {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}},
+        {.lower = lower_avg_pool_backward<3>});
   t.add("aten.avg_pool1d.default",
         {.program =
              "x = unsqueeze(self, -2); "

@@ -1,7 +1,9 @@
 // The dropout functions that users call, written with a random mask. The mask has a number for each element, or for
 // each channel ("feature"). Dropped elements become 0, or a value that keeps the mean and variance of selu's output
 // ("alpha").
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
@@ -111,11 +113,49 @@ Value eval_native(EvalCall& c) {
   const Value factors = run(c, "aten.mul.Scalar", {unwrap(mask.to(input.dtype)), kept == 0 ? 0 : 1 / kept});
   return ValueList{run(c, "aten.mul.Tensor", {input, factors}), mask};
 }
+
+/// A mask for `input`, laid out like it. Its numbers are drawn in the order of memory.
+Node* drawn_mask(DecomposeCall& c, double kept) {
+  Builder& b = c.build;
+  const TensorMeta like = like_preserving(c.tensor("input"), c.shapes);
+  std::vector<std::size_t> order(like.dim());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t d, std::size_t e) {
+    return c.test(sym_lt(like.strides[e], like.strides[d]), "the order of a mask");
+  });
+  SymList sizes(like.dim());
+  std::vector<Arg> back(like.dim());
+  for (std::size_t d = 0; d < order.size(); ++d) {
+    sizes[d] = like.sizes[order[d]];
+    back[order[d]] = static_cast<std::int64_t>(d);
+  }
+  Node* mask = b.call("aten.empty.memory_format", {b.sizes(sizes)}, {{"dtype", DType::Bool}, {"device", like.device}});
+  mask = b.call("aten.bernoulli.p", {mask, kept});
+  return std::ranges::is_sorted(order) ? mask : b.call("aten.permute.default", {mask, Arg::list(std::move(back))});
+}
+
+/// Only the mask is drawn by an operator's evaluation: what multiplies by it is fused with its neighbours.
+Arg decompose_native(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& input = c.tensor("input");
+  const double kept = 1 - as_double(c.number("p"));
+  const bool drops = !c.has("train") || c.boolean("train");
+  if (!drops || input.numel().is(0)) {
+    const DType dtype = input.numel().is(0) ? input.dtype : DType::Bool;
+    return Arg::tuple({b.call("aten.clone.default", {c.arg("input")}),
+                       b.call("aten.ones_like.default", {c.arg("input")}, {{"dtype", dtype}})});
+  }
+  Node* mask = drawn_mask(c, kept);
+  Node* factors = b.call("aten._to_copy.default", {mask}, {{"dtype", input.dtype}});
+  factors = b.call("aten.mul.Scalar", {factors, kept == 0 ? 0 : 1 / kept});
+  return Arg::tuple({b.call("aten.mul.Tensor", {c.arg("input"), factors}), mask});
+}
 }  // namespace
 
 void register_dropout(OpTable& t) {
   t.add("aten.native_dropout.default", fake_native, eval_native,
-        {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}}, {.random = true});
+        {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
+        {.compile_decompose = decompose_native, .compiler_only = true, .random = true});
   t.add("aten.native_dropout_backward.default",
         {.program = "grad_output * (aten._to_copy.default(mask, dtype=dtype(grad_output)) * scale)"});
   t.add("aten.dropout.default",

@@ -37,6 +37,13 @@ LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTen
   });
 }
 
+void lower_aminmax(LowerCall& call) {
+  std::vector<bool> reduced;
+  LoweredTensor self;
+  call.give(extremum(call, ScalarOp::Min, reduced, self));
+  call.give(extremum(call, ScalarOp::Max, reduced, self));
+}
+
 void extremum_and_position(LowerCall& call, ScalarOp op) {
   std::vector<bool> reduced;
   LoweredTensor self;
@@ -161,7 +168,8 @@ void add_extremes(OpTable& t) {
        "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", lower_min_dim, true},
       {"aten.aminmax.default", fake_aminmax, eval_aminmax,
        "sum_of(None if grads[0] is None else extreme_backward(grads[0], result0, self, dim, keepdim), "
-       "None if grads[1] is None else extreme_backward(grads[1], result1, self, dim, keepdim))"},
+       "None if grads[1] is None else extreme_backward(grads[1], result1, self, dim, keepdim))",
+       lower_aminmax},
       {"aten.argmax.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<true>>, "", lower_argmax,
        true},
       {"aten.argmin.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<false>>, "", lower_argmin},

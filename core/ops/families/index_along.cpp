@@ -2,6 +2,7 @@
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/kernels/wrapping.h"
@@ -118,6 +119,39 @@ Arg written(const FormulaCall& f) {
       "index_select(x0, x1, x2 if dim(x2) == 0 else aten.squeeze.dim(x2, 0))");
 }
 
+/// A number as a tensor of one element.
+Node* with_dimension(DecomposeCall& c, const char* name) {
+  return c.tensor(name).dim() == 0 ? c.build.call("aten.unsqueeze.default", {c.arg(name), 0}) : tensor_node(c, name);
+}
+
+/// Puts source at the slices of self that the index names.
+Arg put_slices(DecomposeCall& c, Node* source, bool adds) {
+  const std::size_t rank = c.tensor("self").dim();
+  std::vector<Arg> at(static_cast<std::size_t>(rank == 0 ? 0 : wrap_dim(c.integer("dim"), rank)));
+  at.emplace_back(with_dimension(c, "index"));
+  Node* result =
+      c.build.call("aten.index_put.default", {with_dimension(c, "self"), Arg::list(std::move(at)), source, adds});
+  return rank == 0 ? c.build.call("aten.squeeze.dim", {result, 0}) : result;
+}
+
+Arg decompose_add(DecomposeCall& c) {
+  Node* source = with_dimension(c, "source");
+  if (!(c.arg("alpha") == Arg(1))) source = c.build.call("aten.mul.Scalar", {source, c.arg("alpha")});
+  return put_slices(c, source, true);
+}
+
+Arg decompose_copy(DecomposeCall& c) {
+  return put_slices(c, with_dimension(c, "source"), false);
+}
+
+Arg decompose_fill(DecomposeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  return put_slices(c,
+                    c.build.call("aten.full.default", {Arg::list({}), c.arg("value")},
+                                 {{"dtype", self.dtype}, {"device", self.device}}),
+                    false);
+}
+
 }  // namespace
 
 void register_index_along(OpTable& t) {
@@ -125,11 +159,13 @@ void register_index_along(OpTable& t) {
   t.add("aten.index_select.default", fake_index_select, eval_index_select,
         {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}}, {.lower = lower_index_select});
   t.add("aten.index_add.default", fake_like_self, eval_index_add,
-        {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}});
+        {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}},
+        {.compile_decompose = decompose_add});
   t.add("aten.index_copy.default", fake_like_self, eval_index_copy,
-        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"source", "written(grad, dim, index, source)"}});
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"source", "written(grad, dim, index, source)"}},
+        {.compile_decompose = decompose_copy});
   t.add("aten.index_fill.int_Scalar", preserving_self, eval_index_fill,
-        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}});
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}, {.compile_decompose = decompose_fill});
   t.add("aten.index_fill.int_Tensor", preserving_self, eval_index_fill,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}});
 }

@@ -4,11 +4,61 @@
 #include "core/ops/families/matmul_composites.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/layout.h"
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
 #include "core/ops/record.h"
 
 namespace partita {
 
 namespace {
+using namespace loops;
+
+/// The sums of matrix * vector along rows, which stay with size 1. A vector in place of the matrix is one row.
+LoweredTensor row_sums(LowerCall& call, std::string_view matrix, std::string_view vector) {
+  const DType given = call.in(matrix).dtype;
+  if (is_complex(given) || given == DType::Bool)
+    fail_unsupported("products of vectors of " + std::string(torch_name(given)));
+  const DType dtype = opmath_dtype(given);
+  const LoweredTensor m = call.to.cast(call.in(matrix), dtype), v = call.to.cast(call.in(vector), dtype);
+  std::vector<bool> reduced(m.dim(), false);
+  reduced.back() = true;
+  return call.to.reduce(dtype, m.sizes, std::move(reduced), ScalarOp::Add, [=](Body& body, const Index& i) {
+    return body.b.Mul(body.read(m, i), body.read(v, {i.back()}));
+  });
+}
+
+void lower_mv(LowerCall& call) {
+  call.give(row_sums(call, "self", "vec"));
+}
+
+void lower_dot(LowerCall& call) {
+  call.give(row_sums(call, "self", "tensor"));
+}
+
+/// Gives beta * self + alpha * product. PyTorch rounds half types in between.
+void give_scaled_sum(LowerCall& call, const LoweredTensor& product) {
+  if (!is_floating(product.dtype) || itemsize(call.out().dtype) < 4)
+    fail_unsupported("a scaled sum of " + std::string(torch_name(call.out().dtype)));
+  const double alpha = as_double(call.number("alpha")), beta = as_double(call.number("beta"));
+  call.give(pointwise(call.to, product.dtype, product.dtype, {product, call.in("self")}, [=](ScalarBuilder& b, auto v) {
+    const auto scaled = [&](Scalar x, double by) { return by == 1 ? x : b.Mul(x, b.constant(b.dtype(x), by)); };
+    const Scalar p = scaled(v[0], alpha);
+    return beta == 0 ? p : b.Add(scaled(v[1], beta), p);
+  }));
+}
+
+void lower_addmv(LowerCall& call) {
+  const LoweredTensor sums = row_sums(call, "mat", "vec");
+  give_scaled_sum(call, call.to.reshape(sums, {sums.sizes[0]}));
+}
+
+void lower_addr(LowerCall& call) {
+  const LoweredTensor x = call.in("vec1"), y = call.in("vec2");
+  const DType dtype = call.out().dtype;
+  give_scaled_sum(call, call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    return body.b.Mul(body.b.cast(body.read(x, {i[0]}), dtype), body.b.cast(body.read(y, {i[1]}), dtype));
+  }));
+}
 
 void check_dtypes(const TensorMeta& a, const TensorMeta& b) {
   if (a.dtype != b.dtype)
@@ -196,18 +246,19 @@ void register_matmul(OpTable& t) {
         {.expensive = true});
   t.add("aten.mv.default", fake_mv, eval_mv,
         {{"self", "v = conj(vec); view(grad, [size(grad, 0), 1]) * v"}, {"vec", "mv(t(conj(self)), grad)"}},
-        {.expensive = true, .operations = product_operations<0>});
+        {.lower = lower_mv, .expensive = true, .operations = product_operations<0>});
   t.add("aten.addmv.default", fake_addmv, eval_addmv,
         {{"self", "maybe_multiply(grad, conj(beta))"},
          {"mat", "v = conj(vec); maybe_multiply(view(grad, [size(grad, 0), 1]) * v, conj(alpha))"},
          {"vec", "maybe_multiply(mv(t(conj(mat)), grad), conj(alpha))"}},
-        {.expensive = true, .operations = product_operations<1>});
+        {.lower = lower_addmv, .expensive = true, .operations = product_operations<1>});
   t.add("aten.addr.default", fake_addr, eval_addr,
         {{"self", "maybe_multiply(grad, conj(beta))"},
          {"vec1", "maybe_multiply(mv(grad, conj(vec2)), conj(alpha))"},
-         {"vec2", "maybe_multiply(mv(t(grad), conj(vec1)), conj(alpha))"}});
+         {"vec2", "maybe_multiply(mv(t(grad), conj(vec1)), conj(alpha))"}},
+        {.lower = lower_addr});
   t.add("aten.dot.default", fake_dot, eval_dot, {{"self", "grad * conj(tensor)"}, {"tensor", "grad * conj(self)"}},
-        {.operations = product_operations<0>});
+        {.lower = lower_dot, .operations = product_operations<0>});
   t.add("aten.vdot.default", fake_vdot, eval_vdot, {{"self", "conj(grad) * other"}, {"other", "grad * self"}});
   register_matmul_composites(t);
 }

@@ -13,15 +13,18 @@ namespace partita {
 namespace {
 using namespace loops;
 
-void lower_max_pool2d(LowerCall& call) {
-  Window w(call, "self");
-  DType dtype = w.x.dtype;
+template <std::size_t rank>
+void lower_max_pool(LowerCall& call) {
+  const LoweredTensor self = call.in("self");
+  const Window w(call, self.sizes, rank);
+  const DType dtype = self.dtype;
   if (!is_floating(dtype)) fail_unsupported("max pooling of " + std::string(torch_name(dtype)));
   // A dilated window may contain nothing but padding. Its index would lie outside of the plane, which the kernel
   // reports as an error.
-  for (std::size_t axis = 0; axis < 2; ++axis)
-    if (w.padding[axis] > 0 && w.dilation[axis] > 1) fail_unsupported("max pooling of dilated windows over padding");
-  LoweredTensor x = call.to.cast(w.x, opmath_dtype(dtype));
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    if (w.of.padding[axis] > 0 && w.of.dilation[axis] > 1)
+      fail_unsupported("max pooling of dilated windows over padding");
+  const LoweredTensor x = call.to.cast(self, opmath_dtype(dtype));
   auto element = [x](Body& body, const Index& at, Scalar inside) {
     Scalar v = body.read(x, at);
     return inside.id < 0 ? v : body.b.where(inside, v, body.b.constant(x.dtype, -INFINITY));
@@ -39,7 +42,9 @@ void lower_max_pool2d(LowerCall& call) {
     Scalar best, where;
     w.each(body, i, [&](const Index& at, Scalar inside) {
       Scalar v = element(body, at, inside);
-      Scalar position = body.scalar(at[at.size() - 2] * w.width() + at[at.size() - 1]);
+      SymExpr place = 0;
+      for (std::size_t axis = 0; axis < rank; ++axis) place = place * w.size(axis) + at[at.size() - rank + axis];
+      Scalar position = body.scalar(place);
       if (best.id < 0) {
         best = v;
         where = position;
@@ -54,10 +59,13 @@ void lower_max_pool2d(LowerCall& call) {
   }));
 }
 
-void lower_max_pool2d_backward(LowerCall& call) {
+template <std::size_t rank>
+void lower_max_pool_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self"), indices = call.in("indices");
-  const SymExpr width = self.sizes.back(), plane = width * self.sizes[self.dim() - 2];
-  if (plane.is(0) || plane.is(1)) fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
+  const SymList sides(self.sizes.end() - rank, self.sizes.end());
+  const SymExpr plane = product(sides);
+  if (plane.is(0) || plane.is(1))
+    fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
   Bound bound{call.to.origin, "a plane", plane, false};
   LoweredTensor zero = call.to.constant(grad.dtype, self.sizes, 0);
   Definition::Write fill{self.sizes, [zero](Body& body, const Index& i) { return body.read(zero, i); },
@@ -68,8 +76,11 @@ void lower_max_pool2d_backward(LowerCall& call) {
                           Scalar at = body.read(indices, i);
                           SymExpr e = body.indirect(b.within(at, bound), plane);
                           Index target = i;
-                          target[i.size() - 2] = body.math.floordiv(e, width);
-                          target[i.size() - 1] = body.math.mod(e, width);
+                          for (std::size_t axis = rank; axis-- > 0;) {
+                            const std::size_t d = i.size() - rank + axis;
+                            target[d] = axis > 0 ? body.math.mod(e, sides[axis]) : e;
+                            e = body.math.floordiv(e, sides[axis]);
+                          }
                           return target;
                         },
                         true, true};
@@ -116,16 +127,18 @@ void register_max_pool(OpTable& t) {
         {{"self",
           "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
           "ceil_mode, result1)"}},
-        {.lower = lower_max_pool2d});
+        {.lower = lower_max_pool<2>});
   t.add("aten.max_pool3d_with_indices.default", fake_max_pool<3>, eval_max_pool<3>,
         {{"self",
           "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
-          "ceil_mode, result1)"}});
+          "ceil_mode, result1)"}},
+        {.lower = lower_max_pool<3>});
   t.add(backward_2d, fake_pool_backward, eval_add_at_indices<fake_pool_backward, 2>,
         {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
-        {.lower = lower_max_pool2d_backward});
+        {.lower = lower_max_pool_backward<2>});
   t.add(backward_3d, fake_pool_backward, eval_add_at_indices<fake_pool_backward, 3>,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
+        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}},
+        {.lower = lower_max_pool_backward<3>});
   t.add("aten.max_pool1d.default",
         {.program =
              "p = aten.max_pool2d_with_indices.default(unsqueeze(self, -2), as_2d(kernel_size, 1), as_2d(stride, 1), "

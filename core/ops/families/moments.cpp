@@ -70,13 +70,19 @@ DType vector_norm_dtype(DType self, std::optional<DType> asked) {
   return real_of(*asked);
 }
 
-/// Lowers linalg_vector_norm for the orders 1, 2 and +-inf.
+/// The order of linalg_vector_norm, or of norm, where None is 2.
+double order_of(LowerCall& call) {
+  if (call.schema.index_of("ord") >= 0) return as_double(call.number("ord"));
+  return call.has("p") ? as_double(call.number("p")) : 2;
+}
+
+/// Lowers norms of the orders 1, 2 and +-inf.
 void lower_vector_norm(LowerCall& call) {
   const LoweredTensor self = call.in("self");
   const DType real = call.out().dtype, summed = is_complex(self.dtype) ? complex_of(real) : real;
   LoweredTensor x = summand(call, summed);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
-  double order = as_double(call.number("ord"));
+  const double order = order_of(call);
   LoweredTensor size =
       call.to.cast(pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Abs(v[0]); }),
                    real_of(x.dtype));
@@ -197,9 +203,9 @@ void add_moments(OpTable& t) {
       {"aten.linalg__powsum.default", fake<real_dtype>, eval<real_dtype, powsum>,
        "unsupported('the derivative of linalg__powsum, which PyTorch does not have either')", lower_powsum},
       {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
-       "vector_norm_backward(grad, self, p, result, None, False)"},
+       "vector_norm_backward(grad, self, p, result, None, False)", lower_vector_norm},
       {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
-       "vector_norm_backward(grad, self, p, result, dim, keepdim)"},
+       "vector_norm_backward(grad, self, p, result, dim, keepdim)", lower_vector_norm},
   };
   add_reductions(t, rows);
 }

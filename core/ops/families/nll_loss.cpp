@@ -14,63 +14,67 @@ using namespace loops;
 /// at::Reduction
 enum class Reduction : std::int64_t { None, Mean, Sum };
 
-/// Rows of log probabilities and their classes. A tensor [classes] counts as one row.
-struct Rows {
+/// Log probabilities as [samples, classes, positions], and the classes as [samples, positions]: one position unless
+/// they are images, and a tensor [classes] is one sample.
+struct Samples {
   LoweredTensor x, target, weight;
   std::int64_t ignored;
   Reduction reduction;
   Bound bound;  ///< range of the classes
 
-  explicit Rows(LowerCall& call)
+  explicit Samples(LowerCall& call)
       : x(call.in("self")),
         target(call.in("target")),
         ignored(call.integer("ignore_index")),
         reduction(static_cast<Reduction>(call.integer("reduction"))) {
-    if (call.has("weight")) weight = call.in("weight");
-    const SymExpr classes = x.sizes.back();
+    const std::size_t dim = x.dim() == 1 ? 0 : 1;
+    const std::span<const SymExpr> sizes(x.sizes);
+    const SymExpr classes = sizes[dim];
     if (classes.is(0) || classes.is(1))
       fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
     bound = {call.to.origin, "the classes", classes, false};
+    if (call.has("weight")) weight = call.to.reshape(call.in("weight"), {classes});
     x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)),
-                        {product(std::span(x.sizes).first(x.dim() - 1)), classes});
-    target = call.to.reshape(target, {x.sizes[0]});
+                        {product(sizes.first(dim)), classes, product(sizes.subspan(dim + 1))});
+    target = call.to.reshape(target, targets());
   }
 
-  Scalar class_of(Body& body, SymExpr row) const { return body.b.cast(body.read(target, {row}), DType::Int64); }
+  SymList targets() const { return {x.sizes[0], x.sizes[2]}; }
+  Scalar class_of(Body& body, const Index& i) const { return body.b.cast(body.read(target, i), DType::Int64); }
   Scalar counts(Body& body, Scalar c) const { return body.b.Ne(c, body.b.constant_int(DType::Int64, ignored)); }
   /// The class as an index; 0 for an ignored class.
   Scalar checked(Body& body, Scalar c) const {
     return body.b.within(body.b.where(counts(body, c), c, body.b.constant_int(DType::Int64, 0)), bound);
   }
-  SymExpr column(Body& body, Scalar c) const { return body.indirect(checked(body, c), x.sizes[1]); }
-  /// The weight of a row; 0 when its class is ignored.
-  Scalar row_weight(Body& body, Scalar c) const {
-    Scalar w =
-        weight.valid() ? body.b.cast(body.read(weight, {column(body, c)}), x.dtype) : body.b.constant(x.dtype, 1);
+  SymExpr place(Body& body, Scalar c) const { return body.indirect(checked(body, c), x.sizes[1]); }
+  /// The weight of a target; 0 when its class is ignored.
+  Scalar weight_of(Body& body, Scalar c) const {
+    Scalar w = weight.valid() ? body.b.cast(body.read(weight, {place(body, c)}), x.dtype) : body.b.constant(x.dtype, 1);
     return body.b.where(counts(body, c), w, body.b.constant(x.dtype, 0));
   }
 };
 
 void lower_nll_loss(LowerCall& call) {
-  Rows rows(call);
+  const Samples samples(call);
   Lowering& to = call.to;
-  const SymList one{rows.x.sizes[0]};
-  DType dtype = rows.x.dtype;
-  auto loss = [rows](Body& body, const Index& i) {
-    Scalar c = rows.class_of(body, i[0]);
-    Scalar value = body.b.Neg(body.b.Mul(body.read(rows.x, {i[0], rows.column(body, c)}), rows.row_weight(body, c)));
-    return body.b.where(rows.counts(body, c), value, body.b.constant(rows.x.dtype, 0));
+  const SymList targets = samples.targets();
+  const DType dtype = samples.x.dtype;
+  auto loss = [samples](Body& body, const Index& i) {
+    Scalar c = samples.class_of(body, i);
+    Scalar value =
+        body.b.Neg(body.b.Mul(body.read(samples.x, {i[0], samples.place(body, c), i[1]}), samples.weight_of(body, c)));
+    return body.b.where(samples.counts(body, c), value, body.b.constant(samples.x.dtype, 0));
   };
-  if (rows.reduction == Reduction::None && call.in("self").dim() == 2) {
-    call.give(to.map(dtype, one, loss));
+  if (samples.reduction == Reduction::None && call.in("self").dim() > 1) {
+    call.give(to.map(dtype, targets, loss));
     call.give(to.constant(dtype, {}, 0));
     return;
   }
-  LoweredTensor total = to.reduce(dtype, one, {true}, ScalarOp::Add, loss);
-  LoweredTensor weight = to.reduce(dtype, one, {true}, ScalarOp::Add, [rows](Body& body, const Index& i) {
-    return rows.row_weight(body, rows.class_of(body, i[0]));
+  LoweredTensor total = to.reduce(dtype, targets, {true, true}, ScalarOp::Add, loss);
+  LoweredTensor weight = to.reduce(dtype, targets, {true, true}, ScalarOp::Add, [samples](Body& body, const Index& i) {
+    return samples.weight_of(body, samples.class_of(body, i));
   });
-  if (rows.reduction == Reduction::Mean)
+  if (samples.reduction == Reduction::Mean)
     call.give(pointwise(to, dtype, dtype, {total, weight}, [](ScalarBuilder& b, auto v) { return b.Div(v[0], v[1]); }));
   else
     call.give(total);
@@ -78,18 +82,20 @@ void lower_nll_loss(LowerCall& call) {
 }
 
 void lower_nll_loss_backward(LowerCall& call) {
-  Rows rows(call);
-  LoweredTensor grad = call.to.reshape(call.in("grad_output"), {call.in("grad_output").numel()});
+  const Samples samples(call);
+  LoweredTensor grad = call.in("grad_output");
+  const bool each = !grad.numel().is(1);
+  grad = call.to.reshape(grad, each ? samples.targets() : SymList{1, 1});
   LoweredTensor total = call.to.reshape(call.in("total_weight"), {1});
-  bool by_row = !grad.sizes[0].is(1);
-  call.give(call.to.map(rows.x.dtype, rows.x.sizes, [=](Body& body, const Index& i) {
+  call.give(call.to.map(samples.x.dtype, samples.x.sizes, [=](Body& body, const Index& i) {
     ScalarBuilder& b = body.b;
-    DType t = rows.x.dtype;
-    Scalar c = rows.class_of(body, i[0]);
-    Scalar g = b.cast(body.read(grad, {by_row ? i[0] : SymExpr(0)}), t);
-    if (rows.reduction == Reduction::Mean) g = b.Div(g, b.cast(body.read(total, {0}), t));
-    Scalar value = b.Neg(b.Mul(rows.row_weight(body, c), g));
-    Scalar hit = b.BitAnd(b.Eq(rows.checked(body, c), body.scalar(i[1])), rows.counts(body, c));
+    DType t = samples.x.dtype;
+    const Index at{i[0], i[2]};
+    Scalar c = samples.class_of(body, at);
+    Scalar g = b.cast(body.read(grad, each ? at : Index{0, 0}), t);
+    if (samples.reduction == Reduction::Mean) g = b.Div(g, b.cast(body.read(total, {0}), t));
+    Scalar value = b.Neg(b.Mul(samples.weight_of(body, c), g));
+    Scalar hit = b.BitAnd(b.Eq(samples.checked(body, c), body.scalar(i[1])), samples.counts(body, c));
     return b.where(hit, value, b.constant(t, 0));
   }));
 }
@@ -255,14 +261,16 @@ void register_nll_loss(OpTable& t) {
         {{"self", "aten.nll_loss_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
         {.lower = lower_nll_loss});
   t.add(forward_2d, fake_nll_loss_forward, eval_nll_loss_forward,
-        {{"self", "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}});
+        {{"self", "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
+        {.lower = lower_nll_loss});
   t.add(backward_1d, fake_nll_loss_backward, eval_nll_loss_backward,
         {{"grad_output", "aten.nll_loss_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
          {"self", "zeros_like(self)"}},
         {.lower = lower_nll_loss_backward});
   t.add(backward_2d, fake_nll_loss_backward, eval_nll_loss_backward,
         {{"grad_output", "aten.nll_loss2d_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
-         {"self", "zeros_like(self)"}});
+         {"self", "zeros_like(self)"}},
+        {.lower = lower_nll_loss_backward});
   t.add("aten.nll_loss.default", {.program = "nll_loss_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss2d.default", {.program = "nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss_nd.default", {.decompose = decompose_nll_loss_nd});

@@ -7,6 +7,7 @@
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 namespace {
@@ -50,6 +51,52 @@ void lower_pad(LowerCall& call) {
       return at;
     }));
   call.give(call.to.writes(dtype, sizes, std::move(writes)));
+}
+
+/// Where the borders of reflection_pad and replication_pad come from, along the last dimensions.
+struct Borders {
+  SymList sizes, before;  ///< of the tensor that is padded, and how much is put before it
+
+  explicit Borders(LowerCall& call) : sizes(call.in("self").sizes), before(sizes.size(), 0) {
+    const SymList pad = call.to.plain(call.syms("padding"));
+    for (std::size_t k = 0; 2 * k < pad.size(); ++k) before[sizes.size() - 1 - k] = pad[2 * k];
+  }
+
+  template <bool reflect>
+  Index source(const Index& i) const {
+    Index from = i;
+    for (std::size_t d = 0; d < i.size(); ++d) {
+      if (before[d].is(0) && sizes[d].is(1)) continue;
+      const SymExpr last = sizes[d] - 1;
+      SymExpr at = i[d] - before[d];
+      if (reflect) {
+        at = sym_max(at, -at);
+        at = sym_min(at, 2 * last - at);
+      }
+      from[d] = sym_max(sym_min(at, last), 0);
+    }
+    return from;
+  }
+};
+
+template <bool reflect>
+void lower_border(LowerCall& call) {
+  const LoweredTensor self = call.in("self");
+  const Borders borders(call);
+  call.give(call.to.map(self.dtype, call.out_sizes(),
+                        [=](Body& body, const Index& i) { return body.read(self, borders.source<reflect>(i)); }));
+}
+
+template <bool reflect>
+void lower_border_backward(LowerCall& call) {
+  const LoweredTensor grad = call.to.cast(call.in("grad_output"), opmath_dtype(call.in("grad_output").dtype));
+  const Borders borders(call);
+  Write add{grad.sizes, [grad](Body& body, const Index& i) { return body.read(grad, i); },
+            [=](Body&, const Index& i) { return borders.source<reflect>(i); }, true, true};
+  call.give(call.to.writes(
+      grad.dtype, borders.sizes,
+      {write(call.to.constant(grad.dtype, borders.sizes, 0), grad.dtype, [](Body&, const Index& i) { return i; }),
+       std::move(add)}));
 }
 
 using namespace kernels;
@@ -272,10 +319,11 @@ void register_pad(OpTable& t) {
   t.add("aten.constant_pad_nd.default", fake_constant_pad, eval_constant_pad,
         {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
         {.lower = lower_pad, .unchanged_if = widths_are_zero, .pads = true});
-#define BORDER(name, reflect)                                                \
-  t.add("aten." name ".default", fake_border<reflect>, eval_border<reflect>, \
-        {{"self", name "_backward(grad, self, padding)"}});                  \
-  t.add("aten." name "_backward.default", fake_border_backward<reflect>, eval_border_backward<reflect>)
+#define BORDER(name, reflect)                                                                               \
+  t.add("aten." name ".default", fake_border<reflect>, eval_border<reflect>,                                \
+        {{"self", name "_backward(grad, self, padding)"}}, {.lower = lower_border<reflect>});               \
+  t.add("aten." name "_backward.default", fake_border_backward<reflect>, eval_border_backward<reflect>, {}, \
+        {.lower = lower_border_backward<reflect>})
   BORDER("reflection_pad1d", true);
   BORDER("reflection_pad2d", true);
   BORDER("reflection_pad3d", true);

@@ -231,16 +231,24 @@ void register_pointwise_losses(OpTable& t) {
         {.lower = lower_mse_loss});
   t.add("aten.smooth_l1_loss.default", fake_loss, eval_loss<SmoothL1>,
         {{"self", "smooth_l1_loss_backward(grad, self, target, reduction, beta)"},
-         {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}});
+         {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}},
+        {.compile_program = "d = abs(self - target); "
+                            "reduced(where(lt(d, beta), d * d * 0.5 / beta, d - beta * 0.5), reduction)"});
   t.add("aten.huber_loss.default", fake_loss, eval_loss<Huber>,
         {{"self", "huber_loss_backward(grad, self, target, reduction, delta)"},
-         {"target", "huber_loss_backward(grad, target, self, reduction, delta)"}});
+         {"target", "huber_loss_backward(grad, target, self, reduction, delta)"}},
+        {.compile_program = "d = abs(self - target); "
+                            "reduced(where(le(d, delta), d * d * 0.5, (d - delta * 0.5) * delta), reduction)"});
   t.add("aten.soft_margin_loss.default", fake_loss, eval_loss<SoftMargin>,
-        {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}});
+        {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}},
+        {.compile_program = "reduced(log1p(exp(-target * self)), reduction)"});
   t.add("aten.binary_cross_entropy.default", fake_loss, eval_loss<BinaryCrossEntropy>,
         {{"self", "aten.binary_cross_entropy_backward.default(grad, self, target, weight, reduction)"},
          {"target",
-          "weighted(aten.clamp.default(log(1.0 - self) - log(self), -100, 100) * grad, weight, self, reduction)"}});
+          "weighted(aten.clamp.default(log(1.0 - self) - log(self), -100, 100) * grad, weight, self, reduction)"}},
+        {.compile_program = "losses = (target - 1) * aten.clamp_min.default(log1p(-self), -100) - "
+                            "target * aten.clamp_min.default(log(self), -100); "
+                            "reduced(losses if weight is None else losses * weight, reduction)"});
   t.add("aten.binary_cross_entropy_with_logits.default", fake_loss, eval_bce_with_logits,
         {{"self",
           "t = None if pos_weight is None else pos_weight * target; "
@@ -249,17 +257,30 @@ void register_pointwise_losses(OpTable& t) {
          {"target",
           "p = None if pos_weight is None else aten.log_sigmoid.default(self); "
           "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
-          "grad, weight, self, reduction)"}});
+          "grad, weight, self, reduction)"}},
+        {.compile_program = "logistic = log1p(exp(-abs(self))) + aten.clamp_min.default(-self, 0); "
+                            "positive = logistic if pos_weight is None else "
+                            "((pos_weight - 1) * target + 1) * logistic; "
+                            "losses = (1 - target) * self + positive; "
+                            "reduced(losses if weight is None else losses * weight, reduction)"});
 
   t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>,
         {{"grad_output", "grad * mse_loss_backward(ones_like(grad_output), self, target, reduction)"},
          {"self", "mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"},
          {"target", "-mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"}},
         {.lower = lower_mse_loss_backward});
-  t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>);
-  t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>);
-  t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>);
-  t.add("aten.binary_cross_entropy_backward.default", fake_loss_backward, eval_loss_backward<BinaryCrossEntropy>);
+  t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>, {},
+        {.compile_program = "x = self - target; g = weighted(grad_output, None, x, reduction); "
+                            "where(le(x, -beta), -g, where(ge(x, beta), g, g * x / beta))"});
+  t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>, {},
+        {.compile_program = "x = self - target; g = weighted(grad_output, None, x, reduction); "
+                            "where(le(x, -delta), g * -delta, where(ge(x, delta), g * delta, g * x))"});
+  t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>, {},
+        {.compile_program = "x = target * self; "
+                            "weighted(-target * grad_output * sigmoid(-x), None, x, reduction)"});
+  t.add("aten.binary_cross_entropy_backward.default", fake_loss_backward, eval_loss_backward<BinaryCrossEntropy>, {},
+        {.compile_program = "slope = (self - target) / aten.clamp_min.default((1 - self) * self, 1e-12); "
+                            "weighted(slope * grad_output, weight, slope, reduction)"});
 }
 
 }  // namespace partita

@@ -31,6 +31,20 @@ void lower_prod(LowerCall& call) {
   call.give(call.to.reduce(x, ScalarOp::Mul, reduced_dims(call, x.dim())));
 }
 
+void lower_nansum(LowerCall& call) {
+  LoweredTensor x = summand(call, call.out().dtype);
+  LoweredTensor numbers = pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) {
+    return is_floating(b.dtype(v[0])) ? b.where(b.IsNan(v[0]), b.constant(b.dtype(v[0]), 0), v[0]) : v[0];
+  });
+  call.give(call.to.reduce(numbers, ScalarOp::Add, reduced_dims(call, x.dim())));
+}
+
+void lower_count_nonzero(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  LoweredTensor ones = call.to.cast(call.to.cast(self, DType::Bool), DType::Int64);
+  call.give(call.to.reduce(ones, ScalarOp::Add, reduced_dims(call, self.dim())));
+}
+
 void lower_any(LowerCall& call) {
   call.give(logical(call, ScalarOp::BitOr));
 }
@@ -122,7 +136,7 @@ void register_reduce(OpTable& t) {
       {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
        lower_sum, true},
       {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
-       "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))"},
+       "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))", lower_nansum},
       {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", lower_prod},
       {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)", lower_prod},
       {"aten.mean.default", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
@@ -135,8 +149,8 @@ void register_reduce(OpTable& t) {
       {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
       {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
       {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
-      {"aten.count_nonzero.default", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
-      {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
+      {"aten.count_nonzero.default", fake<index_dtype>, eval<index_dtype, count_nonzero>, "", lower_count_nonzero},
+      {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, "", lower_count_nonzero},
   };
   add_reductions(t, rows);
   add_extremes(t);

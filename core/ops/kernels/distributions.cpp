@@ -1,6 +1,7 @@
 #include "core/ops/kernels/distributions.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -76,6 +77,32 @@ template <class T, class Draw>
 void fill(const Tensor& out, Draw draw) {
   const Tensor t = in_memory_order(out);
   Line(t.sizes, t.strides).each([&](std::int64_t at) { t.as<T>()[at] = convert<T>(draw()); });
+}
+
+/// Fills by value(draws), which is given as many new draws for each element.
+template <class T, std::size_t draws, class F>
+void fill_from_draws(const Tensor& out, Generator& numbers, F value) {
+  const Tensor t = in_memory_order(out);
+  constexpr std::int64_t block = 1024;
+  std::array<std::uint32_t, block * draws> words;
+  if (!t.is_contiguous()) {
+    return fill<T>(out, [&] {
+      numbers.random(std::span(words).template first<draws>());
+      return value(words.data());
+    });
+  }
+  const std::int64_t n = t.numel();
+  for (std::int64_t b : steps((n + block - 1) / block, block)) {
+    T* part = t.as<T>() + b * block;
+    const auto count = static_cast<std::size_t>(std::min(block, n - b * block));
+    numbers.random(std::span(words).first(count * draws));
+    for (std::size_t i = 0; i < count; ++i) part[i] = convert<T>(value(words.data() + i * draws));
+  }
+}
+
+/// 53 bits of two draws.
+std::uint64_t bits_of(const std::uint32_t* draws) {
+  return (std::uint64_t{draws[0]} << 32 | draws[1]) & ((std::uint64_t{1} << 53) - 1);
 }
 
 /// torch.view_as_real.
@@ -181,10 +208,17 @@ void fill_uniform(const Tensor& out, double from, double to, Generator& numbers)
     using Op = OpMath<T>;
     const Op low = static_cast<Op>(from), length = static_cast<Op>(to) - low;
     const Op first = convert<Op>(convert<T>(from)), end = convert<Op>(convert<T>(to));
-    fill<T>(out, [&] {
-      const Op v = convert<Op>(convert<T>(std::fma(uniform_in_unit<Op>(numbers), length, low)));
+    const auto scaled = [=](Op in_unit) {
+      const Op v = convert<Op>(convert<T>(std::fma(in_unit, length, low)));
       return v == end ? first : v;  // a number that was rounded up to the excluded end
-    });
+    };
+    if constexpr (std::is_same_v<Op, double>)
+      fill_from_draws<T, 2>(out, numbers, [&](const std::uint32_t* draws) {
+        return scaled(static_cast<double>(bits_of(draws)) * 0x1p-53);
+      });
+    else
+      fill_from_draws<T, 1>(out, numbers,
+                            [&](const std::uint32_t* draw) { return scaled(Generator::uniform_of(*draw)); });
   });
 }
 
@@ -227,8 +261,11 @@ void fill_geometric(const Tensor& out, double p, Generator& numbers) {
 
 void fill_bernoulli(const Tensor& out, double p, Generator& numbers) {
   if (!(p >= 0 && p <= 1)) fail(fmt::format("bernoulli_ expects p to be in [0, 1], but got p={}", p));
-  dispatch_real(out.dtype, "bernoulli_scalar_cpu_",
-                [&]<class T>() { fill<T>(out, [&] { return numbers.uniform() < p; }); });
+  // A number k / 2^53 is less than p where k is less than this.
+  const auto limit = static_cast<std::uint64_t>(std::ceil(p * 0x1p53));
+  dispatch_real(out.dtype, "bernoulli_scalar_cpu_", [&]<class T>() {
+    fill_from_draws<T, 2>(out, numbers, [=](const std::uint32_t* draws) { return bits_of(draws) < limit; });
+  });
 }
 
 void fill_bernoulli(const Tensor& out, const Tensor& p, Generator& numbers) {
