@@ -122,8 +122,7 @@ void fill_normal_blocks(const Tensor& out, double mean, double deviation, Genera
   T* data = out.as<T>();
   const std::int64_t n = out.numel();
   const auto draw = [&](std::int64_t first, std::int64_t count) {
-    if constexpr (!is_half<T>)
-      for (std::int64_t i : steps(count)) data[first + i] = uniform_in_unit<Op>(numbers);
+    if constexpr (!is_half<T>) fill_uniform(out.view_as({count}, {1}, out.offset + first), 0, 1, numbers);
   };
   const auto transform = [&](std::int64_t first) {
     if constexpr (is_half<T>) {
@@ -209,7 +208,7 @@ void fill_uniform(const Tensor& out, double from, double to, Generator& numbers)
     const Op low = static_cast<Op>(from), length = static_cast<Op>(to) - low;
     const Op first = convert<Op>(convert<T>(from)), end = convert<Op>(convert<T>(to));
     const auto scaled = [=](Op in_unit) {
-      const Op v = convert<Op>(convert<T>(std::fma(in_unit, length, low)));
+      const Op v = convert<Op>(convert<T>(low == 0 ? in_unit * length : std::fma(in_unit, length, low)));
       return v == end ? first : v;  // a number that was rounded up to the excluded end
     };
     if constexpr (std::is_same_v<Op, double>)
