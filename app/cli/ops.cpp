@@ -101,7 +101,6 @@ constexpr Field fields[] = {
     FIELD(decompose),
     FIELD(program),
     FIELD(compile_decompose),
-    FIELD(compile_program),
     FIELD(compiler_only),
     FIELD(rounds_halves),
     FIELD(checks_values),

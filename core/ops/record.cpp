@@ -127,10 +127,6 @@ void OpTable::add(std::string_view name, OpRecord record) {
     record.decompose = [](DecomposeCall& call) {
       return build_program(call, ops().find(Op::torch(call.schema.name))->program);
     };
-  if (!record.compile_program.empty())
-    record.compile_decompose = [](DecomposeCall& call) {
-      return build_program(call, ops().find(Op::torch(call.schema.name))->compile_program);
-    };
   if (record.family == Family::Other) record.family = derived_family(record);
   if (record.family == Family::Other) record.family = default_family;
   if (record.family == Family::Other && record.expensive) record.family = Family::Matmul;

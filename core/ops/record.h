@@ -76,8 +76,6 @@ struct OpRecord {
   std::string_view program = {};
   /// Replacement for the compiler only (inductor's table), or for --decompositions core.
   Arg (*compile_decompose)(DecomposeCall&) = nullptr;
-  /// The same as text; sets `compile_decompose`.
-  std::string_view compile_program = {};
   bool compiler_only = false;  ///< --decompositions core keeps the call, as PyTorch's table does
   /// PyTorch's kernel for half types rounds between steps, as eval does and compile_decompose does not. Compiled graphs
   /// call eval for half types.

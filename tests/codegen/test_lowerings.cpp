@@ -79,6 +79,9 @@ const Case cases[] = {
      "r = $replication_pad3d(x, [3, 9, 2, 6, 1, 0])\ns = $replication_pad3d_backward(r, x, [3, 9, 2, 6, 1, 0])\n"
      "a = $select.int(x, 0, 0)\nt = $replication_pad2d(a, [-1, 2, 0, -2])\n"
      "u = $replication_pad2d_backward(t, a, [-1, 2, 0, -2])\nreturn (r, s, t, u)"},
+    {"replication_pad of one element", "x: <f32[3, 1, 1, 1][1, 1, 1, 1]>",
+     "r = $replication_pad3d(x, [0, 1, 0, 1, 0, 2])\ns = $replication_pad3d_backward(r, x, [0, 1, 0, 1, 0, 2])\n"
+     "return (r, s)"},
     {"products of vectors",
      "m: <f32[7, 9][1, 7]>, v: <f32[9][1]>, w: <f32[7][1]>, i: <i64[7, 9][9, 1]>, j: <i64[9][1]>",
      "a = $mv(m, v)\nb = $addmv(w, m, v, beta=0.5, alpha=2)\nc = $addmv(w, m, v, beta=0)\nd = $addr(m, w, v, beta=2)\n"
@@ -93,6 +96,11 @@ const Case cases[] = {
      "c = $index_copy(x, -1, j, s)\nd = $index_fill.int_Scalar(x, 1, i, 3)\nz = $select.int(i, 0, 0)\n"
      "e = $index_add(n, 0, z, n)\nf = $index_fill.int_Scalar(n, 0, z, 2.5)\nreturn (b, c, d, e, f)",
      2},  // whether an index into one element is in range is for the evaluation to say
+    {"scatter_reduce", "x: <f32[4, 6][6, 1]>, s: <f32[4, 5][5, 1]>, h: <bf16[4, 6][6, 1]>, t: <bf16[4, 5][5, 1]>",
+     "a = $arange(20)\nb = $remainder.Scalar(a, 3)\ni = $reshape(b, [4, 5])\n"
+     "c = $scatter_reduce.two(x, 1, i, s, 'sum')\nd = $scatter_reduce.two(x, 1, i, s, 'sum', include_self=False)\n"
+     "e = $scatter_reduce.two(x, 1, i, s, 'mean')\nf = $scatter_reduce.two(x, 1, i, s, 'mean', include_self=False)\n"
+     "j = $scatter_reduce.two(h, 1, i, t, 'sum', include_self=False)\nreturn (c, d, e, f, j)"},
     {"native_dropout", "x: <f32[40, 30][1, 40]>",
      "p = $native_dropout(x, 0.3, True)\na = p[0]\nb = p[1]\nq = $native_dropout(x, 0.3, False)\nc = q[0]\nd = q[1]\n"
      "r = $native_dropout(x, 1.0, True)\ne = r[0]\nf = $add.Tensor(a, x)\nreturn (a, b, c, d, e, f)",

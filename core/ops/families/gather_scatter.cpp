@@ -16,27 +16,32 @@ namespace partita {
 namespace {
 using namespace loops;
 
-/// Half types accumulate in float32 and are rounded once, as in PyTorch's kernel.
-void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
-  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
-  if (const DType wide = opmath_dtype(self.dtype); accumulate && wide != self.dtype) {
-    self = call.to.cast(self, wide);
-    value = [value, wide](Body& body, const Index& i) { return body.b.cast(value(body, i), wide); };
-  }
-  std::vector<Write> writes{whole(self)};
+enum class Put : std::uint8_t { Replace, Add, AddToZero };
+
+/// `base` with the values put to the places that the index names. Sums of half types are made in float32 and rounded
+/// once, as in PyTorch's kernel.
+LoweredTensor scattered(LowerCall& call, LoweredTensor base, ElementFunction value, Put put) {
+  const LoweredTensor index = integer_index(call, "index");
+  const DType dtype = put == Put::Replace ? base.dtype : opmath_dtype(base.dtype);
+  base = call.to.cast(base, dtype);
+  std::vector<Write> writes{whole(base)};
   if (!index.numel().is(0)) {
-    if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter with a 0-dim tensor");
-    std::size_t dim = call.dim("dim", self.dim());
-    Reach reach(call, dim, self.sizes[dim], false);
-    writes.push_back({index.sizes, std::move(value),
-                      [=](Body& body, const Index& i) {
-                        Index at = i;
-                        at[dim] = reach.position(body, index, i);
-                        return at;
-                      },
-                      accumulate, true});
+    if (index.dim() == 0 || index.dim() != base.dim()) fail_unsupported("scatter with a 0-dim tensor");
+    std::size_t dim = call.dim("dim", base.dim());
+    Reach reach(call, dim, base.sizes[dim], false);
+    const IndexFunction place = [=](Body& body, const Index& i) {
+      Index at = i;
+      at[dim] = reach.position(body, index, i);
+      return at;
+    };
+    if (put == Put::AddToZero)
+      writes.push_back(
+          {index.sizes, [dtype](Body& body, const Index&) { return body.b.constant(dtype, 0); }, place, false, true});
+    writes.push_back({index.sizes,
+                      [value, dtype](Body& body, const Index& i) { return body.b.cast(value(body, i), dtype); }, place,
+                      put != Put::Replace, true});
   }
-  call.give(call.to.writes(self.dtype, self.sizes, std::move(writes)));
+  return call.to.writes(dtype, base.sizes, std::move(writes));
 }
 
 ElementFunction source_value(LowerCall& call) {
@@ -61,15 +66,36 @@ void lower_gather(LowerCall& call) {
 }
 
 void lower_scatter(LowerCall& call) {
-  if (call.schema.index_of("src") >= 0) return give_scatter(call, source_value(call), false);
+  if (call.schema.index_of("src") >= 0)
+    return call.give(scattered(call, call.in("self"), source_value(call), Put::Replace));
   double value = as_double(call.number("value"));
-  give_scatter(
-      call, [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
-      false);
+  call.give(scattered(
+      call, call.in("self"),
+      [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
+      Put::Replace));
 }
 
 void lower_scatter_add(LowerCall& call) {
-  give_scatter(call, source_value(call), true);
+  call.give(scattered(call, call.in("self"), source_value(call), Put::Add));
+}
+
+/// Sums and means; others stay calls.
+void lower_scatter_reduce(LowerCall& call) {
+  const std::string how = call.string("reduce");
+  const LoweredTensor self = call.in("self");
+  const bool mean = how == "mean", from_self = call.boolean("include_self");
+  if (how != "sum" && !mean) fail_unsupported("a scatter with reduction '" + how + "'");
+  if (mean && (!is_floating(self.dtype) || itemsize(self.dtype) < 4))
+    fail_unsupported("scattered means of " + std::string(torch_name(self.dtype)));
+  const LoweredTensor sums = scattered(call, self, source_value(call), from_self ? Put::Add : Put::AddToZero);
+  if (!mean) return call.give(sums);
+  const DType dtype = sums.dtype;
+  const LoweredTensor counts = scattered(
+      call, call.to.constant(dtype, self.sizes, from_self ? 1 : 0),
+      [dtype](Body& body, const Index&) { return body.b.constant(dtype, 1); }, Put::Add);
+  call.give(pointwise(call.to, dtype, dtype, {sums, counts}, [](ScalarBuilder& b, auto v) {
+    return b.where(b.Eq(v[1], b.constant(b.dtype(v[1]), 0)), v[0], b.Div(v[0], v[1]));
+  }));
 }
 
 using namespace kernels;
@@ -412,7 +438,8 @@ void register_gather_scatter(OpTable& t) {
   t.add("aten.scatter.value_reduce", fake_scatter, eval_scatter_value_reduce);
   t.add("aten.scatter_add.default", fake_scatter, eval_scatter_add,
         {{"self", "grad"}, {"src", "gather(grad, dim, index)"}}, {.lower = lower_scatter_add});
-  t.add("aten.scatter_reduce.two", fake_scatter, eval_scatter_reduce, {}, {.gradient = grad_scatter_reduce});
+  t.add("aten.scatter_reduce.two", fake_scatter, eval_scatter_reduce, {},
+        {.gradient = grad_scatter_reduce, .lower = lower_scatter_reduce});
   t.add("aten.take.default", fake_take, eval_take, {{"self", "put(zeros_like(self), index, grad, True)"}});
   t.add("aten.put.default", preserving_self, eval_put,
         {{"self", "grad if accumulate else aten.put.default(grad, index, zeros_like(source))"},

@@ -42,9 +42,32 @@ Meta fake_index_select(FakeCall& c) {
   return new_like(self, sizes);
 }
 
+/// Fails unless index_add's and similar operators' index is a vector or a number.
+void check_vector(const FakeCall& c) {
+  if (const std::size_t rank = c.tensor("index").dim(); rank > 1)
+    fail(c.schema.base.substr(5) + "(): Index is supposed to be a vector, but got " + std::to_string(rank) +
+         " dimensions");
+}
+
 Meta fake_like_self(FakeCall& c) {
-  wrap_dim(c.integer("dim"), c.tensor("self").dim());
-  return new_like(c.tensor("self"), c.tensor("self").sizes);
+  const TensorMeta &self = c.tensor("self"), &source = c.tensor("source");
+  const std::size_t dim = wrap_dim(c.integer("dim"), self.dim());
+  check_vector(c);
+  const SymExpr slices = c.tensor("index").numel();
+  bool fits = self.dim() == source.dim() || self.dim() == 0 || source.dim() == 0;
+  if (self.dim() == 0 || source.dim() == 0) {
+    fits = fits && c.test(sym_eq(source.numel(), slices), "slices");
+  } else {
+    for (std::size_t d = 0; fits && d < self.dim(); ++d)
+      fits = c.test(sym_eq(source.sizes[d], d == dim ? slices : self.sizes[d]), "slices");
+  }
+  if (!fits) fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
+  return new_like(self, self.sizes);
+}
+
+Meta fake_fill(FakeCall& c) {
+  check_vector(c);
+  return preserving_self(c);
 }
 
 Value eval_index_select(EvalCall& c) {
@@ -96,7 +119,7 @@ Value eval_index_copy(EvalCall& c) {
 }
 
 Value eval_index_fill(EvalCall& c) {
-  Tensor out = allocate(c, preserving_self);
+  Tensor out = allocate(c, fake_fill);
   Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
   Tensor value = c.is_tensor("value") ? load(c.tensor("value"), y.dtype) : number_tensor(c.number("value"), y.dtype);
   if (value.numel() != 1) fail("index_fill_ only supports a 0-dimensional value tensor");
@@ -124,6 +147,13 @@ Node* with_dimension(DecomposeCall& c, const char* name) {
   return c.tensor(name).dim() == 0 ? c.build.call("aten.unsqueeze.default", {c.arg(name), 0}) : tensor_node(c, name);
 }
 
+Node* source_of(DecomposeCall& c) {
+  Node* source = with_dimension(c, "source");
+  const DType dtype = c.tensor("self").dtype;
+  if (c.tensor("source").dtype == dtype) return source;
+  return c.build.call("aten._to_copy.default", {source}, {{"dtype", dtype}});
+}
+
 /// Puts source at the slices of self that the index names.
 Arg put_slices(DecomposeCall& c, Node* source, bool adds) {
   const std::size_t rank = c.tensor("self").dim();
@@ -135,13 +165,13 @@ Arg put_slices(DecomposeCall& c, Node* source, bool adds) {
 }
 
 Arg decompose_add(DecomposeCall& c) {
-  Node* source = with_dimension(c, "source");
+  Node* source = source_of(c);
   if (!(c.arg("alpha") == Arg(1))) source = c.build.call("aten.mul.Scalar", {source, c.arg("alpha")});
   return put_slices(c, source, true);
 }
 
 Arg decompose_copy(DecomposeCall& c) {
-  return put_slices(c, with_dimension(c, "source"), false);
+  return put_slices(c, source_of(c), false);
 }
 
 Arg decompose_fill(DecomposeCall& c) {
@@ -164,9 +194,9 @@ void register_index_along(OpTable& t) {
   t.add("aten.index_copy.default", fake_like_self, eval_index_copy,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"source", "written(grad, dim, index, source)"}},
         {.compile_decompose = decompose_copy});
-  t.add("aten.index_fill.int_Scalar", preserving_self, eval_index_fill,
+  t.add("aten.index_fill.int_Scalar", fake_fill, eval_index_fill,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}, {.compile_decompose = decompose_fill});
-  t.add("aten.index_fill.int_Tensor", preserving_self, eval_index_fill,
+  t.add("aten.index_fill.int_Tensor", fake_fill, eval_index_fill,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}});
 }
 

@@ -105,7 +105,7 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
 
 /// reduced(losses, reduction): the losses, their mean or their sum (apply_loss_reduction, native/Loss.cpp).
 Arg reduced(const FormulaCall& f) {
-  return f("mean(x0) if x1 == 1 else sum(x0) if x1 == 2 else x0");
+  return f("x0 if x1 == 0 else mean(x0) if x1 == 1 else sum(x0)");
 }
 
 }  // namespace

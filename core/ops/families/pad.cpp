@@ -53,20 +53,26 @@ void lower_pad(LowerCall& call) {
   call.give(call.to.writes(dtype, sizes, std::move(writes)));
 }
 
-/// Where the borders of reflection_pad and replication_pad come from, along the last dimensions.
+/// Where the elements of reflection_pad and replication_pad come from.
 struct Borders {
-  SymList sizes, before;  ///< of the tensor that is padded, and how much is put before it
+  SymList sizes, before;      ///< of the tensor that is padded, and how much is put before it
+  std::vector<bool> changes;  ///< is there anything before or after?
 
-  explicit Borders(LowerCall& call) : sizes(call.in("self").sizes), before(sizes.size(), 0) {
+  explicit Borders(LowerCall& call)
+      : sizes(call.in("self").sizes), before(sizes.size(), 0), changes(sizes.size(), false) {
     const SymList pad = call.to.plain(call.syms("padding"));
-    for (std::size_t k = 0; 2 * k < pad.size(); ++k) before[sizes.size() - 1 - k] = pad[2 * k];
+    for (std::size_t k = 0; 2 * k < pad.size(); ++k) {
+      const std::size_t d = sizes.size() - 1 - k;
+      before[d] = pad[2 * k];
+      changes[d] = !pad[2 * k].is(0) || !pad[2 * k + 1].is(0);
+    }
   }
 
   template <bool reflect>
   Index source(const Index& i) const {
     Index from = i;
     for (std::size_t d = 0; d < i.size(); ++d) {
-      if (before[d].is(0) && sizes[d].is(1)) continue;
+      if (!changes[d]) continue;
       const SymExpr last = sizes[d] - 1;
       SymExpr at = i[d] - before[d];
       if (reflect) {

@@ -6,6 +6,7 @@
 #include "core/ops/formula_functions.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
+#include "core/ops/program.h"
 #include "core/ops/promote.h"
 
 namespace partita {
@@ -82,7 +83,7 @@ struct BinaryCrossEntropy {
 };
 
 /// The metas of a call's tensor arguments, without those that are None.
-std::vector<const TensorMeta*> operands(FakeCall& c, std::initializer_list<const char*> names) {
+std::vector<const TensorMeta*> operands(FakeCall& c, std::span<const char* const> names) {
   std::vector<const TensorMeta*> out;
   for (const char* name : names)
     if (c.schema.index_of(name) >= 0 && c.has(name)) out.push_back(&c.tensor(name));
@@ -103,13 +104,15 @@ TensorMeta elementwise(FakeCall& c, const std::vector<const TensorMeta*>& tensor
 }
 
 Meta fake_loss(FakeCall& c) {
-  TensorMeta meta = elementwise(c, operands(c, {"self", "target", "weight", "pos_weight"}));
+  constexpr const char* tensors[] = {"self", "target", "weight", "pos_weight"};
+  TensorMeta meta = elementwise(c, operands(c, tensors));
   if (static_cast<Reduction>(c.integer("reduction")) == Reduction::None) return meta;
   return new_like(meta, {});
 }
 
 Meta fake_loss_backward(FakeCall& c) {
-  return elementwise(c, operands(c, {"self", "target", "weight", "grad_output"}));
+  constexpr const char* tensors[] = {"self", "target", "weight", "grad_output"};
+  return elementwise(c, operands(c, tensors));
 }
 
 template <class T>
@@ -221,6 +224,48 @@ Arg weighted(const FormulaCall& f) {
   return f.build.call("aten.div.Scalar", {gradient, f.build.size(f.tensor(2).numel())});
 }
 
+/// What the losses are made of, once their arguments have one dtype.
+constexpr char smooth_l1_loss[] =
+    "d = abs(self - target); "
+    "reduced(where(lt(d, beta), d * d * 0.5 / beta, d - beta * 0.5), reduction)";
+constexpr char huber_loss[] =
+    "d = abs(self - target); "
+    "reduced(where(le(d, delta), d * d * 0.5, (d - delta * 0.5) * delta), reduction)";
+constexpr char soft_margin_loss[] = "reduced(log1p(exp(-target * self)), reduction)";
+constexpr char binary_cross_entropy[] =
+    "losses = (target - 1) * aten.clamp_min.default(log1p(-self), -100) - "
+    "target * aten.clamp_min.default(log(self), -100); "
+    "reduced(losses if weight is None else losses * weight, reduction)";
+constexpr char binary_cross_entropy_with_logits[] =
+    "logistic = log1p(exp(-abs(self))) + aten.clamp_min.default(-self, 0); "
+    "positive = logistic if pos_weight is None else "
+    "((pos_weight - 1) * target + 1) * logistic; "
+    "losses = (1 - target) * self + positive; "
+    "reduced(losses if weight is None else losses * weight, reduction)";
+constexpr char smooth_l1_loss_backward[] =
+    "x = self - target; slope = where(le(x, -beta), -1.0, where(ge(x, beta), 1.0, x / beta)); "
+    "g = slope * grad_output; weighted(g, None, g, reduction)";
+constexpr char huber_loss_backward[] =
+    "x = self - target; slope = where(le(x, -delta), -delta, where(ge(x, delta), delta, x)); "
+    "g = slope * grad_output; weighted(g, None, g, reduction)";
+constexpr char soft_margin_loss_backward[] =
+    "g = -target * sigmoid(-target * self) * grad_output; weighted(g, None, g, reduction)";
+constexpr char binary_cross_entropy_backward[] =
+    "slope = (self - target) / aten.clamp_min.default((1 - self) * self, 1e-12); "
+    "g = slope * grad_output; weighted(g, weight, g, reduction)";
+
+/// Runs a program over the call's arguments, cast to the dtype of the result.
+template <const char* program>
+Arg decompose(DecomposeCall& c) {
+  constexpr const char* tensors[] = {"self", "target", "weight", "pos_weight", "grad_output"};
+  const DType dtype = elementwise(c, operands(c, tensors)).dtype;
+  std::vector<std::pair<std::string, Arg>> names;
+  for (const char* name : tensors)
+    if (c.schema.index_of(name) >= 0 && c.has(name) && c.tensor(name).dtype != dtype)
+      names.emplace_back(name, c.build.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", dtype}}));
+  return build_program(c, program, std::move(names));
+}
+
 }  // namespace
 
 void register_pointwise_losses(OpTable& t) {
@@ -232,23 +277,19 @@ void register_pointwise_losses(OpTable& t) {
   t.add("aten.smooth_l1_loss.default", fake_loss, eval_loss<SmoothL1>,
         {{"self", "smooth_l1_loss_backward(grad, self, target, reduction, beta)"},
          {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}},
-        {.compile_program = "d = abs(self - target); "
-                            "reduced(where(lt(d, beta), d * d * 0.5 / beta, d - beta * 0.5), reduction)"});
+        {.compile_decompose = decompose<smooth_l1_loss>});
   t.add("aten.huber_loss.default", fake_loss, eval_loss<Huber>,
         {{"self", "huber_loss_backward(grad, self, target, reduction, delta)"},
          {"target", "huber_loss_backward(grad, target, self, reduction, delta)"}},
-        {.compile_program = "d = abs(self - target); "
-                            "reduced(where(le(d, delta), d * d * 0.5, (d - delta * 0.5) * delta), reduction)"});
+        {.compile_decompose = decompose<huber_loss>});
   t.add("aten.soft_margin_loss.default", fake_loss, eval_loss<SoftMargin>,
         {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}},
-        {.compile_program = "reduced(log1p(exp(-target * self)), reduction)"});
+        {.compile_decompose = decompose<soft_margin_loss>});
   t.add("aten.binary_cross_entropy.default", fake_loss, eval_loss<BinaryCrossEntropy>,
         {{"self", "aten.binary_cross_entropy_backward.default(grad, self, target, weight, reduction)"},
          {"target",
           "weighted(aten.clamp.default(log(1.0 - self) - log(self), -100, 100) * grad, weight, self, reduction)"}},
-        {.compile_program = "losses = (target - 1) * aten.clamp_min.default(log1p(-self), -100) - "
-                            "target * aten.clamp_min.default(log(self), -100); "
-                            "reduced(losses if weight is None else losses * weight, reduction)"});
+        {.compile_decompose = decompose<binary_cross_entropy>});
   t.add("aten.binary_cross_entropy_with_logits.default", fake_loss, eval_bce_with_logits,
         {{"self",
           "t = None if pos_weight is None else pos_weight * target; "
@@ -258,11 +299,7 @@ void register_pointwise_losses(OpTable& t) {
           "p = None if pos_weight is None else aten.log_sigmoid.default(self); "
           "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
           "grad, weight, self, reduction)"}},
-        {.compile_program = "logistic = log1p(exp(-abs(self))) + aten.clamp_min.default(-self, 0); "
-                            "positive = logistic if pos_weight is None else "
-                            "((pos_weight - 1) * target + 1) * logistic; "
-                            "losses = (1 - target) * self + positive; "
-                            "reduced(losses if weight is None else losses * weight, reduction)"});
+        {.compile_decompose = decompose<binary_cross_entropy_with_logits>});
 
   t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>,
         {{"grad_output", "grad * mse_loss_backward(ones_like(grad_output), self, target, reduction)"},
@@ -270,17 +307,13 @@ void register_pointwise_losses(OpTable& t) {
          {"target", "-mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"}},
         {.lower = lower_mse_loss_backward});
   t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>, {},
-        {.compile_program = "x = self - target; g = weighted(grad_output, None, x, reduction); "
-                            "where(le(x, -beta), -g, where(ge(x, beta), g, g * x / beta))"});
+        {.compile_decompose = decompose<smooth_l1_loss_backward>});
   t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>, {},
-        {.compile_program = "x = self - target; g = weighted(grad_output, None, x, reduction); "
-                            "where(le(x, -delta), g * -delta, where(ge(x, delta), g * delta, g * x))"});
+        {.compile_decompose = decompose<huber_loss_backward>});
   t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>, {},
-        {.compile_program = "x = target * self; "
-                            "weighted(-target * grad_output * sigmoid(-x), None, x, reduction)"});
+        {.compile_decompose = decompose<soft_margin_loss_backward>});
   t.add("aten.binary_cross_entropy_backward.default", fake_loss_backward, eval_loss_backward<BinaryCrossEntropy>, {},
-        {.compile_program = "slope = (self - target) / aten.clamp_min.default((1 - self) * self, 1e-12); "
-                            "weighted(slope * grad_output, weight, slope, reduction)"});
+        {.compile_decompose = decompose<binary_cross_entropy_backward>});
 }
 
 }  // namespace partita
