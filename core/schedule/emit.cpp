@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/schedule/emit_parts.h"
 
 namespace partita::schedule {
@@ -209,8 +211,22 @@ class GroupEmitter {
     return wrap(std::move(nest.loops), std::move(before));
   }
 
+  /// The kept dims with the one along which most loads run last, which need not be the last of the results: of images
+  /// whose channels are innermost in memory, each row has results for each channel.
+  std::vector<std::size_t> kept_for_columns() const {
+    std::vector<std::size_t> order = dims_where(domain_, false);
+    const auto loads_along = [&](std::size_t d) {
+      return domain_.space[d].is(1) ? 0 : std::ranges::count_if(found_.elements, [&](const SymExpr& e) {
+        return found_.math.factor(e, found_.position[d]) == 1;
+      });
+    };
+    const auto best = std::ranges::max_element(order, {}, loads_along);
+    if (best != order.end() && loads_along(*best) > loads_along(order.back())) std::rotate(best, best + 1, order.end());
+    return order;
+  }
+
   std::vector<Stmt> columns() {
-    std::vector<Merged> kept = merged(dims_where(domain_, false)), reduced = merged(dims_where(domain_, true));
+    std::vector<Merged> kept = merged(kept_for_columns()), reduced = merged(dims_where(domain_, true));
     CHECK(!kept.empty(), "columns of nothing");
     inner_ = kept.back();
     Merged outer;

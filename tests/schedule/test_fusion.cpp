@@ -293,6 +293,24 @@ class Fusion : public QObject {
     QVERIFY2(testing::difference((*found)[0], (*expected)[0]) < 1e-6, print(*plan).c_str());
   }
 
+  // Sums along a row of images whose channels are innermost: the vector loops run along the channels, which are not the
+  // results' last dimension.
+  void columns_run_along_what_is_innermost_in_memory() {
+    auto graph = testing::parse(testing::module("x: 'f32[2, 32, 6, 96][18432, 1, 3072, 32]'",
+                                                {"s = torch.ops.aten.sum.dim_IntList(x, [3])", "return (s,)"}));
+    QVERIFY(propagate(*graph));
+    const auto plan = schedule::make_plan(*graph);
+    QVERIFY(plan);
+    const std::string text = print(plan->kernels.at(0));
+    QVERIFY2(text.find("in 32 vector") != std::string::npos && text.find("in 6 vector") == std::string::npos,
+             text.c_str());
+    auto inputs = testing::random_inputs(*graph);
+    const auto expected = interpret(*graph, inputs);
+    const auto found = schedule::execute(*plan, graph->attributes, inputs);
+    QVERIFY(expected && found);
+    QVERIFY2(testing::difference((*found)[0], (*expected)[0]) < 1e-4, text.c_str());
+  }
+
   // The gradient of a layer norm keeps neither what it normalises nor the scaled gradient in memory.
   void statistics_of_rows_do_not_make_a_value_worth_keeping() {
     const Case& c = *std::ranges::find(cases, std::string("layernorm_backward"), &Case::name);
