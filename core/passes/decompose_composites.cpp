@@ -2,6 +2,9 @@
 // has no lowering, body or evaluation. New calls are placed before the node, so the walk visits and decomposes them
 // too.
 
+#include <algorithm>
+#include <numeric>
+
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/composite.h"
@@ -29,7 +32,20 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   for (MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
     if (strides_for(format, wanted->sizes) == wanted->strides)
       return build.call("aten.clone.default", {value}, {{"memory_format", format}});
-  return value;
+  const auto strides = concrete(wanted->strides);
+  if (!strides) return value;
+  // Row-major in the order of the strides.
+  std::vector<std::size_t> order(strides->size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t d) { return (*strides)[d]; });
+  std::vector<Arg> there, back(order.size());
+  for (std::size_t d : order) {
+    back[d] = static_cast<std::int64_t>(there.size());
+    there.emplace_back(static_cast<std::int64_t>(d));
+  }
+  Node* copy = build.call("aten.permute.default", {value, Arg::list(std::move(there))});
+  copy = build.call("aten.clone.default", {copy}, {{"memory_format", MemoryFormat::Contiguous}});
+  return build.call("aten.permute.default", {copy, Arg::list(std::move(back))});
 }
 
 }  // namespace

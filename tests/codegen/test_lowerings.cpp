@@ -40,6 +40,9 @@ const Case cases[] = {
      "r = $soft_margin_loss(x, y, 1)\ns = $soft_margin_loss_backward(g, x, y, 1)\nreturn (r, s)"},
     {"soft_margin_loss_backward of large products", pair_and_gradient,
      "a = $mul.Scalar(x, -300.0)\nr = $soft_margin_loss_backward(g, a, x, 2)\nreturn (r,)"},
+    {"soft_margin_loss_backward of permuted rows",
+     "x: <f32[2, 3, 5][0, 10, 2]>, y: <i64[3, 5][1, 3]>, z: <i64[2, 3, 5][15, 5, 1]>",
+     "r = $soft_margin_loss_backward(x, y, z, 2)\nreturn (r,)"},
     {"binary_cross_entropy", pair_and_gradient,
      "p = $sigmoid(x)\nt = $sigmoid(y)\nr = $binary_cross_entropy(p, t, None, 1)\ns = $binary_cross_entropy(p, t, y, "
      "0)\n"

@@ -95,6 +95,11 @@ Meta fake_native(FakeCall& c) {
   if (!input.numel().is(0)) mask.dtype = DType::Bool;
   return MetaTuple{{out, mask}};
 }
+void check_scalable(DType dtype) {
+  if (!is_floating(dtype) && !is_complex(dtype))
+    fail("result type Float can't be cast to the desired output type " + std::string(torch_name(dtype)));
+}
+
 /// native_dropout_cpu of ATen/native/Dropout.cpp.
 Value eval_native(EvalCall& c) {
   const Tensor& input = c.tensor("input");
@@ -106,8 +111,7 @@ Value eval_native(EvalCall& c) {
     out.copy_from(input);
     return ValueList{out, mask};
   }
-  if (!is_floating(input.dtype) && !is_complex(input.dtype))
-    fail("result type Float can't be cast to the desired output type " + std::string(torch_name(input.dtype)));
+  check_scalable(input.dtype);
   const double kept = 1 - as_double(c.number("p"));
   kernels::fill_bernoulli(mask, kept, c.generator());
   const Value factors = run(c, "aten.mul.Scalar", {unwrap(mask.to(input.dtype)), kept == 0 ? 0 : 1 / kept});
@@ -145,6 +149,7 @@ Arg decompose_native(DecomposeCall& c) {
     return Arg::tuple({b.call("aten.clone.default", {c.arg("input")}),
                        b.call("aten.ones_like.default", {c.arg("input")}, {{"dtype", dtype}})});
   }
+  check_scalable(input.dtype);
   Node* mask = drawn_mask(c, kept);
   Node* factors = b.call("aten._to_copy.default", {mask}, {{"dtype", input.dtype}});
   factors = b.call("aten.mul.Scalar", {factors, kept == 0 ? 0 : 1 / kept});

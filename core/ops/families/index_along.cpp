@@ -53,13 +53,13 @@ Meta fake_like_self(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &source = c.tensor("source");
   const std::size_t dim = wrap_dim(c.integer("dim"), self.dim());
   check_vector(c);
-  const SymExpr slices = c.tensor("index").numel();
+  SymList slices = self.sizes;
+  (self.dim() == 0 ? slices.emplace_back(1) : slices[dim]) = c.tensor("index").numel();
   bool fits = self.dim() == source.dim() || self.dim() == 0 || source.dim() == 0;
   if (self.dim() == 0 || source.dim() == 0) {
-    fits = fits && c.test(sym_eq(source.numel(), slices), "slices");
+    fits = c.test(sym_eq(source.numel(), product(slices)), "slices");
   } else {
-    for (std::size_t d = 0; fits && d < self.dim(); ++d)
-      fits = c.test(sym_eq(source.sizes[d], d == dim ? slices : self.sizes[d]), "slices");
+    for (std::size_t d = 0; fits && d < self.dim(); ++d) fits = c.test(sym_eq(source.sizes[d], slices[d]), "slices");
   }
   if (!fits) fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
   return new_like(self, self.sizes);
@@ -150,6 +150,7 @@ Node* with_dimension(DecomposeCall& c, const char* name) {
 Node* source_of(DecomposeCall& c) {
   Node* source = with_dimension(c, "source");
   const DType dtype = c.tensor("self").dtype;
+  if (c.tensor("self").dim() == 0) source = c.build.call("aten.reshape.default", {source, Arg::list({-1})});
   if (c.tensor("source").dtype == dtype) return source;
   return c.build.call("aten._to_copy.default", {source}, {{"dtype", dtype}});
 }
