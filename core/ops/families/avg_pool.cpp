@@ -65,6 +65,7 @@ template <std::size_t rank>
 void lower_avg_pool_backward(LowerCall& call) {
   const LoweredTensor self = call.in("self"), grad = call.in("grad_output");
   require_floats(grad);
+  if (grad.dtype != call.out().dtype) fail_unsupported("a gradient of another dtype");
   const MeanWindow w(call, self.sizes, rank);
   const DType dtype = opmath_dtype(grad.dtype);
   Sizes windows;

@@ -167,7 +167,14 @@ Arg put_slices(DecomposeCall& c, Node* source, bool adds) {
 
 Arg decompose_add(DecomposeCall& c) {
   Node* source = source_of(c);
-  if (!(c.arg("alpha") == Arg(1))) source = c.build.call("aten.mul.Scalar", {source, c.arg("alpha")});
+  Arg alpha = c.arg("alpha");
+  const DType dtype = c.tensor("self").dtype;
+  // The factor has the dtype of what is added, which no product promotes.
+  if (dtype == DType::Bool)
+    alpha = as_double(c.number("alpha")) != 0;
+  else if (is_integral(dtype))
+    alpha = static_cast<std::int64_t>(as_double(c.number("alpha")));
+  if (!(alpha == Arg(1))) source = c.build.call("aten.mul.Scalar", {source, alpha});
   return put_slices(c, source, true);
 }
 

@@ -95,7 +95,8 @@ void lower_border(LowerCall& call) {
 
 template <bool reflect>
 void lower_border_backward(LowerCall& call) {
-  const LoweredTensor grad = call.to.cast(call.in("grad_output"), opmath_dtype(call.in("grad_output").dtype));
+  if (call.in("grad_output").dtype != call.out().dtype) fail_unsupported("a gradient of another dtype");
+  const LoweredTensor grad = call.to.cast(call.in("grad_output"), opmath_dtype(call.out().dtype));
   const Borders borders(call);
   Write add{grad.sizes, [grad](Body& body, const Index& i) { return body.read(grad, i); },
             [=](Body&, const Index& i) { return borders.source<reflect>(i); }, true, true};
