@@ -53,6 +53,9 @@ Meta fake_like_self(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &source = c.tensor("source");
   const std::size_t dim = wrap_dim(c.integer("dim"), self.dim());
   check_vector(c);
+  if (self.dtype != source.dtype)
+    fail(c.schema.base.substr(5) + "(): self and source must have the same scalar type, but got " +
+         std::string(torch_name(self.dtype)) + " and " + std::string(torch_name(source.dtype)));
   SymList slices = self.sizes;
   (self.dim() == 0 ? slices.emplace_back(1) : slices[dim]) = c.tensor("index").numel();
   bool fits = self.dim() == source.dim() || self.dim() == 0 || source.dim() == 0;
@@ -148,11 +151,8 @@ Node* with_dimension(DecomposeCall& c, const char* name) {
 }
 
 Node* source_of(DecomposeCall& c) {
-  Node* source = with_dimension(c, "source");
-  const DType dtype = c.tensor("self").dtype;
-  if (c.tensor("self").dim() == 0) source = c.build.call("aten.reshape.default", {source, Arg::list({-1})});
-  if (c.tensor("source").dtype == dtype) return source;
-  return c.build.call("aten._to_copy.default", {source}, {{"dtype", dtype}});
+  if (c.tensor("self").dim() > 0) return with_dimension(c, "source");
+  return c.build.call("aten.reshape.default", {c.arg("source"), Arg::list({-1})});
 }
 
 /// Puts source at the slices of self that the index names.
