@@ -249,21 +249,23 @@ constexpr char huber_loss_backward[] =
     "x = self - target; slope = where(le(x, -delta), -delta, where(ge(x, delta), delta, x)); "
     "g = slope * grad_output; weighted(g, None, g, reduction)";
 constexpr char soft_margin_loss_backward[] =
-    "g = -target * sigmoid(-target * self) * grad_output; weighted(g, None, g, reduction)";
+    "z = exp(-target * self); g = -target * z / (1 + z) * grad_output; weighted(g, None, g, reduction)";
 constexpr char binary_cross_entropy_backward[] =
     "slope = (self - target) / aten.clamp_min.default((1 - self) * self, 1e-12); "
-    "g = slope * grad_output; weighted(g, weight, g, reduction)";
+    "g = slope * grad_output; w = g if weight is None else g * weight; weighted(w, None, w, reduction)";
 
-/// Runs a program over the call's arguments, cast to the dtype of the result.
-template <const char* program>
+/// Runs a program over the call's arguments, cast to the dtype of the result, or to float32 for a half type,
+/// unless PyTorch `rounds` half types after each step.
+template <const char* program, bool rounds = false>
 Arg decompose(DecomposeCall& c) {
   constexpr const char* tensors[] = {"self", "target", "weight", "pos_weight", "grad_output"};
-  const DType dtype = elementwise(c, operands(c, tensors)).dtype;
+  const DType result = elementwise(c, operands(c, tensors)).dtype, dtype = rounds ? result : opmath_dtype(result);
   std::vector<std::pair<std::string, Arg>> names;
   for (const char* name : tensors)
     if (c.schema.index_of(name) >= 0 && c.has(name) && c.tensor(name).dtype != dtype)
       names.emplace_back(name, c.build.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", dtype}}));
-  return build_program(c, program, std::move(names));
+  const Arg value = build_program(c, program, std::move(names));
+  return dtype == result ? value : c.build.call("aten._to_copy.default", {value}, {{"dtype", result}});
 }
 
 }  // namespace
@@ -299,7 +301,7 @@ void register_pointwise_losses(OpTable& t) {
           "p = None if pos_weight is None else aten.log_sigmoid.default(self); "
           "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
           "grad, weight, self, reduction)"}},
-        {.compile_decompose = decompose<binary_cross_entropy_with_logits>});
+        {.compile_decompose = decompose<binary_cross_entropy_with_logits, true>});
 
   t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>,
         {{"grad_output", "grad * mse_loss_backward(ones_like(grad_output), self, target, reduction)"},
