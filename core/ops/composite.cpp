@@ -11,7 +11,7 @@ const OpRecord* own_record(const Op* op) {
   return op->kind == OpKind::Torch ? ops().find(op) : nullptr;
 }
 
-/// Is there anything simpler that computes it, where it has no code of its own or the compiler prefers that?
+/// Has it a decomposition for compilers, or one because it has no evaluation?
 bool decomposes(const OpRecord& record) {
   return record.compile_decompose || (record.decompose && !record.eval && !record.pointwise.body);
 }

@@ -211,8 +211,8 @@ class GroupEmitter {
     return wrap(std::move(nest.loops), std::move(before));
   }
 
-  /// The kept dims with the one along which most loads run last, which need not be the last of the results: of images
-  /// whose channels are innermost in memory, each row has results for each channel.
+  /// The kept dims; the last of them is the one along which most loads run. In the results it may be another: sums of
+  /// rows of images are stored by channel and row, also where channels are innermost in memory.
   std::vector<std::size_t> kept_for_columns() const {
     std::vector<std::size_t> order = dims_where(domain_, false);
     const auto loads_along = [&](std::size_t d) {

@@ -98,7 +98,7 @@ const Case cases[] = {
      "a = $arange(5)\ni = $remainder.Scalar(a, 3)\nb = $index_add(x, 1, i, s, alpha=2)\nj = $mul.Scalar(a, 1)\n"
      "c = $index_copy(x, -1, j, s)\nd = $index_fill.int_Scalar(x, 1, i, 3)\nz = $select.int(i, 0, 0)\n"
      "e = $index_add(n, 0, z, n)\nf = $index_fill.int_Scalar(n, 0, z, 2.5)\nreturn (b, c, d, e, f)",
-     2},  // whether an index into one element is in range is for the evaluation to say
+     2},  // slices of numbers
     {"scatter_reduce", "x: <f32[4, 6][6, 1]>, s: <f32[4, 5][5, 1]>, h: <bf16[4, 6][6, 1]>, t: <bf16[4, 5][5, 1]>",
      "a = $arange(20)\nb = $remainder.Scalar(a, 3)\ni = $reshape(b, [4, 5])\n"
      "c = $scatter_reduce.two(x, 1, i, s, 'sum')\nd = $scatter_reduce.two(x, 1, i, s, 'sum', include_self=False)\n"

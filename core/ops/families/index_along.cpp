@@ -1,4 +1,6 @@
 // Operators on whole slices along one dimension: index_select, index_add, index_copy, index_fill.
+#include <cmath>
+
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
 #include "core/ops/formula_functions.h"
@@ -24,6 +26,65 @@ void lower_index_select(LowerCall& call) {
     at[dim] = reach.position(body, index, index.dim() == 0 ? Index() : Index{i[dim]});
     return body.read(self, at);
   }));
+}
+
+/// Puts value(i) to the slices of self that the index names, or adds it there. Sums of half types are made in float32.
+void give_slices(LowerCall& call, ElementFunction value, bool adds, bool wraps) {
+  const LoweredTensor index = integer_index(call, "index");
+  LoweredTensor self = call.in("self");
+  if (self.dim() == 0 || index.dim() == 0) fail_unsupported("slices of a number");
+  const std::size_t dim = call.dim("dim", self.dim());
+  if (adds) self = call.to.cast(self, opmath_dtype(self.dtype));
+  std::vector<Write> writes{whole(self)};
+  SymList sizes = self.sizes;
+  sizes[dim] = index.sizes[0];
+  if (!product(sizes).is(0)) {
+    const Reach reach(call, dim, self.sizes[dim], wraps);
+    writes.push_back(
+        {sizes, [value, dtype = self.dtype](Body& body, const Index& i) { return body.b.cast(value(body, i), dtype); },
+         [=](Body& body, const Index& i) {
+           Index at = i;
+           at[dim] = reach.position(body, index, {i[dim]});
+           return at;
+         },
+         adds, true});
+  }
+  call.give(call.to.writes(self.dtype, self.sizes, std::move(writes)));
+}
+
+LoweredTensor slices(LowerCall& call) {
+  const LoweredTensor source = call.in("source");
+  if (source.dim() != call.in("self").dim()) fail_unsupported("slices of a number");
+  return source;
+}
+
+void lower_index_add(LowerCall& call) {
+  const LoweredTensor source = slices(call);
+  if (source.dtype == DType::Bool || is_complex(source.dtype))
+    fail_unsupported("index_add of " + std::string(torch_name(source.dtype)));
+  const double alpha = as_double(call.number("alpha"));
+  if (!is_floating(source.dtype) && alpha != std::trunc(alpha)) fail_unsupported("a fraction of whole numbers");
+  give_slices(
+      call,
+      [source, alpha](Body& body, const Index& i) {
+        const DType dtype = opmath_dtype(source.dtype);
+        const Scalar v = body.b.cast(body.read(source, i), dtype);
+        return alpha == 1 ? v : body.b.Mul(v, body.b.constant(dtype, alpha));
+      },
+      true, false);
+}
+
+void lower_index_copy(LowerCall& call) {
+  give_slices(call, [source = slices(call)](Body& body, const Index& i) { return body.read(source, i); }, false, false);
+}
+
+void lower_index_fill(LowerCall& call) {
+  if (is_complex(call.out().dtype)) fail_unsupported("index_fill of complex numbers");
+  const double value = as_double(call.number("value"));
+  if (std::abs(value) > 0x1p53 && is_integral(call.out().dtype)) fail_unsupported("whole numbers beyond doubles");
+  give_slices(
+      call, [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
+      false, true);
 }
 
 using namespace kernels;
@@ -127,8 +188,9 @@ Value eval_index_fill(EvalCall& c) {
   Tensor value = c.is_tensor("value") ? load(c.tensor("value"), y.dtype) : number_tensor(c.number("value"), y.dtype);
   if (value.numel() != 1) fail("index_fill_ only supports a 0-dimensional value tensor");
   dispatch_width(y.dtype, [&]<class T>() {
-    each_slice(c, y, index,
-               [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); });
+    each_slice(
+        c, y, index,
+        [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); }, true);
   });
   return with_elements(out, y);
 }
@@ -145,51 +207,6 @@ Arg written(const FormulaCall& f) {
       "index_select(x0, x1, x2 if dim(x2) == 0 else aten.squeeze.dim(x2, 0))");
 }
 
-/// A number as a tensor of one element.
-Node* with_dimension(DecomposeCall& c, const char* name) {
-  return c.tensor(name).dim() == 0 ? c.build.call("aten.unsqueeze.default", {c.arg(name), 0}) : tensor_node(c, name);
-}
-
-Node* source_of(DecomposeCall& c) {
-  if (c.tensor("self").dim() > 0) return with_dimension(c, "source");
-  return c.build.call("aten.reshape.default", {c.arg("source"), Arg::list({-1})});
-}
-
-/// Puts source at the slices of self that the index names.
-Arg put_slices(DecomposeCall& c, Node* source, bool adds) {
-  const std::size_t rank = c.tensor("self").dim();
-  std::vector<Arg> at(static_cast<std::size_t>(rank == 0 ? 0 : wrap_dim(c.integer("dim"), rank)));
-  at.emplace_back(with_dimension(c, "index"));
-  Node* result =
-      c.build.call("aten.index_put.default", {with_dimension(c, "self"), Arg::list(std::move(at)), source, adds});
-  return rank == 0 ? c.build.call("aten.squeeze.dim", {result, 0}) : result;
-}
-
-Arg decompose_add(DecomposeCall& c) {
-  Node* source = source_of(c);
-  Arg alpha = c.arg("alpha");
-  const DType dtype = c.tensor("self").dtype;
-  // The factor has the dtype of what is added, which no product promotes.
-  if (dtype == DType::Bool)
-    alpha = as_double(c.number("alpha")) != 0;
-  else if (is_integral(dtype))
-    alpha = static_cast<std::int64_t>(as_double(c.number("alpha")));
-  if (!(alpha == Arg(1))) source = c.build.call("aten.mul.Scalar", {source, alpha});
-  return put_slices(c, source, true);
-}
-
-Arg decompose_copy(DecomposeCall& c) {
-  return put_slices(c, source_of(c), false);
-}
-
-Arg decompose_fill(DecomposeCall& c) {
-  const TensorMeta& self = c.tensor("self");
-  return put_slices(c,
-                    c.build.call("aten.full.default", {Arg::list({}), c.arg("value")},
-                                 {{"dtype", self.dtype}, {"device", self.device}}),
-                    false);
-}
-
 }  // namespace
 
 void register_index_along(OpTable& t) {
@@ -198,12 +215,12 @@ void register_index_along(OpTable& t) {
         {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}}, {.lower = lower_index_select});
   t.add("aten.index_add.default", fake_like_self, eval_index_add,
         {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}},
-        {.compile_decompose = decompose_add});
+        {.lower = lower_index_add});
   t.add("aten.index_copy.default", fake_like_self, eval_index_copy,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"source", "written(grad, dim, index, source)"}},
-        {.compile_decompose = decompose_copy});
+        {.lower = lower_index_copy});
   t.add("aten.index_fill.int_Scalar", fake_fill, eval_index_fill,
-        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}, {.compile_decompose = decompose_fill});
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}, {.lower = lower_index_fill});
   t.add("aten.index_fill.int_Tensor", fake_fill, eval_index_fill,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}});
 }

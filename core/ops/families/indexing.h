@@ -9,12 +9,16 @@ namespace partita {
 /// Calls f(offset of a slice in the result, its offset in the source, number of elements) for each index and each outer
 /// position.
 template <class F>
-void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
+void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f, bool wraps = false) {
   kernels::DimSplit split = kernels::split_at(y.sizes, wrap_dim(c.integer("dim"), y.dim()));
   std::int64_t count = index.numel();
   for (std::int64_t o = 0; o < split.outer; ++o)
     for (std::int64_t k : steps(count, split.inner)) {
-      std::int64_t at = kernels::checked_index(index.as<std::int64_t>()[k], split.length, 0);
+      const std::int64_t given = index.as<std::int64_t>()[k];
+      if (given < 0 && !wraps)
+        fail("index " + std::to_string(given) + " is out of bounds for dimension 0 with size " +
+             std::to_string(split.length));
+      const std::int64_t at = kernels::checked_index(given, split.length, 0);
       f((o * split.length + at) * split.inner, (o * count + k) * split.inner, split.inner);
     }
 }
