@@ -10,6 +10,7 @@
 #include "core/ops/families/special.h"
 #include "core/ops/kernels/wrapping.h"
 #include "core/ops/loop_budget.h"
+#include "core/tensor/convert.h"
 
 namespace partita {
 namespace {
@@ -51,7 +52,7 @@ std::int64_t twice(std::int64_t n) {
 }
 
 constexpr auto chebyshev_t = []<class T>(T x, T degree) -> T {
-  auto n = static_cast<std::int64_t>(degree);
+  auto n = convert<std::int64_t>(degree);
   if (n < 0) return 0;
   if (std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, T(1));
   if (n > 6 && std::abs(x) < 1) return std::cos(static_cast<T>(n) * std::acos(x));
@@ -59,7 +60,7 @@ constexpr auto chebyshev_t = []<class T>(T x, T degree) -> T {
 };
 
 constexpr auto chebyshev_u = []<class T>(T x, T degree) -> T {
-  auto n = static_cast<std::int64_t>(degree);
+  auto n = convert<std::int64_t>(degree);
   if (n < 0) return 0;
   T count = static_cast<T>(after(n));
   if (std::abs(x) == 1) return x > 0 ? count : alternating(n, count);
@@ -71,7 +72,7 @@ constexpr auto chebyshev_u = []<class T>(T x, T degree) -> T {
 };
 
 constexpr auto chebyshev_v = []<class T>(T x, T degree) -> T {
-  auto n = static_cast<std::int64_t>(degree);
+  auto n = convert<std::int64_t>(degree);
   if (n < 0) return 0;
   T end = static_cast<T>(after(twice(n)));
   if (std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, end);
@@ -84,7 +85,7 @@ constexpr auto chebyshev_v = []<class T>(T x, T degree) -> T {
 };
 
 constexpr auto chebyshev_w = []<class T>(T x, T degree) -> T {
-  auto n = static_cast<std::int64_t>(degree);
+  auto n = convert<std::int64_t>(degree);
   if (n < 0) return 0;
   T end = static_cast<T>(after(twice(n)));
   if (std::abs(x) == 1) return x > 0 ? end : alternating(n, T(1));
@@ -101,21 +102,21 @@ template <auto f>
 constexpr auto shifted = []<class T>(T x, T degree) -> T { return f(x + x - 1, degree); };
 
 constexpr auto hermite_h = []<class T>(T x, T degree) -> T {
-  return recur(static_cast<std::int64_t>(degree), x + x,
+  return recur(convert<std::int64_t>(degree), x + x,
                [x](T k, T p, T before) { return std::fma(x + x, p, -(k + k) * before); });
 };
 
 constexpr auto hermite_he = []<class T>(T x, T degree) -> T {
-  return recur(static_cast<std::int64_t>(degree), x, [x](T k, T p, T before) { return std::fma(x, p, -k * before); });
+  return recur(convert<std::int64_t>(degree), x, [x](T k, T p, T before) { return std::fma(x, p, -k * before); });
 };
 
 constexpr auto laguerre = []<class T>(T x, T degree) -> T {
-  return recur(static_cast<std::int64_t>(degree), 1 - x,
+  return recur(convert<std::int64_t>(degree), 1 - x,
                [x](T k, T p, T before) { return std::fma(k + k + 1 - x, p, -k * before) / (k + 1); });
 };
 
 constexpr auto legendre = []<class T>(T x, T degree) -> T {
-  auto n = static_cast<std::int64_t>(degree);
+  auto n = convert<std::int64_t>(degree);
   if (n >= 0 && std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, T(1));
   return recur(n, x, [x](T k, T p, T before) { return std::fma((k + k + 1) * x, p, -k * before) / (k + 1); });
 };
