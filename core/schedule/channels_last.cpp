@@ -245,9 +245,8 @@ void prefer_channels_last(Graph& graph, const std::vector<DType>& dtypes) {
 
 std::vector<DType> channels_last_dtypes() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return {DType::Float32, DType::BFloat16};
+  if (__builtin_cpu_supports("x86-64-v4")) return {DType::Float32, DType::BFloat16};
+  if (__builtin_cpu_supports("x86-64-v3")) return {DType::Float32};
 #endif
   return {};
 }

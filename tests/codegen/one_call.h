@@ -12,13 +12,18 @@
 
 namespace partita::testing {
 
-/// Does this machine have our own kernels of products, and of what is made of them?
-inline bool has_avx512() {
+/// "Partita avx512" or "Partita avx2", as this machine's kernels of products and of what is made of them are called;
+/// empty where there are none.
+inline std::string own_kernels() {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("x86-64-v4");
-#else
-  return false;
+  if (__builtin_cpu_supports("x86-64-v4")) return "Partita avx512";
+  if (__builtin_cpu_supports("x86-64-v3")) return "Partita avx2";
 #endif
+  return {};
+}
+/// Are matrices that change multiplied by our own kernel too?
+inline bool owns_changing_products() {
+  return own_kernels() == "Partita avx2";
 }
 
 inline Tensor random_tensor(const Sizes& sizes, std::uint32_t seed) {
@@ -142,10 +147,10 @@ inline Tensor channels_last(const Tensor& images) {
 }
 
 /// The call's results are those of its evaluation, by this library.
-inline void check(OneCall& c, const char* library, const codegen::CpuOptions& options = {}) {
+inline void check(OneCall& c, const std::string& library, const codegen::CpuOptions& options = {}) {
   auto e = codegen::compile_cpu(c.plan, {}, options);
   if (!e) QFAIL(e.error().line().c_str());
-  QVERIFY2(QString::fromStdString((*e)->externs[0].library).startsWith(library),
+  QVERIFY2((*e)->externs[0].library.starts_with(library),
            ((*e)->externs[0].library + " " + (*e)->externs[0].why_not).c_str());
   for (int round = 0; round < 2; ++round) {
     auto got = (*e)->run(c.inputs);

@@ -41,7 +41,8 @@ class TestExecutable : public QObject {
     OneCall mm("aten.mm.default", {a, b});
     CpuOptions options;
     if (fixed) options.fixed_inputs = {1};
-    const char* const library = fixed && !at && has_avx512() ? "Partita" : "oneDNN";
+    const bool own = fixed ? !at && !own_kernels().empty() : owns_changing_products();
+    const char* const library = own ? "Partita" : "oneDNN";
     check(mm, library, options);
     if (fixed) options.fixed_inputs = {2};
     for (const Tensor& bias : {random_tensor({21}, 3), random_tensor({33, 21}, 3), random_tensor({33, 1}, 3)}) {
@@ -54,7 +55,7 @@ class TestExecutable : public QObject {
   /// Our own kernel: several blocks of the depth and of rows, columns that fill no vector, results that do not depend
   /// on threads, nothing written between rows.
   void fixed_weights() {
-    if (!has_avx512()) QSKIP("without AVX-512 oneDNN computes products");
+    if (own_kernels().empty()) QSKIP("our own products need AVX2");
     const auto whole_numbers = [](const Sizes& sizes, std::uint32_t seed) {  // whose sums are exact in any order
       Tensor t = random_tensor(sizes, seed);
       for (std::int64_t i = 0; i < t.numel(); ++i) t.as<float>()[i] = std::round(4 * t.as<float>()[i]);
@@ -90,7 +91,7 @@ class TestExecutable : public QObject {
   /// Rows that lie pages apart are packed for each run.
   void wide() {
     OneCall c("aten.mm.default", {random_tensor({70, 9}, 1), random_tensor({9, 3072}, 2)});
-    check(c, "oneDNN");
+    check(c, owns_changing_products() ? "Partita" : "oneDNN");
   }
   void batched() {
     Tensor a = random_tensor({5, 17, 22}, 1), b = random_tensor({5, 22, 19}, 2);
@@ -106,7 +107,7 @@ class TestExecutable : public QObject {
     check(heads, "oneDNN");
     OneCall strided("aten.mm.default",
                     {random_tensor({27, 64}, 1).view_as({27, 32}, {64, 2}, 0), random_tensor({32, 29}, 2)});
-    check(strided, "oneDNN");
+    check(strided, owns_changing_products() ? "Partita" : "oneDNN");
   }
   void small_products() {
     Tensor a = random_tensor({4, 5}, 1), b = random_tensor({5, 3}, 2);
@@ -158,7 +159,7 @@ class TestExecutable : public QObject {
   }
   /// Of each pixel by itself: a product, if channels are innermost and the images small.
   void convolution_of_pixels() {
-    if (!has_avx512()) QSKIP("without AVX-512 oneDNN computes products");
+    if (own_kernels().empty()) QSKIP("our own products need AVX2");
     const Tensor w = random_tensor({35, 20, 1, 1}, 2);
     const ValueList one = ints({1, 1}), none = ints({0, 0});
     const auto check_one = [&](const Tensor& x, const Value& bias, const ValueList& stride, const ValueList& padding,
@@ -177,7 +178,7 @@ class TestExecutable : public QObject {
     check_one(images(1, 5, 6), Value(), one, none, "oneDNN");
     check_one(images(2, 5, 5), Value(), ints({2, 2}), none, "oneDNN");
     check_one(images(2, 5, 5), Value(), one, one, "oneDNN");
-    check_one(images(1, 120, 120), Value(), one, none, "oneDNN");
+    check_one(images(1, 120, 120), Value(), one, none, owns_changing_products() ? "Partita" : "oneDNN");
     check_one(random_tensor({2, 20, 5, 5}, 1), Value(), one, none, "oneDNN");
   }
   void attention_data() {
@@ -303,7 +304,7 @@ class TestExecutable : public QObject {
     for (std::int64_t i = 0; i < want.numel(); ++i)
       want.as<float>()[i] = std::max(want.as<float>()[i], 0.f) + r.as<float>()[i];
     c.expected = want;
-    check(c, "oneDNN");
+    check(c, owns_changing_products() ? "Partita" : "oneDNN");
   }
 
   /// Nothing runs on other devices yet: everything that would have to must refuse, and must not read the memory.

@@ -104,7 +104,7 @@ class MachinePlans : public QObject {
         "in blocks of 60 rows");
     row("rows that threads cannot share", "[1, 32, 7, 8]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1",
         2, "a kernel of its own: 7 rows do not make equal blocks for 2 threads");
-    if (testing::has_avx512()) {
+    if (!testing::own_kernels().empty()) {
       both("Winograd's algorithm", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 3, 3]",
            "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1, "in 1 block of rows", "in registers");
       both("Winograd's algorithm, odd rows, threads", "[3, 64, 9, 7][4032, 1, 448, 64]", "[64, 64, 3, 3]",
@@ -170,7 +170,7 @@ class MachinePlans : public QObject {
     QTest::newRow("with itself") << Sizes{9, 20, 49} << "c = torch.ops.aten.add.Tensor(a, a)" << false;
   }
   void work_in_registers() {
-    if (!testing::has_avx512()) QSKIP("our own products need AVX-512");
+    if (testing::own_kernels().empty()) QSKIP("our own products need AVX2");
     QFETCH(Sizes, sizes);
     QFETCH(QString, lines);
     QFETCH(bool, simple);

@@ -22,8 +22,8 @@ std::optional<ConcreteView> as_row(std::optional<ConcreteView> vector) {
   return vector;
 }
 
-/// A convolution of each pixel by itself as a product, which is faster where both images stay in the second cache, or
-/// where it does the work that follows in registers.
+/// A convolution of each pixel by itself as a product. Where oneDNN's convolutions are as good, that is faster only if
+/// both images stay in the second cache, or if it does the work that follows in registers.
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                         const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   constexpr std::int64_t second_cache = 1 << 20;  // a good part of a core's
@@ -37,7 +37,8 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   if (!left || !result) return {};
   const std::int64_t values = left->sizes[0] * (left->sizes[1] + result->sizes[1]);
   const bool in_registers = context.work && context.work->simple;
-  if (values * static_cast<std::int64_t>(sizeof(float)) > second_cache && !in_registers) return {};
+  const bool small = values * static_cast<std::int64_t>(sizeof(float)) <= second_cache;
+  if (!small && !in_registers && !own_products_are_faster()) return {};
   // Each thread then reads all weights, which takes as long as 8 rows.
   const bool by_rows = out.sizes.size() == 4 && result->sizes[0] >= 80 * (context.threads - 1);
   ConcreteView right = weight;

@@ -12,9 +12,11 @@ namespace {
 /// Null where the processor has none for the problem.
 const DirectKernel* kernel_for(const DirectProblem& problem) {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("x86-64-v4"))
-    for (const DirectKernel* kernel : {&depthwise_avx512, &few_channels_avx512})
-      if (kernel->takes(problem)) return kernel;
+  const bool avx512 = __builtin_cpu_supports("x86-64-v4");
+  if (!avx512 && !__builtin_cpu_supports("x86-64-v3")) return nullptr;
+  for (const DirectKernel* kernel :
+       {avx512 ? &depthwise_avx512 : &depthwise_avx2, avx512 ? &few_channels_avx512 : &few_channels_avx2})
+    if (kernel->takes(problem)) return kernel;
 #endif
   return nullptr;
 }

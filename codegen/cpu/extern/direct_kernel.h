@@ -36,9 +36,9 @@ struct DirectKernel {
 };
 
 #ifdef __x86_64__
-// For AVX-512 F, BW, DQ and VL.
-extern const DirectKernel depthwise_avx512;     ///< of 3x3
-extern const DirectKernel few_channels_avx512;  ///< grouped ones, and those of colours
+// Depthwise convolutions of 3x3; grouped ones of few channels, and those of colours.
+extern const DirectKernel depthwise_avx2, few_channels_avx2;      ///< AVX2 and FMA
+extern const DirectKernel depthwise_avx512, few_channels_avx512;  ///< AVX-512 F, BW, DQ and VL
 #endif
 
 }  // namespace partita::codegen

@@ -23,18 +23,23 @@ struct ProductProblem {
 struct ProductKernel {
   const char* name;
   std::int64_t panel_columns;  ///< of all panels but the last
+  bool beats_library;          ///< is it faster than oneDNN's products even if it packs in every run?
   std::int64_t (*packed_elements)(std::int64_t depth, std::int64_t columns);
-  /// Where the packed matrix has an element; 16 from a multiple of 16 columns on are adjacent.
+  /// Where the packed matrix has an element; as many as a vector has, from a multiple of them on, are adjacent.
   std::int64_t (*place)(std::int64_t depth, std::int64_t columns, std::int64_t row, std::int64_t column);
   /// Packs panels [first, last) of the matrix at `right`, whose strides are `row` and `column`.
   void (*pack)(const float* right, std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns,
                std::int64_t first, std::int64_t last, float* packed);
+  /// to[t * to_row + j] = from[t + j * column] for t < depth and j < columns.
+  void (*turn)(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns, float* to,
+               std::int64_t to_row);
   /// Computes rows [first_row, last_row) of the columns of panels [first, last).
   void (*run)(const ProductProblem& problem, std::int64_t first_row, std::int64_t last_row, std::int64_t first,
               std::int64_t last);
 };
 
 #ifdef __x86_64__
+extern const ProductKernel product_avx2;    ///< AVX2 and FMA
 extern const ProductKernel product_avx512;  ///< AVX-512 F, BW, DQ and VL
 #endif
 

@@ -19,6 +19,7 @@ using dnnl::memory;
 const WinogradKernel* winograd() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("x86-64-v4")) return &winograd_avx512;
+  if (__builtin_cpu_supports("x86-64-v3")) return &winograd_avx2;
 #endif
   return nullptr;
 }

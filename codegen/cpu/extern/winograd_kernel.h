@@ -41,6 +41,7 @@ struct WinogradKernel {
 };
 
 #ifdef __x86_64__
+extern const WinogradKernel winograd_avx2;    ///< AVX2 and FMA
 extern const WinogradKernel winograd_avx512;  ///< AVX-512 F, BW, DQ and VL
 #endif
 
