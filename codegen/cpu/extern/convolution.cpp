@@ -27,12 +27,7 @@ std::optional<ConcreteView> as_row(std::optional<ConcreteView> vector) {
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                         const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   constexpr std::int64_t second_cache = 1 << 20;  // a good part of a core's
-  const auto all = [](std::span<const std::int64_t> list, std::int64_t n) {
-    return std::ranges::all_of(list, [&](std::int64_t i) { return i == n; });
-  };
-  if (g.groups != 1 || !all(std::span(weight.sizes).subspan(2), 1) || !all(g.strides, 1) || !all(g.padding, 0) ||
-      !all(g.after, 0))
-    return {};
+  if (!is_of_pixels(g, weight)) return {};
   const auto left = matrix_of(input), result = matrix_of(out);
   if (!left || !result) return {};
   const std::int64_t values = left->sizes[0] * (left->sizes[1] + result->sizes[1]);
@@ -146,6 +141,14 @@ Prepared prepare_transposed(const ExternContext& context, ConvolutionArguments g
 }
 
 }  // namespace
+
+bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight) {
+  const auto all = [](std::span<const std::int64_t> list, std::int64_t n) {
+    return std::ranges::all_of(list, [&](std::int64_t i) { return i == n; });
+  };
+  return g.groups == 1 && all(std::span(weight.sizes).subspan(2), 1) && all(g.strides, 1) && all(g.padding, 0) &&
+         all(g.after, 0);
+}
 
 std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
   ConcreteView m = images;

@@ -36,6 +36,9 @@ ConcreteView grouped_transposed(const ConcreteView& weight, std::int64_t groups)
 /// output is part of its size.
 dnnl::memory::dims transposed_after(const ConvolutionArguments& g, const ConcreteView& input,
                                     const ConcreteView& weight, const ConcreteView& out);
+/// Does each pixel of the result depend on the same pixel of the input, by all channels? `weight`: its, or its
+/// gradient.
+bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight);
 /// [pixels, channels] of images whose pixels are equally far apart.
 std::optional<ConcreteView> matrix_of(const ConcreteView& images);
 /// The view's sizes in whichever layout the library likes best.

@@ -1,5 +1,6 @@
 // Gradients of convolutions.
 #include "codegen/cpu/extern/convolution_columns.h"
+#include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/where_finite.h"
 #include "codegen/cpu/extern/winograd.h"
 
@@ -102,6 +103,30 @@ std::unique_ptr<ExternStep> weight_by_winograd(const Gradients<OfConvolution>& c
   }
 }
 
+ConcreteView turned(ConcreteView matrix) {
+  std::swap(matrix.sizes[0], matrix.sizes[1]);
+  std::swap(matrix.strides[0], matrix.strides[1]);
+  return matrix;
+}
+/// The work that follows is not for one of several steps.
+ExternContext without_work(ExternContext context) {
+  context.work = nullptr;
+  return context;
+}
+/// The gradients of a convolution of each pixel by itself as products. Null where oneDNN is to compute them.
+Prepared pixels_to_input(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
+                         const ConcreteView& weight, const ConcreteView& result) {
+  const auto left = matrix_of(grad), out = matrix_of(result), right = matrix_of(weight);
+  if (!own_products_are_faster() || !is_of_pixels(g, weight) || !left || !out || !right) return {};
+  return prepare_product(without_work(context), *left, *right, std::nullopt, *out);
+}
+Prepared pixels_to_weight(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
+                          const ConcreteView& input, const ConcreteView& result) {
+  const auto left = matrix_of(grad), right = matrix_of(input), out = matrix_of(result);
+  if (!own_products_are_faster() || !is_of_pixels(g, result) || !left || !right || !out) return {};
+  return prepare_product(without_work(context), turned(*left), *right, std::nullopt, *out);
+}
+
 /// What prepare_convolution_backward() is asked for.
 struct Wanted {
   ConcreteView grad, input, weight;
@@ -131,6 +156,7 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     Prepared own;
     if constexpr (!transposed) {
       own = prepare_winograd(context, g, {grad, weight, std::nullopt, *results[0], true});
+      if (!own.step) own = pixels_to_input(context, g, grad, weight, *results[0]);
       if (!own.step)
         if (own = prepare_columns_to_input(context, g, grad, weight, *results[0]); own.step)
           own.step = where_finite(std::move(own.step), *results[0], context.threads, without_name(direct));
@@ -149,13 +175,17 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     const auto direct = [call, made](std::string& library) { return call.of_weight(Of::direct, made, library); };
     std::unique_ptr<ExternStep> step;
     if constexpr (!transposed) {
-      step = weight_by_winograd(call, made, of_weight);
-      if (!step && !results[2]) {
-        Prepared columns = prepare_columns_to_weight(context, g, grad, input, *results[1]);
-        step = std::move(columns.step);
-        of_weight = columns.library;
+      std::unique_ptr<ExternStep> fast = weight_by_winograd(call, made, of_weight);
+      if (!fast && !results[2]) {
+        Prepared own = pixels_to_weight(context, g, grad, input, *results[1]);
+        step = std::move(own.step);
+        if (!step) {
+          own = prepare_columns_to_weight(context, g, grad, input, *results[1]);
+          fast = std::move(own.step);
+        }
+        of_weight = own.library;
       }
-      if (step) step = where_finite(std::move(step), result, context.threads, without_name(direct));
+      if (fast) step = where_finite(std::move(fast), result, context.threads, without_name(direct));
     }
     if (!step) step = direct(of_weight);
     all->steps.push_back(std::move(step));
