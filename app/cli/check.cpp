@@ -79,7 +79,7 @@ struct FileResults {
 
 /// Runs every graph of every file in child processes, so that a crash fails its own case only.
 Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files, const CaseOptions& options,
-                                           const RunFile& run_file, unsigned jobs) {
+                                           const RunFile& run_file, const RunFile& run_in_double, unsigned jobs) {
   std::vector<FileResults> results(files.size());
   ProgressLine line;
   std::size_t done = 0;
@@ -94,7 +94,7 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
         started.file = files[file];
         started.kind = "aot";
         tell(to_json(started, false));
-        tell(to_json(check_aot_case(files[file], options.train, run_file), true));
+        tell(to_json(check_aot_case(files[file], options.train, run_file, run_in_double), true));
       }
       for (const CaseResult& r : check_aot_graphs(files[file])) tell(to_json(r, true));
       return;
@@ -148,13 +148,14 @@ Result<int> check(const Options& options) {
   TRY(std::vector<std::string> files, find_case_files(options.path));
   TRY(RunGraph run, runner(options.backend));
   TRY(const RunFile run_file, file_runner(options.backend));
+  TRY(const RunFile run_in_double, file_runner("f64"));
   unsigned jobs = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   // By graph kind: "graph", "pre_dispatch_graph", "symbolic_graph", "aot".
   std::map<std::string, Totals> kinds = {{"graph", {}}};
   Totals all;
   Json failures = Json::array(), by_double = Json::array(), skipped = Json::array();
   TRY(const std::vector<FileResults> results,
-      check_all(files, {.run = run, .train = options.train, .every = options.every}, run_file, jobs));
+      check_all(files, {.run = run, .train = options.train, .every = options.every}, run_file, run_in_double, jobs));
   for (const FileResults& file : results) {
     if (!file.error.empty()) return input_error("check.file", file.error);
     for (const CaseResult& r : file.cases) {

@@ -16,8 +16,9 @@ using RunFile = std::function<Result<TensorFile>(const Artefact& artefact, const
 bool is_aot_case(const std::string& path);
 
 /// Runs a case and compares with eager PyTorch: outputs (values, dtypes, sizes, strides), inputs after the call, who
-/// shares memory with whom, and with `train` the gradients. Random cases are compared by mean and deviation.
-CaseResult check_aot_case(const std::string& json_path, bool train, const RunFile& run);
+/// shares memory with whom, and with `train` the gradients. Numbers outside the tolerance may be right by
+/// `run_in_double` (judge_by_baseline). Random cases are compared by mean and deviation.
+CaseResult check_aot_case(const std::string& json_path, bool train, const RunFile& run, const RunFile& run_in_double);
 
 /// Compares the graphs and the metadata that AOT makes for the case with PyTorch's, which are beside it: a result of
 /// kind "aot_metadata" and one of kind "aot_graphs". Empty for a case without them.

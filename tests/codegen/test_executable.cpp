@@ -54,39 +54,52 @@ class TestExecutable : public QObject {
   }
   /// Our own kernel: several blocks of the depth and of rows, columns that fill no vector, results that do not depend
   /// on threads, nothing written between rows.
-  void fixed_weights() {
+  void own_products_data() {
+    QTest::addColumn<Sizes>("size");  // rows, depth, columns
+    QTest::addColumn<bool>("turned");
+    QTest::addColumn<bool>("fixed");
+    for (const Sizes& size :
+         {Sizes{1, 1, 1}, {2, 40, 150}, {23, 1030, 49}, {520, 33, 100}, {19, 2500, 97}, {300, 70, 7}, {70, 1100, 260}})
+      for (const bool turned : {false, true})
+        for (const bool fixed : {false, true})
+          QTest::addRow("%lldx%lldx%lld%s%s", static_cast<long long>(size[0]), static_cast<long long>(size[1]),
+                        static_cast<long long>(size[2]), turned ? " turned" : "", fixed ? " fixed" : "")
+              << size << turned << fixed;
+  }
+  void own_products() {
+    QFETCH(Sizes, size);
+    QFETCH(bool, turned);
+    QFETCH(bool, fixed);
     if (own_kernels().empty()) QSKIP("our own products need AVX2");
+    if (!fixed && !owns_changing_products()) QSKIP("with AVX-512 oneDNN multiplies matrices that change");
     const auto whole_numbers = [](const Sizes& sizes, std::uint32_t seed) {  // whose sums are exact in any order
       Tensor t = random_tensor(sizes, seed);
       for (std::int64_t i = 0; i < t.numel(); ++i) t.as<float>()[i] = std::round(4 * t.as<float>()[i]);
       return t;
     };
-    for (const std::array<std::int64_t, 3>& size :
-         {std::array<std::int64_t, 3>{1, 1, 1}, {2, 40, 150}, {23, 1030, 49}, {520, 33, 100}, {19, 2500, 97}})
-      for (const bool turned : {false, true}) {
-        const auto [rows, depth, columns] = size;
-        const Tensor a = whole_numbers({rows, depth + 3}, 1).view_as({rows, depth}, {depth + 3, 1}, 0);
-        const Tensor b = turned ? transposed(whole_numbers({columns, depth}, 2)) : whole_numbers({depth, columns}, 2);
-        for (const Tensor& added : {whole_numbers({columns}, 3), whole_numbers({rows, columns}, 4)}) {
-          std::optional<std::string> first;
-          for (const int threads : {1, 2, 4}) {
-            OneCall c("aten.addmm.default", {added, a, b, std::int64_t{1}, std::int64_t{1}});
-            c.plan.target.threads = threads;
-            CpuOptions options;
-            options.fixed_inputs = {2};
-            check(c, "Partita", options);
-            auto e = compile_cpu(c.plan, {}, options);
-            QVERIFY(e);
-            auto got = (*e)->run(c.inputs);
-            QVERIFY(got);
-            const Tensor& result = *(*got)[0].get<Tensor>();
-            const std::string bytes(reinterpret_cast<const char*>(result.data()),
-                                    static_cast<std::size_t>(rows * columns) * 4);
-            QVERIFY(!first || *first == bytes);
-            first = bytes;
-          }
-        }
+    const std::int64_t rows = size[0], depth = size[1], columns = size[2];
+    const Tensor apart = whole_numbers({rows, depth + 3}, 1).view_as({rows, depth}, {depth + 3, 1}, 0);
+    const Tensor a = turned && !fixed ? transposed(whole_numbers({depth, rows}, 1)) : apart;
+    const Tensor b = turned ? transposed(whole_numbers({columns, depth}, 2)) : whole_numbers({depth, columns}, 2);
+    for (const Tensor& added : {whole_numbers({columns}, 3), whole_numbers({rows, columns}, 4)}) {
+      std::optional<std::string> first;
+      for (const int threads : {1, 2, 4}) {
+        OneCall c("aten.addmm.default", {added, a, b, std::int64_t{1}, std::int64_t{1}});
+        c.plan.target.threads = threads;
+        CpuOptions options;
+        if (fixed) options.fixed_inputs = {2};
+        check(c, "Partita", options);
+        auto e = compile_cpu(c.plan, {}, options);
+        QVERIFY(e);
+        auto got = (*e)->run(c.inputs);
+        QVERIFY(got);
+        const Tensor& result = *(*got)[0].get<Tensor>();
+        const std::string bytes(reinterpret_cast<const char*>(result.data()),
+                                static_cast<std::size_t>(rows * columns) * 4);
+        QVERIFY(!first || *first == bytes);
+        first = bytes;
       }
+    }
   }
   /// Rows that lie pages apart are packed for each run.
   void wide() {
