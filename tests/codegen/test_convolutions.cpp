@@ -117,6 +117,36 @@ class TestConvolutions : public QObject {
       check(forward.innermost_channels(), own_kernels() + " depthwise", options);
     }
   }
+  void depthwise_gradients_data() {
+    QTest::addColumn<Sizes>("sizes");   // images, channels, height, width
+    QTest::addColumn<Sizes>("window");  // height, width, and for rows and columns: strides, zeros, dilation
+    QTest::newRow("3x3") << Sizes{2, 32, 9, 11} << Sizes{3, 3, 1, 1, 1, 1, 1, 1};
+    QTest::newRow("channels that fill no vector") << Sizes{1, 21, 8, 13} << Sizes{3, 3, 1, 1, 1, 1, 1, 1};
+    QTest::newRow("few channels") << Sizes{3, 3, 7, 6} << Sizes{3, 3, 1, 1, 1, 1, 1, 1};
+    QTest::newRow("stride 2, 5x5") << Sizes{1, 48, 15, 16} << Sizes{5, 5, 2, 2, 2, 2, 1, 1};
+    QTest::newRow("more stride than window") << Sizes{1, 16, 14, 21} << Sizes{2, 2, 3, 4, 0, 0, 1, 1};
+    QTest::newRow("dilation") << Sizes{2, 24, 12, 17} << Sizes{3, 3, 1, 2, 2, 3, 2, 3};
+    QTest::newRow("a wide window") << Sizes{1, 16, 6, 40} << Sizes{1, 11, 1, 1, 0, 5, 1, 1};
+    QTest::newRow("a window wider than the image") << Sizes{1, 16, 3, 2} << Sizes{5, 7, 1, 1, 2, 3, 1, 1};
+    QTest::newRow("some results of zeros alone") << Sizes{1, 32, 1, 4} << Sizes{3, 3, 2, 1, 3, 3, 1, 1};
+  }
+  void depthwise_gradients() {
+    if (own_kernels().empty()) QSKIP("our own depthwise convolution needs AVX2");
+    QFETCH(Sizes, sizes);
+    QFETCH(Sizes, window);
+    const Tensor x = channels_last(random_tensor(sizes, 1));
+    const Tensor w = random_tensor({sizes[1], 1, window[0], window[1]}, 2);
+    const auto pair = [&](std::size_t i) { return ints({window[i], window[i + 1]}); };
+    const ValueList none = ints({0, 0});
+    OneCall forward("aten.convolution.default", {x, w, Value(), pair(2), pair(4), pair(6), false, none, sizes[1]});
+    const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
+    const std::string own = own_kernels() + " depthwise";
+    for (const bool bias : {false, true}) {
+      OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({sizes[1]}), pair(2), pair(4), pair(6),
+                                                             false, none, sizes[1], ValueList{true, true, bias}});
+      check(backward.innermost_channels(), own + ", " + own);
+    }
+  }
   void few_channels_data() {
     QTest::addColumn<Sizes>("sizes");   // images, channels, filters, height, width, groups
     QTest::addColumn<Sizes>("window");  // height, width, and for rows and columns: strides, zeros, dilation
@@ -249,6 +279,19 @@ class TestConvolutions : public QObject {
                                                         twice(window[4]), true, twice(window[3]), window[5], mask});
         check(c, "oneDNN");
       }
+    }
+  }
+
+  /// Of a convolution of each pixel by itself, with the bias.
+  void pixels_gradients() {
+    if (!owns_changing_products()) QSKIP("with AVX-512 oneDNN multiplies matrices that change");
+    const Tensor x = channels_last(random_tensor({3, 20, 9, 11}, 1)), w = random_tensor({35, 20, 1, 1}, 2);
+    const Tensor grad = channels_last(random_tensor({3, 35, 9, 11}, 3));
+    const ValueList one = ints({1, 1}), none = ints({0, 0});
+    for (const bool bias : {false, true}) {
+      OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({35}), one, none, one, false, none,
+                                                             std::int64_t{1}, ValueList{true, true, bias}});
+      check(backward.innermost_channels(), own_kernels() + ", " + own_kernels());
     }
   }
 

@@ -1,8 +1,12 @@
 // Gradients of convolutions.
+#include <algorithm>
+
 #include "codegen/cpu/extern/convolution_columns.h"
+#include "codegen/cpu/extern/direct.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/where_finite.h"
 #include "codegen/cpu/extern/winograd.h"
+#include "core/base/threads.h"
 
 namespace partita::codegen {
 namespace {
@@ -127,6 +131,48 @@ Prepared pixels_to_weight(const ExternContext& context, const ConvolutionArgumen
   return prepare_product(without_work(context), turned(*left), *right, std::nullopt, *out);
 }
 
+/// The sums of images over all pixels.
+class SumOfPixels final : public ExternStep {
+ public:
+  SumOfPixels(int threads, ConcreteView pixels, ConcreteView result)
+      : threads_(threads), pixels_(std::move(pixels)), result_(std::move(result)) {}
+
+  Status run(std::byte* const* buffers) override {
+    // As many parts whatever the threads are, so that results do not depend on them.
+    constexpr std::int64_t most_parts = 16;
+    const std::int64_t rows = pixels_.sizes[0], channels = pixels_.sizes[1], parts = std::min(most_parts, rows);
+    const auto* from = reinterpret_cast<const float*>(pixels_.at(buffers));
+    sums_.assign(static_cast<std::size_t>(parts * channels), 0);
+    parallel_for(threads_, parts, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t part = first; part < last; ++part) {
+        float* sums = sums_.data() + part * channels;
+        for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row)
+          for (std::int64_t c = 0; c < channels; ++c) sums[c] += from[row * pixels_.strides[0] + c];
+      }
+    });
+    auto* out = reinterpret_cast<float*>(result_.at(buffers));
+    for (std::int64_t c = 0; c < channels; ++c) {
+      float sum = 0;
+      for (std::int64_t part = 0; part < parts; ++part) sum += sums_[static_cast<std::size_t>(part * channels + c)];
+      out[c * result_.strides[0]] = sum;
+    }
+    return {};
+  }
+
+ private:
+  int threads_;
+  ConcreteView pixels_, result_;
+  std::vector<float> sums_;  ///< of the parts
+};
+
+/// The gradient of a bias. Null where the channels are not adjacent.
+std::unique_ptr<ExternStep> pixels_to_bias(const ExternContext& context, const ConcreteView& grad,
+                                           const ConcreteView& result) {
+  const auto pixels = matrix_of(grad);
+  if (!pixels || pixels->strides[1] != 1 || grad.dtype != DType::Float32 || result.dtype != DType::Float32) return {};
+  return std::make_unique<SumOfPixels>(context.threads, *pixels, result);
+}
+
 /// What prepare_convolution_backward() is asked for.
 struct Wanted {
   ConcreteView grad, input, weight;
@@ -157,6 +203,7 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     if constexpr (!transposed) {
       own = prepare_winograd(context, g, {grad, weight, std::nullopt, *results[0], true});
       if (!own.step) own = pixels_to_input(context, g, grad, weight, *results[0]);
+      if (!own.step) own = prepare_depthwise_to_input(context, g, grad, weight, *results[0]);
       if (!own.step)
         if (own = prepare_columns_to_input(context, g, grad, weight, *results[0]); own.step)
           own.step = where_finite(std::move(own.step), *results[0], context.threads, without_name(direct));
@@ -176,14 +223,19 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     std::unique_ptr<ExternStep> step;
     if constexpr (!transposed) {
       std::unique_ptr<ExternStep> fast = weight_by_winograd(call, made, of_weight);
-      if (!fast && !results[2]) {
+      std::unique_ptr<ExternStep> bias;
+      if (results[2]) bias = pixels_to_bias(context, grad, *results[2]);
+      if (!fast && (bias || !results[2])) {
         Prepared own = pixels_to_weight(context, g, grad, input, *results[1]);
-        step = std::move(own.step);
-        if (!step) {
-          own = prepare_columns_to_weight(context, g, grad, input, *results[1]);
-          fast = std::move(own.step);
-        }
+        if (!own.step) own = prepare_depthwise_to_weight(context, g, grad, input, *results[1]);
         of_weight = own.library;
+        step = std::move(own.step);
+        if (step && bias) all->steps.push_back(std::move(bias));
+      }
+      if (!fast && !step && !results[2]) {
+        Prepared columns = prepare_columns_to_weight(context, g, grad, input, *results[1]);
+        of_weight = columns.library;
+        fast = std::move(columns.step);
       }
       if (fast) step = where_finite(std::move(fast), result, context.threads, without_name(direct));
     }

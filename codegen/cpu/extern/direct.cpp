@@ -79,13 +79,8 @@ class DirectStep final : public RowBlocksStep {
 
 }  // namespace
 
-Prepared prepare_direct(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
-                        const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
-  if (input.sizes.size() != 4 || out.sizes[0] * out.sizes[2] * out.sizes[3] == 0 || g.groups < 1) return {};
-  if (std::ranges::any_of(g.padding, [](std::int64_t n) { return n < 0; })) return {};
-  for (const ConcreteView* v : {&input, &weight, &out})
-    if (v->dtype != DType::Float32) return {};
-  if (out.strides[1] != 1 || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
+DirectProblem problem_of(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
+                         const ConcreteView& out) {
   DirectProblem p;
   p.groups = g.groups;
   p.in_channels = weight.sizes[1];
@@ -107,6 +102,17 @@ Prepared prepare_direct(const ExternContext& context, const ConvolutionArguments
   p.in_pixel = input.strides[3];
   p.out_row = out.strides[2];
   p.out_pixel = out.strides[3];
+  return p;
+}
+
+Prepared prepare_direct(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
+                        const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
+  if (input.sizes.size() != 4 || out.sizes[0] * out.sizes[2] * out.sizes[3] == 0 || g.groups < 1) return {};
+  if (std::ranges::any_of(g.padding, [](std::int64_t n) { return n < 0; })) return {};
+  for (const ConcreteView* v : {&input, &weight, &out})
+    if (v->dtype != DType::Float32) return {};
+  if (out.strides[1] != 1 || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
+  DirectProblem p = problem_of(g, input, weight, out);
   const DirectKernel* found = kernel_for(p);
   if (!found) return {};
   constexpr std::int64_t second_cache = 1 << 18;  // a good part of a core's

@@ -35,7 +35,19 @@ struct DirectKernel {
               const RegisterWork& work);
 };
 
+/// Gradients of depthwise convolutions: `groups` channels, adjacent in both images, weights packed as [window, groups].
+struct DepthwiseGradients {
+  const char* name;
+  /// Computes rows [first, first + rows) of the gradient of one image of the input.
+  void (*to_input)(const DirectProblem& problem, const float* grad, std::int64_t first, std::int64_t rows, float* out);
+  /// Adds to sums[window, groups] what rows [first, first + rows) of one image's gradient contribute.
+  void (*to_weight)(const DirectProblem& problem, const float* input, const float* grad, std::int64_t first,
+                    std::int64_t rows, float* sums);
+};
+
 #ifdef __x86_64__
+extern const DepthwiseGradients depthwise_gradients_avx2;    ///< AVX2 and FMA
+extern const DepthwiseGradients depthwise_gradients_avx512;  ///< AVX-512 F, BW, DQ and VL
 // Depthwise convolutions of 3x3; grouped ones of few channels, and those of colours.
 extern const DirectKernel depthwise_avx2, few_channels_avx2;      ///< AVX2 and FMA
 extern const DirectKernel depthwise_avx512, few_channels_avx512;  ///< AVX-512 F, BW, DQ and VL

@@ -1,0 +1,17 @@
+#ifdef __x86_64__
+
+#include "codegen/cpu/extern/direct_kernel.h"
+#include "codegen/cpu/extern/lanes_avx2.inc"
+
+namespace partita::codegen {
+namespace {
+
+#include "codegen/cpu/extern/depthwise_gradients_kernel.inc"
+
+}  // namespace
+
+const DepthwiseGradients depthwise_gradients_avx2 = kernel_named("avx2 depthwise");
+
+}  // namespace partita::codegen
+
+#endif
