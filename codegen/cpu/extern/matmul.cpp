@@ -41,7 +41,8 @@ bool pays_to_pack(const Matrix& right, std::int64_t rows_of_left) {
 Prepared prepare(const ExternContext& context, const ConcreteView& a, const ConcreteView& b,
                  std::optional<ConcreteView> added, float alpha, std::string& why_not) {
   auto out = concrete_view(context.call.results[0]);
-  if (out && alpha == 1)
+  constexpr std::int64_t least_rows = 32;  // fewer take less time than to pack a matrix that changes
+  if (out && alpha == 1 && (context.fixed(b.buffer) || a.sizes[a.sizes.size() - 2] >= least_rows))
     if (Prepared own = prepare_product(context, a, b, added, *out); own.step) return own;
   auto left = matrix(a), right = matrix(b);
   auto result = out ? describe(*out) : std::nullopt;

@@ -152,8 +152,8 @@ Value eval_embedding_bag_backward(EvalCall& c) {
          scales = load_optional(c, "per_sample_weights", dtype);
   Tensor dw = zeros(dtype, out.sizes);
   std::int64_t bags = grad.sizes[0], width = out.sizes[1], rows = out.sizes[0], padding = c.integer("padding_idx");
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
   bool by_frequency = c.boolean("scale_grad_by_freq");
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(by_frequency ? rows : 0), 0);
   dispatch_floating(dtype, "embedding_bag_backward", [&]<class T>() {
     if (mode == Mode::Max) {
       for (std::int64_t bag : steps(bags, 4096))
@@ -167,7 +167,7 @@ Value eval_embedding_bag_backward(EvalCall& c) {
     each_index(offsets, 0, bags, indices.numel(), [&](std::int64_t i, std::int64_t) {
       std::int64_t row = indices.as<std::int64_t>()[i];
       if (row < 0 || row >= rows) fail("embedding_bag backward: index out of range");
-      ++counts[static_cast<std::size_t>(row)];
+      if (by_frequency) ++counts[static_cast<std::size_t>(row)];
     });
     each_index(offsets, 0, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
       std::int64_t row = indices.as<std::int64_t>()[i];
@@ -176,7 +176,9 @@ Value eval_embedding_bag_backward(EvalCall& c) {
       if (mode == Mode::Mean) scale /= static_cast<double>(std::max<std::int64_t>(sizes.as<std::int64_t>()[bag], 1));
       if (by_frequency) scale /= static_cast<double>(counts[static_cast<std::size_t>(row)]);
       const T factor = static_cast<T>(scale);
-      for (std::int64_t k = 0; k < width; ++k) dw.as<T>()[row * width + k] += grad.as<T>()[bag * width + k] * factor;
+      T* const to = dw.as<T>() + row * width;
+      const T* const from = grad.as<T>() + bag * width;
+      for (std::int64_t k = 0; k < width; ++k) to[k] += from[k] * factor;
     });
   });
   return with_elements(out, dw);
