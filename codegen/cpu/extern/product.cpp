@@ -111,7 +111,6 @@ bool by_rows(const ConcreteView& matrix) {
   return matrix.strides[1] == 1 || matrix.sizes[1] == 1;
 }
 
-/// A thread computes some panels of columns, so that it alone reads their weights, for rows that stay in its cache.
 class ProductStep : public ExternStep {
  public:
   ProductStep(const ProductKernel& kernel, int threads, ProductCall call)
@@ -136,6 +135,7 @@ class ProductStep : public ExternStep {
   std::int64_t rows_;
 };
 
+/// A thread computes some panels of columns, so that it alone reads their weights, for rows that stay in its cache.
 class FixedProduct final : public ProductStep {
  public:
   FixedProduct(const ProductKernel& kernel, int threads, const ProductCall& call, PackedRight right)
