@@ -4,6 +4,21 @@
 
 namespace partita {
 
+Diagnostic::Diagnostic(Fault fault, std::string code, std::string message, Where where, std::vector<std::string> notes,
+                       Severity severity)
+    : fault(fault),
+      code(std::move(code)),
+      message(std::move(message)),
+      where(std::move(where)),
+      notes(std::move(notes)),
+      severity(severity) {}
+Diagnostic::Diagnostic() = default;
+Diagnostic::Diagnostic(const Diagnostic&) = default;
+Diagnostic::Diagnostic(Diagnostic&&) noexcept = default;
+Diagnostic& Diagnostic::operator=(const Diagnostic&) = default;
+Diagnostic& Diagnostic::operator=(Diagnostic&&) noexcept = default;
+Diagnostic::~Diagnostic() = default;
+
 std::string Diagnostic::line() const {
   std::string place = where.file;
   if (!place.empty() && where.line > 0) place += fmt::format(":{}", where.line);

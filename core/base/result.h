@@ -36,6 +36,16 @@ struct Diagnostic {
   std::vector<std::string> notes = {};
   Severity severity = Severity::Error;
 
+  Diagnostic(Fault fault, std::string code, std::string message, Where where = {}, std::vector<std::string> notes = {},
+             Severity severity = Severity::Error);
+  // Written once: every function that may fail has them, and they are long code.
+  Diagnostic();
+  Diagnostic(const Diagnostic&);
+  Diagnostic(Diagnostic&&) noexcept;
+  Diagnostic& operator=(const Diagnostic&);
+  Diagnostic& operator=(Diagnostic&&) noexcept;
+  ~Diagnostic();
+
   /// "FILE:LINE: what; what to do" on one line, control characters escaped.
   std::string line() const;
   int exit_code() const { return static_cast<int>(fault) + 1; }

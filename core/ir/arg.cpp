@@ -4,6 +4,12 @@
 
 namespace partita {
 
+Arg::Arg(const Arg&) = default;
+Arg::Arg(Arg&&) noexcept = default;
+Arg& Arg::operator=(const Arg&) = default;
+Arg& Arg::operator=(Arg&&) noexcept = default;
+Arg::~Arg() = default;
+
 bool ArgList::operator==(const ArgList& o) const {
   return is_tuple == o.is_tuple && items == o.items;
 }

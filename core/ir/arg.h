@@ -42,6 +42,12 @@ struct Arg {
       v;
 
   Arg() = default;  ///< None
+  // Written once: for a variant they are long code, which every file with arguments would have again.
+  Arg(const Arg&);
+  Arg(Arg&&) noexcept;
+  Arg& operator=(const Arg&);
+  Arg& operator=(Arg&&) noexcept;
+  ~Arg();
   template <class T>
     requires(!std::is_same_v<std::decay_t<T>, Arg>)
   Arg(T&& value) : v(std::forward<T>(value)) {}

@@ -8,6 +8,12 @@
 
 namespace partita {
 
+Meta::Meta(const Meta&) = default;
+Meta::Meta(Meta&&) noexcept = default;
+Meta& Meta::operator=(const Meta&) = default;
+Meta& Meta::operator=(Meta&&) noexcept = default;
+Meta::~Meta() = default;
+
 std::string join(const SymList& list) {
   std::string out;
   for (const SymExpr& e : list) out += (out.empty() ? "" : ", ") + e.str();

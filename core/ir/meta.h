@@ -42,6 +42,12 @@ struct Meta {
   std::variant<std::monostate, TensorMeta, SymExpr, MetaTuple, OpaqueMeta> v;
 
   Meta() = default;
+  // Written once: for a variant they are long code, which every file with metas would have again.
+  Meta(const Meta&);
+  Meta(Meta&&) noexcept;
+  Meta& operator=(const Meta&);
+  Meta& operator=(Meta&&) noexcept;
+  ~Meta();
   Meta(TensorMeta t) : v(std::move(t)) {}
   Meta(SymExpr e) : v(e) {}
   Meta(MetaTuple t) : v(std::move(t)) {}

@@ -19,6 +19,12 @@ struct Value {
       v;
 
   Value() = default;
+  // Written once: for a variant they are long code, which every file with values would have again.
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
   template <class T>
     requires(!std::is_same_v<std::decay_t<T>, Value>)
   Value(T&& value) : v(std::forward<T>(value)) {}
