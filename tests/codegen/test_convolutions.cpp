@@ -1,4 +1,4 @@
-// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, windows side by side,
+// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, windows side by side, taps,
 // depthwise ones, and those of few channels.
 #include <limits>
 
@@ -10,6 +10,11 @@
 using namespace partita;
 using namespace partita::codegen;
 using namespace partita::testing;
+
+/// What computes results of this width, and gradients of weights, where no other kernel of our own does.
+std::string by_taps(std::int64_t width = 16) {
+  return owns_changing_products() && width >= 16 ? own_kernels() + " taps" : "oneDNN";
+}
 
 class TestConvolutions : public QObject {
   Q_OBJECT
@@ -39,15 +44,15 @@ class TestConvolutions : public QObject {
       forward.innermost_channels();
       CpuOptions options;
       if (fixed) options.fixed_inputs = {1};
-      const bool few = forward.expected.get<Tensor>()->numel() < 400 * filters;
-      check(forward, !fixed && few ? "oneDNN" : own_kernels() + " winograd", options);
+      const Tensor& y = *forward.expected.get<Tensor>();
+      check(forward, !fixed && y.numel() < 400 * filters ? by_taps(y.sizes[3]) : own_kernels() + " winograd", options);
     }
     OneCall forward("aten.convolution.default", {x, w, b, one, padding, one, false, none, std::int64_t{1}});
     const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
     OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({filters}), one, padding, one, false, none,
                                                            std::int64_t{1}, ValueList{true, true, bias}});
     backward.innermost_channels();
-    check(backward, x.numel() < 400 * sizes[1] ? "oneDNN" : own_kernels() + " winograd, oneDNN");
+    check(backward, x.numel() < 400 * sizes[1] ? by_taps(x.sizes[3]) : own_kernels() + " winograd, " + by_taps());
   }
   /// Infinities and NaNs are in the results that depend on them, and are what they are when computed directly.
   void infinities_by_winograd() {
@@ -84,7 +89,7 @@ class TestConvolutions : public QObject {
     const Tensor plain = channels_last(random_tensor({2, 16, 20, 20}, 1));
     OneCall backward("aten.convolution_backward.default", {grad, plain, w, ints({16}), one, one, one, false, none,
                                                            std::int64_t{1}, ValueList{true, true, false}});
-    same(backward.innermost_channels(), own_kernels() + " winograd, oneDNN");
+    same(backward.innermost_channels(), own_kernels() + " winograd, " + by_taps());
   }
 
   void depthwise_data() {
@@ -277,9 +282,56 @@ class TestConvolutions : public QObject {
            {ValueList{true, true, true}, ValueList{true, false, false}, ValueList{false, true, false}}) {
         OneCall c("aten.convolution_backward.default", {grad, x, w, ints({out[1]}), twice(window[1]), twice(window[2]),
                                                         twice(window[4]), true, twice(window[3]), window[5], mask});
-        check(c, "oneDNN");
+        const bool many_channels = last && window[5] == 1 && std::min(sizes[1], sizes[2]) >= 8;
+        check(c, std::get<bool>(mask[0].v) || !many_channels ? "oneDNN" : by_taps());
       }
     }
+  }
+
+  void taps_data() {
+    QTest::addColumn<Sizes>("sizes");   // images, channels, filters, height, width
+    QTest::addColumn<Sizes>("window");  // height, width, stride, zeros, dilation
+    QTest::addColumn<bool>("transposed");
+    for (const bool transposed : {false, true}) {
+      const auto row = [&](const char* name, const Sizes& sizes, const Sizes& window) {
+        QTest::newRow((std::string(name) + (transposed ? ", transposed" : "")).c_str())
+            << sizes << window << transposed;
+      };
+      row("5x5", {2, 24, 40, 19, 21}, {5, 5, 1, 2, 1});
+      row("stride 2", {3, 16, 37, 35, 36}, {3, 3, 2, 1, 1});
+      row("4x4, stride 2", {1, 33, 64, 34, 34}, {4, 4, 2, 1, 1});
+      row("taps that miss some pixels", {1, 20, 24, 33, 34}, {1, 1, 2, 0, 1});
+      row("dilation", {1, 40, 17, 23, 22}, {3, 3, 1, 6, 6});
+      row("dilation and stride, no zeros", {1, 9, 50, 12, 52}, {2, 3, 3, 0, 2});
+      row("more channels than a block has", {1, 530, 80, 4, 20}, {3, 1, 1, 0, 1});
+    }
+  }
+  /// By a product for each tap: results, and gradients with the bias.
+  void taps() {
+    if (!owns_changing_products()) QSKIP("with AVX-512 oneDNN computes such convolutions");
+    QFETCH(Sizes, sizes);
+    QFETCH(Sizes, window);
+    QFETCH(bool, transposed);
+    const auto twice = [](std::int64_t n) { return ints({n, n}); };
+    const ValueList stride = twice(window[2]), zeros = twice(window[3]), dilation = twice(window[4]);
+    const Tensor x = channels_last(random_tensor({sizes[0], sizes[1], sizes[3], sizes[4]}, 1));
+    const Sizes filters = transposed ? Sizes{sizes[1], sizes[2]} : Sizes{sizes[2], sizes[1]};
+    const Tensor w = random_tensor({filters[0], filters[1], window[0], window[1]}, 2);
+    const Value none = twice(0), one_group = std::int64_t{1};
+    for (const Tensor& weight : {w, channels_last(w)})
+      for (const Value& bias : {Value(), Value(random_tensor({sizes[2]}, 3))}) {
+        OneCall forward("aten.convolution.default",
+                        {x, weight, bias, stride, zeros, dilation, transposed, none, one_group});
+        check(forward.innermost_channels(), by_taps());
+        CpuOptions options;
+        options.fixed_inputs = {1};
+        check(forward, by_taps(), options);
+        const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
+        OneCall backward("aten.convolution_backward.default",
+                         {grad, x, weight, ints({sizes[2]}), stride, zeros, dilation, transposed, none, one_group,
+                          ValueList{true, true, !bias.is_none()}});
+        check(backward.innermost_channels(), by_taps() + ", " + by_taps());
+      }
   }
 
   /// Of a convolution of each pixel by itself, with the bias.

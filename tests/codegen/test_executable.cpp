@@ -113,17 +113,22 @@ class TestExecutable : public QObject {
     check(c, owns_changing_products() ? "Partita" : "oneDNN");
   }
   void batched() {
+    const std::string own = owns_changing_products() ? own_kernels() : "oneDNN";
     Tensor a = random_tensor({5, 17, 22}, 1), b = random_tensor({5, 22, 19}, 2);
     OneCall plain("aten.bmm.default", {a, b});
-    check(plain, "oneDNN");
+    check(plain, own);
     OneCall turned("aten.bmm.default",
                    {transposed(random_tensor({5, 22, 17}, 1)), transposed(random_tensor({5, 19, 22}, 2))});
-    check(turned, "oneDNN");
+    check(turned, own);
     OneCall repeated("aten.bmm.default", {a, random_tensor({22, 19}, 4).view_as({5, 22, 19}, {0, 19, 1}, 0)});
-    check(repeated, "oneDNN");
+    check(repeated, own);
+    OneCall rows("aten.bmm.default", {random_tensor({3, 300, 40}, 1), random_tensor({3, 40, 70}, 2)});
+    check(rows, own);
+    OneCall vectors("aten.bmm.default", {random_tensor({4, 1, 80}, 1), random_tensor({4, 80, 90}, 2)});
+    check(vectors, "oneDNN");
     // Attention heads side by side in a row: the rows of one head are 110 elements apart.
     OneCall heads("aten.bmm.default", {random_tensor({17, 5, 22}, 1).view_as({5, 17, 22}, {22, 110, 1}, 0), b});
-    check(heads, "oneDNN");
+    check(heads, own);
     OneCall strided("aten.mm.default",
                     {random_tensor({37, 64}, 1).view_as({37, 32}, {64, 2}, 0), random_tensor({32, 29}, 2)});
     check(strided, owns_changing_products() ? "Partita" : "oneDNN");
@@ -135,7 +140,7 @@ class TestExecutable : public QObject {
       check(addmm, "oneDNN");
     }
     OneCall batched("aten.bmm.default", {random_tensor({2, 4, 5}, 1), transposed(random_tensor({2, 3, 5}, 2))});
-    check(batched, "oneDNN");
+    check(batched, owns_changing_products() ? own_kernels() : "oneDNN");
   }
   /// Calls that oneDNN does not support are run by the record, and give the reason.
   void refused() {
@@ -182,7 +187,7 @@ class TestExecutable : public QObject {
     const Tensor w = random_tensor({35, 20, 1, 1}, 2);
     const ValueList one = ints({1, 1}), none = ints({0, 0});
     const auto check_one = [&](const Tensor& x, const Value& bias, const ValueList& stride, const ValueList& padding,
-                               const char* library) {
+                               const std::string& library) {
       OneCall c("aten.convolution.default", {x, w, bias, stride, padding, one, false, none, std::int64_t{1}});
       c.innermost_channels();
       CpuOptions options;
@@ -194,9 +199,10 @@ class TestExecutable : public QObject {
     };
     check_one(images(2, 5, 5), Value(), one, none, "Partita");
     check_one(images(2, 5, 5), random_tensor({35}, 3), one, none, "Partita");
-    check_one(images(1, 5, 6), Value(), one, none, "oneDNN");
-    check_one(images(2, 5, 5), Value(), ints({2, 2}), none, "oneDNN");
-    check_one(images(2, 5, 5), Value(), one, one, "oneDNN");
+    const std::string taps = owns_changing_products() ? own_kernels() + " taps" : "oneDNN";
+    check_one(images(1, 5, 6), Value(), one, none, taps);
+    check_one(images(2, 5, 5), Value(), ints({2, 2}), none, taps);
+    check_one(images(2, 5, 5), Value(), one, one, taps);
     check_one(images(1, 120, 120), Value(), one, none, owns_changing_products() ? "Partita" : "oneDNN");
     check_one(random_tensor({2, 20, 5, 5}, 1), Value(), one, none, "oneDNN");
   }

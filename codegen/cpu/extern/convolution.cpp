@@ -4,6 +4,7 @@
 #include <span>
 
 #include "codegen/cpu/extern/convolution_columns.h"
+#include "codegen/cpu/extern/convolution_taps.h"
 #include "codegen/cpu/extern/direct.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/where_finite.h"
@@ -127,6 +128,7 @@ Prepared prepare_transposed(const ExternContext& context, ConvolutionArguments g
                             const ConcreteView& out, std::string& why_not) {
   // Of volumes, single sums of products of all taps are further from the result in double than PyTorch's several.
   if (input.sizes.size() > 4) return refused(why_not, "a transposed convolution of three dimensions");
+  if (Prepared own = prepare_taps(context, g, input, weight, bias, out); own.step) return own;
   g.after = transposed_after(g, input, weight, out);
   const auto direct =
       direct_convolution<OfTransposed>(context, g, input, grouped_transposed(weight, g.groups), bias, out, why_not);
@@ -247,6 +249,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
       });
       if (columns.step) return columns;
     }
+    if (Prepared own = prepare_taps(context, *g, *input, *weight, bias, *out); own.step) return own;
     if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
       return by_rows;
     std::unique_ptr<ExternStep> step = direct->step(library);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/extern/convolution_columns.h"
+#include "codegen/cpu/extern/convolution_taps.h"
 #include "codegen/cpu/extern/direct.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/where_finite.h"
@@ -208,6 +209,7 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
         if (own = prepare_columns_to_input(context, g, grad, weight, *results[0]); own.step)
           own.step = where_finite(std::move(own.step), *results[0], context.threads, without_name(direct));
     }
+    if (!own.step) own = prepare_taps_to_input(context, g, grad, weight, *results[0]);
     if (!own.step) own.step = direct(own.library);
     of_input = own.library;
     all->steps.push_back(std::move(own.step));
@@ -220,25 +222,25 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
       return refused(why_not, "a stride of the result that oneDNN does not take");
     const typename Gradients<Of>::OfWeight made{result, results[2], *result_desc, bias_desc};
     const auto direct = [call, made](std::string& library) { return call.of_weight(Of::direct, made, library); };
-    std::unique_ptr<ExternStep> step;
-    if constexpr (!transposed) {
-      std::unique_ptr<ExternStep> fast = weight_by_winograd(call, made, of_weight);
-      std::unique_ptr<ExternStep> bias;
-      if (results[2]) bias = pixels_to_bias(context, grad, *results[2]);
-      if (!fast && (bias || !results[2])) {
-        Prepared own = pixels_to_weight(context, g, grad, input, *results[1]);
+    std::unique_ptr<ExternStep> step, fast, bias;
+    if constexpr (!transposed) fast = weight_by_winograd(call, made, of_weight);
+    if (results[2]) bias = pixels_to_bias(context, grad, *results[2]);
+    if (!fast && (bias || !results[2])) {
+      Prepared own;
+      if constexpr (!transposed) {
+        own = pixels_to_weight(context, g, grad, input, *results[1]);
         if (!own.step) own = prepare_depthwise_to_weight(context, g, grad, input, *results[1]);
-        of_weight = own.library;
-        step = std::move(own.step);
-        if (step && bias) all->steps.push_back(std::move(bias));
       }
-      if (!fast && !step && !results[2]) {
-        Prepared columns = prepare_columns_to_weight(context, g, grad, input, *results[1]);
-        of_weight = columns.library;
-        fast = std::move(columns.step);
+      step = std::move(own.step);
+      if (!step) {
+        if constexpr (!transposed) own = prepare_columns_to_weight(context, g, grad, input, *results[1]);
+        if (!own.step) own = prepare_taps_to_weight(context, g, grad, input, *results[1]);
+        fast = std::move(own.step);
       }
-      if (fast) step = where_finite(std::move(fast), result, context.threads, without_name(direct));
+      of_weight = own.library;
+      if ((step || fast) && bias) all->steps.push_back(std::move(bias));
     }
+    if (fast) step = where_finite(std::move(fast), result, context.threads, without_name(direct));
     if (!step) step = direct(of_weight);
     all->steps.push_back(std::move(step));
   }

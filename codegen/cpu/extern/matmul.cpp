@@ -44,6 +44,8 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
   constexpr std::int64_t least_rows = 32;  // fewer take less time than to pack a matrix that changes
   if (out && alpha == 1 && (context.fixed(b.buffer) || a.sizes[a.sizes.size() - 2] >= least_rows))
     if (Prepared own = prepare_product(context, a, b, added, *out); own.step) return own;
+  if (out && alpha == 1 && !added)
+    if (Prepared own = prepare_batched_product(context, a, b, *out); own.step) return own;
   auto left = matrix(a), right = matrix(b);
   auto result = out ? describe(*out) : std::nullopt;
   if (!left || !right || !result) return refused(why_not, "a dtype, size or stride that oneDNN does not take");

@@ -14,15 +14,6 @@ namespace {
 
 using dnnl::memory;
 
-/// Null where the processor has none.
-const ProductKernel* kernel() {
-#ifdef __x86_64__
-  if (__builtin_cpu_supports("x86-64-v4")) return &product_avx512;
-  if (__builtin_cpu_supports("x86-64-v3")) return &product_avx2;
-#endif
-  return nullptr;
-}
-
 /// The right matrix of a product, packed when its address changes. All its dimensions but the last are those of depth.
 class PackedRight {
  public:
@@ -109,6 +100,16 @@ constexpr std::int64_t part_work = 400'000;  ///< a part must do more than wakin
 
 bool by_rows(const ConcreteView& matrix) {
   return matrix.strides[1] == 1 || matrix.sizes[1] == 1;
+}
+
+/// Rows [first, last) of a matrix whose rows are not adjacent in memory, into `to`.
+void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row, std::int64_t step, std::int64_t first,
+               std::int64_t last, std::int64_t depth, float* to) {
+  from += first * row;
+  to += first * depth;
+  if (row == 1) return kernel.turn(from, step, last - first, depth, to, depth);
+  for (std::int64_t i = 0; i < last - first; ++i)
+    for (std::int64_t t = 0; t < depth; ++t) to[i * depth + t] = from[i * row + t * step];
 }
 
 class ProductStep : public ExternStep {
@@ -211,13 +212,53 @@ class ChangingProduct final : public ProductStep {
     rows.resize(static_cast<std::size_t>(rows_ * problem.depth));
     const std::int64_t row = call_.left.strides[0], step = call_.left.strides[1], depth = problem.depth;
     parallel_for(threads_, rows_, least_rows, 1, [&](std::int64_t first, std::int64_t last, int) {
-      float* to = rows.data() + first * depth;
-      const float* from = problem.left + first * row;
-      if (row == 1) return kernel_.turn(from, step, last - first, depth, to, depth);
-      for (std::int64_t i = 0; i < last - first; ++i)
-        for (std::int64_t t = 0; t < depth; ++t) to[i * depth + t] = from[i * row + t * step];
+      copy_rows(kernel_, problem.left, row, step, first, last, depth, rows.data());
     });
   }
+};
+
+/// Many products; a thread computes some of them.
+class BatchedProduct final : public ExternStep {
+ public:
+  BatchedProduct(const ProductKernel& kernel, int threads, ConcreteView left, ConcreteView right, ConcreteView out)
+      : kernel_(kernel), threads_(threads), left_(std::move(left)), right_(std::move(right)), out_(std::move(out)) {}
+
+  Status run(std::byte* const* buffers) override {
+    const auto* left = reinterpret_cast<const float*>(left_.at(buffers));
+    const auto* right = reinterpret_cast<const float*>(right_.at(buffers));
+    auto* out = reinterpret_cast<float*>(out_.at(buffers));
+    const std::int64_t rows = out_.sizes[1], columns = out_.sizes[2], depth = left_.sizes[2];
+    const std::int64_t panels = (columns + kernel_.panel_columns - 1) / kernel_.panel_columns;
+    const std::int64_t work = 2 * (rows + 8) * depth * panels * kernel_.panel_columns;
+    parallel_for(threads_, out_.sizes[0], (part_work - 1) / work + 1, 1,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   static thread_local std::vector<float> in_rows, packed;
+                   packed.resize(static_cast<std::size_t>(kernel_.packed_elements(depth, columns)));
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     if (i == begin || right_.strides[0] != 0)
+                       kernel_.pack(right + i * right_.strides[0], right_.strides[1], right_.strides[2], depth, columns,
+                                    0, panels, packed.data());
+                     ProductProblem p{columns, depth, left + i * left_.strides[0], packed.data()};
+                     p.left_row = left_.strides[1];
+                     if (left_.strides[2] != 1 && depth > 1) {
+                       in_rows.resize(static_cast<std::size_t>(rows * depth));
+                       copy_rows(kernel_, p.left, p.left_row, left_.strides[2], 0, rows, depth, in_rows.data());
+                       p.left = in_rows.data();
+                       p.left_row = depth;
+                     }
+                     p.out = out + i * out_.strides[0];
+                     p.out_row = out_.strides[1];
+                     for (std::int64_t row = 0; row < rows; row += most_rows)
+                       kernel_.run(p, row, std::min(row + most_rows, rows), 0, panels);
+                   }
+                 });
+    return {};
+  }
+
+ private:
+  const ProductKernel& kernel_;
+  int threads_;
+  ConcreteView left_, right_, out_;
 };
 
 /// The pixels of images, each multiplied with the weights. A thread computes some rows of an image.
@@ -255,14 +296,35 @@ class PixelsStep final : public RowBlocksStep {
 
 }  // namespace
 
+const ProductKernel* product_kernel() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("x86-64-v4")) return &product_avx512;
+  if (__builtin_cpu_supports("x86-64-v3")) return &product_avx2;
+#endif
+  return nullptr;
+}
+
 bool own_products_are_faster() {
-  return kernel() && kernel()->beats_library;
+  return product_kernel() && product_kernel()->beats_library;
+}
+
+Prepared prepare_batched_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
+                                 const ConcreteView& out) {
+  for (const ConcreteView* v : {&left, &right, &out})
+    if (v->dtype != DType::Float32 || v->sizes.size() != 3 || std::ranges::count(v->sizes, 0) != 0) return {};
+  // Fewer rows take less time than to pack a matrix, unless that is less than to call oneDNN.
+  constexpr std::int64_t least_rows = 32, small = 64 * 64;
+  const bool pays = out.sizes[1] >= least_rows || right.sizes[1] * right.sizes[2] <= small;
+  if (!own_products_are_faster() || !pays || out.sizes[0] < context.threads || out.strides[2] != 1) return {};
+  const ProductKernel& found = *product_kernel();
+  return {std::make_unique<BatchedProduct>(found, context.threads, left, right, out),
+          std::string("Partita ") + found.name, false, "a kernel of its own: threads share whole products"};
 }
 
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                          const std::optional<ConcreteView>& added, const ConcreteView& out,
                          const ConcreteView* images) {
-  const ProductKernel* found = kernel();
+  const ProductKernel* found = product_kernel();
   const bool fixed = context.fixed(right.buffer);
   if (!found || (!fixed && !found->beats_library) || out.sizes.size() != 2) return {};
   if (left.dtype != DType::Float32 || right.dtype != DType::Float32 || out.dtype != DType::Float32 || !describe(right))

@@ -3,6 +3,9 @@
 
 namespace partita::codegen {
 
+struct ProductKernel;
+/// The kernel of our own products; null where the processor has none.
+const ProductKernel* product_kernel();
 /// Are our own products of this processor faster than oneDNN's, whatever the matrices?
 bool own_products_are_faster();
 
@@ -14,5 +17,9 @@ bool own_products_are_faster();
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                          const std::optional<ConcreteView>& added, const ConcreteView& out,
                          const ConcreteView* images = nullptr);
+
+/// Of batches of matrices of single precision, whatever changes, where own_products_are_faster().
+Prepared prepare_batched_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
+                                 const ConcreteView& out);
 
 }  // namespace partita::codegen
