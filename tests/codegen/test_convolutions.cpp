@@ -1,5 +1,5 @@
-// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, windows side by side, taps,
-// depthwise ones, and those of few channels.
+// Convolutions by other ways than oneDNN's own, beside their evaluation: Winograd's algorithm, windows side by side,
+// a product for each tap, depthwise ones, and those of few channels.
 #include <limits>
 
 #include <fmt/format.h>
