@@ -165,7 +165,11 @@ class TestCudaEmulate : public QObject {
     const auto code = LoadedCode::link(object->objects, emulation_functions());
     QVERIFY2(code, code ? "" : code.error().line().c_str());
 
-    alignas(16) float in[3 * 64], out[3 * 64] = {}, sum = 0;
+    // With gaps, so that what lies beyond one is none of the others.
+    struct Memory {
+      alignas(16) float before[4], in[3 * 64], between[4], out[3 * 64], after[4], sum;
+    } memory = {};
+    auto& [before, in, between, out, after, sum] = memory;
     float expected = 0;
     for (int i = 0; i < 3 * 64; ++i) expected += in[i] = static_cast<float>(i % 17);
     KernelFault fault;
