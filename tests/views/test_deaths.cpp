@@ -21,12 +21,7 @@ using namespace partita::views;
 
 namespace {
 
-// Generous: a quiet machine needs a tenth of it.
-#ifdef PARTITA_SANITIZED
-constexpr int kSoonMs = 4000;
-#else
-constexpr int kSoonMs = 1000;
-#endif
+constexpr int kSoonMs = 1000;  // generous: a quiet machine needs a tenth of it
 
 constexpr const char* kInPlace = R"(class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[4][1]cpu"):

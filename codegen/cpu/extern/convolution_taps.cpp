@@ -18,16 +18,18 @@ struct Line {
   std::int64_t out = 0, in = 0, count = 0;
 };
 
-/// Of a convolution, or of a transposed one, of which the result's places fall into as many phases as the stride:
-/// other taps reach each.
+/// One of the two dimensions. A transposed convolution's taps reach only every stride-th place of the result; such
+/// places are a phase. Otherwise all places are one phase.
 struct Dimension {
   std::int64_t in_size = 0, out_size = 0, taps = 0, stride = 1, dilation = 1, padding = 0;
   bool transposed = false;
 
   std::int64_t in_step() const { return transposed ? 1 : stride; }
   std::int64_t out_step() const { return transposed ? stride : 1; }
+  std::int64_t phases() const { return std::min(out_step(), out_size); }
   std::int64_t places(std::int64_t phase) const { return (out_size - phase + out_step() - 1) / out_step(); }
 
+  /// What a tap joins of a phase.
   Line line(std::int64_t phase, std::int64_t tap) const {
     std::int64_t shift = tap * dilation - padding;
     if (transposed) {
@@ -43,7 +45,7 @@ struct Dimension {
   }
 };
 
-/// What the taps of a window give some pixels of a row of the result.
+/// What one tap of the window gives pixels of a row of the result.
 struct Part {
   std::int64_t tap = 0, row = 0;  ///< of the window, and of the input
   Line pixels;
@@ -58,12 +60,11 @@ struct TapsProblem {
 
   std::int64_t taps() const { return y.taps * x.taps; }
 
-  /// Those of the pixels of a phase of a row, for which `parts` has room.
+  /// Makes `parts` what all taps give the pixels of one phase of a row.
   void parts_of(std::int64_t row, std::int64_t phase, std::vector<Part>& parts) const {
     parts.clear();
     for (std::int64_t ky = 0; ky < y.taps; ++ky) {
-      const std::int64_t of = row % y.out_step();
-      const Line rows = y.line(of, ky);
+      const Line rows = y.line(row % y.out_step(), ky);
       const std::int64_t at = (row - rows.out) / y.out_step();
       if (row < rows.out || at >= rows.count) continue;
       for (std::int64_t kx = 0; kx < x.taps; ++kx)
@@ -71,13 +72,14 @@ struct TapsProblem {
           parts.push_back({ky * x.taps + kx, rows.in + at * y.in_step(), pixels});
     }
   }
+  /// Does the part reach all pixels of its phase?
   bool is_whole(const Part& part, std::int64_t phase) const { return part.pixels.count == x.places(phase); }
 
-  /// Is there a tap for each pixel of the result that reaches all pixels of its phase and row?
+  /// Has each phase of each row a part that reaches all its pixels?
   bool is_covered() const {
     std::vector<Part> parts;
     for (std::int64_t row = 0; row < y.out_size; ++row)
-      for (std::int64_t phase = 0; phase < x.out_step(); ++phase) {
+      for (std::int64_t phase = 0; phase < x.phases(); ++phase) {
         parts_of(row, phase, parts);
         if (std::ranges::none_of(parts, [&](const Part& part) { return is_whole(part, phase); })) return false;
       }
@@ -93,8 +95,8 @@ class TapsStep final : public RowBlocksStep {
         problem_(std::move(problem)),
         weights_(weights_of(context, problem_.weight.buffer)) {
     // The weights of some columns, which stay in the second cache for a block of rows.
-    constexpr std::int64_t second_cache = 1 << 17;
-    const std::int64_t width = kernel.panel_columns, panels = (problem_.results + width - 1) / width;
+    constexpr std::int64_t second_cache = 1 << 17;  // elements in a good part of it
+    const std::int64_t width = kernel.panel_columns, panels = panels_of(kernel, problem_.results);
     const std::int64_t together =
         std::clamp(second_cache / (problem_.taps() * problem_.channels * width), std::int64_t{1}, panels);
     const std::int64_t groups = (panels + together - 1) / together;
@@ -117,7 +119,7 @@ class TapsStep final : public RowBlocksStep {
     std::vector<Part> parts;
     for (const Group& group : groups_)
       for (std::int64_t row = b.first; row < b.first + b.rows; ++row)
-        for (std::int64_t phase = 0; phase < problem_.x.out_step(); ++phase) {
+        for (std::int64_t phase = 0; phase < problem_.x.phases(); ++phase) {
           problem_.parts_of(row, phase, parts);
           sum(b, group, row, phase, parts);
         }
@@ -141,7 +143,7 @@ class TapsStep final : public RowBlocksStep {
 
     const ConcreteView &in = problem_.input, &out = problem_.out;
     const std::int64_t pixel = out.strides[3] * problem_.x.out_step();
-    const std::int64_t panels = (group.columns + kernel_.panel_columns - 1) / kernel_.panel_columns;
+    const std::int64_t panels = panels_of(kernel_, group.columns);
     const std::int64_t of_tap = kernel_.packed_elements(problem_.channels, group.columns);
     const std::int64_t of_row = row * out.strides[2] + group.first;
     const float* const bias = bias_ ? bias_ + group.first : nullptr;
@@ -190,9 +192,11 @@ class TapsStep final : public RowBlocksStep {
       packed_ = static_cast<const float*>(shared_->get_data_handle());
       return;
     }
-    own_.resize(static_cast<std::size_t>(elements_));
-    fill(own_.data());
-    packed_ = own_.data();
+    // Kept for other convolutions on this thread: fresh memory costs more than to fill it.
+    static thread_local std::vector<float> own;
+    own.resize(static_cast<std::size_t>(elements_));
+    fill(own.data());
+    packed_ = own.data();
   }
   /// Channels [first, last) of all taps.
   void pack(const float* weight, const Group& group, std::int64_t first, std::int64_t last, float* to) const {
@@ -202,7 +206,8 @@ class TapsStep final : public RowBlocksStep {
     const std::int64_t width = kernel_.panel_columns, taps = problem_.taps(), taps_x = problem_.x.taps;
     const bool adjacent_taps = s[3] == 1 && s[2] == taps_x;
     for (std::int64_t panel = 0; panel < group.columns; panel += width) {
-      const std::int64_t filled = std::min(width, group.columns - panel), gap = filled % padded(1);
+      const std::int64_t filled = std::min(width, group.columns - panel);
+      const std::int64_t gap = kernel_.packed_elements(1, filled) - filled;
       for (std::int64_t c = first; c < last; ++c) {
         const float* from = weight + c * of_channel + (group.first + panel) * of_result;
         float* const row = to + kernel_.place(problem_.channels, group.columns, c, panel);
@@ -211,12 +216,11 @@ class TapsStep final : public RowBlocksStep {
           const float* of = from + tap / taps_x * s[2] + tap % taps_x * s[3];
           float* const end = row + tap * of_tap + filled;
           for (std::int64_t r = 0; !adjacent_taps && r < filled; ++r) end[r - filled] = of[r * of_result];
-          if (gap > 0) std::fill_n(end, padded(1) - gap, 0.0F);
+          std::fill_n(end, gap, 0.0F);
         }
       }
     }
   }
-  std::int64_t padded(std::int64_t columns) const { return kernel_.packed_elements(1, columns); }
 
   const ProductKernel& kernel_;
   TapsProblem problem_;
@@ -224,7 +228,6 @@ class TapsStep final : public RowBlocksStep {
   std::int64_t elements_ = 0;               ///< of all packed weights
   std::shared_ptr<PackedWeights> weights_;  ///< null: they change
   std::shared_ptr<memory> shared_;
-  std::vector<float> own_;
   const float* packed_ = nullptr;
   const void* packed_from_ = nullptr;
   const float *input_ = nullptr, *bias_ = nullptr;

@@ -27,7 +27,10 @@ class TapsToWeight final : public ExternStep {
   }
 
   Status run(std::byte* const* buffers) override {
-    sums_.resize(static_cast<std::size_t>(taps() * results() * channels()));
+    // Kept for other gradients on this thread, as sum() keeps its matrices: fresh memory costs more than to fill it.
+    static thread_local std::vector<float> sums;
+    sums.resize(static_cast<std::size_t>(taps() * results() * channels()));
+    sums_ = sums.data();
     const auto* grad = reinterpret_cast<const float*>(pixels_.at(buffers));
     const auto* input = reinterpret_cast<const float*>(input_.at(buffers));
     parallel_for(threads_, taps() * blocks_, 1, 1,
@@ -45,10 +48,9 @@ class TapsToWeight final : public ExternStep {
 
   /// Tasks [begin, end): a tap and a block of results each.
   void sum(const float* grad, const float* input, std::int64_t begin, std::int64_t end) {
-    // Kept for other gradients on this thread: fresh memory costs more than to fill it.
     static thread_local std::vector<float> left, right;
     const std::int64_t all = pixels_.sizes[0], results = this->results(), channels = this->channels();
-    const std::int64_t panels = (channels + kernel_.panel_columns - 1) / kernel_.panel_columns;
+    const std::int64_t panels = panels_of(kernel_, channels);
     for (std::int64_t first = 0; first < all; first += most_pixels) {
       const std::int64_t n = std::min(most_pixels, all - first);
       left.resize(static_cast<std::size_t>(results * n));
@@ -59,7 +61,7 @@ class TapsToWeight final : public ExternStep {
         if (task == begin || block == 0) pack(input, tap, first, n, right.data());
         const std::int64_t row = results * block / blocks_, rows = results * (block + 1) / blocks_ - row;
         ProductProblem p{channels, n, left.data() + row * n, right.data()};
-        p.out = sums_.data() + (tap * results + row) * channels;
+        p.out = sums_ + (tap * results + row) * channels;
         p.left_row = n;
         p.added = first == 0 ? nullptr : p.out;
         p.out_row = p.added_row = channels;
@@ -93,7 +95,7 @@ class TapsToWeight final : public ExternStep {
     const Sizes& s = result_.strides;
     for (std::int64_t r = first; r < last; ++r)
       for (std::int64_t c = 0; c < channels(); ++c) {
-        const float* from = sums_.data() + r * channels() + c;
+        const float* from = sums_ + r * channels() + c;
         for (std::int64_t tap = 0; tap < taps(); ++tap)
           out[r * s[0] + c * s[1] + tap / result_.sizes[3] * s[2] + tap % result_.sizes[3] * s[3]] =
               from[tap * results() * channels()];
@@ -106,7 +108,7 @@ class TapsToWeight final : public ExternStep {
   ConcreteView grad_, pixels_;  ///< the gradient, and as a matrix
   ConcreteView input_, result_;
   std::int64_t blocks_ = 1;  ///< of results, which threads share as they share taps
-  std::vector<float> sums_;  ///< [taps, results, channels]
+  float* sums_ = nullptr;    ///< [taps, results, channels], of this run
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ class PackedRight {
  public:
   PackedRight(const ProductKernel& kernel, int threads, ConcreteView right, std::shared_ptr<PackedWeights> weights)
       : kernel_(kernel), threads_(threads), right_(std::move(right)), weights_(std::move(weights)) {}
-  std::int64_t panels() const { return (right_.sizes.back() + kernel_.panel_columns - 1) / kernel_.panel_columns; }
+  std::int64_t panels() const { return panels_of(kernel_, right_.sizes.back()); }
 
   const float* at(std::byte* const* buffers) {
     std::byte* plain = right_.at(buffers);
@@ -102,7 +102,8 @@ bool by_rows(const ConcreteView& matrix) {
   return matrix.strides[1] == 1 || matrix.sizes[1] == 1;
 }
 
-/// Rows [first, last) of a matrix whose rows are not adjacent in memory, into `to`.
+/// Copies rows [first, last) of a matrix to the same rows of `to`, whose elements are adjacent. `row`, `step`: the
+/// distances of rows and of a row's elements.
 void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row, std::int64_t step, std::int64_t first,
                std::int64_t last, std::int64_t depth, float* to) {
   from += first * row;
@@ -128,7 +129,7 @@ class ProductStep : public ExternStep {
 
  protected:
   virtual void multiply(ProductProblem problem, std::byte* const* buffers) = 0;
-  std::int64_t panels() const { return (call_.out.sizes[1] + kernel_.panel_columns - 1) / kernel_.panel_columns; }
+  std::int64_t panels() const { return panels_of(kernel_, call_.out.sizes[1]); }
 
   const ProductKernel& kernel_;
   int threads_;
@@ -192,7 +193,7 @@ class ChangingProduct final : public ProductStep {
                    for (std::int64_t task = begin; task < end; ++task) {
                      const std::int64_t first = task / row_parts * width, part = task % row_parts;
                      const std::int64_t n = std::min(width, problem.columns - first);
-                     const std::int64_t of_group = (n + kernel_.panel_columns - 1) / kernel_.panel_columns;
+                     const std::int64_t of_group = panels_of(kernel_, n);
                      ProductProblem some = columns_of(problem, first, n);
                      packed.resize(static_cast<std::size_t>(kernel_.packed_elements(problem.depth, n)));
                      kernel_.pack(right + first * column, row, column, problem.depth, n, 0, of_group, packed.data());
@@ -228,7 +229,7 @@ class BatchedProduct final : public ExternStep {
     const auto* right = reinterpret_cast<const float*>(right_.at(buffers));
     auto* out = reinterpret_cast<float*>(out_.at(buffers));
     const std::int64_t rows = out_.sizes[1], columns = out_.sizes[2], depth = left_.sizes[2];
-    const std::int64_t panels = (columns + kernel_.panel_columns - 1) / kernel_.panel_columns;
+    const std::int64_t panels = panels_of(kernel_, columns);
     const std::int64_t work = 2 * (rows + 8) * depth * panels * kernel_.panel_columns;
     parallel_for(threads_, out_.sizes[0], (part_work - 1) / work + 1, 1,
                  [&](std::int64_t begin, std::int64_t end, int) {
@@ -302,6 +303,10 @@ const ProductKernel* product_kernel() {
   if (__builtin_cpu_supports("x86-64-v3")) return &product_avx2;
 #endif
   return nullptr;
+}
+
+std::int64_t panels_of(const ProductKernel& kernel, std::int64_t columns) {
+  return (columns + kernel.panel_columns - 1) / kernel.panel_columns;
 }
 
 bool own_products_are_faster() {

@@ -6,6 +6,8 @@ namespace partita::codegen {
 struct ProductKernel;
 /// The kernel of our own products; null where the processor has none.
 const ProductKernel* product_kernel();
+/// The panels in which the kernel packs a matrix of as many columns.
+std::int64_t panels_of(const ProductKernel& kernel, std::int64_t columns);
 /// Are our own products of this processor faster than oneDNN's, whatever the matrices?
 bool own_products_are_faster();
 

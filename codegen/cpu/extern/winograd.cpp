@@ -5,6 +5,7 @@
 #include <limits>
 #include <mutex>
 
+#include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "codegen/cpu/extern/row_blocks.h"
 #include "codegen/cpu/extern/winograd_kernel.h"
@@ -60,7 +61,7 @@ class WinogradStep final : public RowBlocksStep {
     const WinogradProblem& p = problem_;
     const ProductKernel& product = *kernel_.product;
     const std::int64_t elements = product.packed_elements(p.channels, p.results);
-    const std::int64_t panels = (p.results + product.panel_columns - 1) / product.panel_columns;
+    const std::int64_t panels = panels_of(product, p.results);
     {
       const std::lock_guard lock(mutex_);
       if (direct_.empty()) {
