@@ -2,6 +2,7 @@
 // NVIDIA's cuDNN, versions 8 and 9, by the functions that both have.
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -83,6 +84,7 @@ class CudnnHandle {
   const std::shared_ptr<CudaDevice> device;
   const Cudnn& api;
   void* handle = nullptr;
+  std::map<std::string, int> fastest;  ///< the algorithm that was found to be, by the kind of convolution
 
  private:
   CudnnHandle(std::shared_ptr<CudaDevice> d, const Cudnn& a) : device(std::move(d)), api(a) {}

@@ -1,6 +1,8 @@
 // Convolutions and their gradients by cuDNN. As in matrix/convolution.cpp, a convolution relates a large tensor, the
 // image, to a small one: forward makes the small tensor, and a transposed convolution the large one.
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -90,13 +92,7 @@ class ConvolutionStep final : public DeviceStep {
   Status run_in(void* stream, std::byte* const* buffers) override {
     const auto entered = handle_->device->enter();
     TRY_DO(checked(api_, api_.set_stream(handle_->handle, stream), "cudnnSetStream"));
-    for (const Part& p : parts_) {
-      void* const workspace = p.workspace ? reinterpret_cast<void*>(p.workspace->address()) : nullptr;
-      const int error = p.routine->run(handle_->handle, scalar(one), p.a_layout.get(), p.a.at(buffers),
-                                       p.b_layout.get(), p.b.at(buffers), p.convolution.get(), p.algorithm, workspace,
-                                       p.workspace_bytes, scalar(zero), p.out_layout.get(), p.out.at(buffers));
-      TRY_DO(checked(api_, error, fmt::format("cudnnConvolution{}", p.function).c_str()));
-    }
+    for (const Part& p : parts_) TRY_DO(convolve(p, p.a.at(buffers), p.b.at(buffers), p.out.at(buffers)));
     if (!bias_) return {};
     const Part& last = parts_.back();
     return checked(api_,
@@ -118,6 +114,10 @@ class ConvolutionStep final : public DeviceStep {
   };
   struct Layouts {
     Descriptor small, large, weight;
+  };
+  struct Algorithm {
+    int number = 0, math = 0;
+    std::size_t workspace_bytes = 0;
   };
   /// Scalars are read in the type of the sums.
   struct Scalar {
@@ -221,8 +221,17 @@ class ConvolutionStep final : public DeviceStep {
     return {};
   }
 
-  /// Takes the first algorithm, in the library's order, that computes as precisely as it should and has memory.
-  Status choose(Part& p) const {
+  Status convolve(const Part& p, const std::byte* a, const std::byte* b, std::byte* out) const {
+    void* const workspace = p.workspace ? reinterpret_cast<void*>(p.workspace->address()) : nullptr;
+    const int error =
+        p.routine->run(handle_->handle, scalar(one), p.a_layout.get(), a, p.b_layout.get(), b, p.convolution.get(),
+                       p.algorithm, workspace, p.workspace_bytes, scalar(zero), p.out_layout.get(), out);
+    return checked(api_, error, fmt::format("cudnnConvolution{}", p.function).c_str());
+  }
+
+  /// Those that compute as precisely as they should and need little memory, in the library's order: by its guess the
+  /// fastest is first.
+  Result<std::vector<Algorithm>> algorithms(const Part& p) const {
     void* const handle = handle_->handle;
     const std::string name = fmt::format("cudnnGetConvolution{}Algorithm_v7", p.function);
     int most = 0, count = 0;
@@ -232,29 +241,94 @@ class ConvolutionStep final : public DeviceStep {
                    p.routine->algorithms(handle, p.a_layout.get(), p.b_layout.get(), p.convolution.get(),
                                          p.out_layout.get(), most, &count, found.data()),
                    name.c_str()));
-    const bool ordered = config().deterministic;
+    std::vector<Algorithm> out;
     for (const Cudnn::Found& f : std::span(found).first(static_cast<std::size_t>(std::clamp(count, 0, most)))) {
-      if (f.status != 0 || (ordered && !f.deterministic)) continue;
+      if (f.status != 0 || (config().deterministic && !f.deterministic)) continue;
       // Tensor cores round single precision to TF32, and the remaining kind of math to half types.
       const bool precise =
           f.math == any_math || f.math == fma_math || (f.math == tensor_math && type_.math != fma_math);
-      if (!precise) continue;
-      if (type_.math != fma_math && api_.set_math(p.convolution.get(), f.math) != 0) continue;
+      if (!precise || !takes_math(p, f.math)) continue;
       std::size_t bytes = 0;
       if (p.routine->workspace(handle, p.a_layout.get(), p.b_layout.get(), p.convolution.get(), p.out_layout.get(),
-                               f.algorithm, &bytes) != 0 ||
-          bytes > most_workspace)
-        continue;
-      if (bytes > 0) {
-        auto memory = handle_->workspace(bytes);
-        if (!memory) continue;
-        p.workspace = *std::move(memory);
-      }
-      p.algorithm = f.algorithm;
-      p.workspace_bytes = bytes;
-      return {};
+                               f.algorithm, &bytes) == 0 &&
+          bytes <= most_workspace)
+        out.push_back({f.algorithm, f.math, bytes});
     }
-    return refusal(fmt::format("it has no {}algorithm for this convolution", ordered ? "deterministic " : ""));
+    return out;
+  }
+  bool takes_math(const Part& p, int math) const {
+    return type_.math == fma_math || api_.set_math(p.convolution.get(), math) == 0;
+  }
+
+  Status choose(Part& p) const {
+    TRY(std::vector<Algorithm> found, algorithms(p));
+    if (config().cudnn_benchmark && !config().deterministic && found.size() > 1) TRY_DO(fastest_first(p, found));
+    for (const Algorithm& a : found)
+      if (take(p, a, false)) return {};
+    return refusal(
+        fmt::format("it has no {}algorithm for this convolution", config().deterministic ? "deterministic " : ""));
+  }
+  /// False: there is no memory for it. That of a trial is its own, and goes with it.
+  bool take(Part& p, const Algorithm& a, bool trial) const {
+    if (!takes_math(p, a.math)) return false;
+    p.algorithm = a.number;
+    p.workspace_bytes = a.workspace_bytes;
+    p.workspace = nullptr;
+    if (a.workspace_bytes == 0) return true;
+    auto memory = trial ? handle_->device->block(a.workspace_bytes) : handle_->workspace(a.workspace_bytes);
+    if (memory) p.workspace = *std::move(memory);
+    return bool(memory);
+  }
+
+  /// Moves the algorithm to the front that takes the least time on the device. Convolutions of one kind are timed once.
+  Status fastest_first(Part& p, std::vector<Algorithm>& found) const {
+    std::string kind = fmt::format("{} {} {}", p.function, type_.number, type_.math);
+    for (const ConcreteView* v : {&p.a, &p.b, &p.out})
+      kind += fmt::format(", {} {}", fmt::join(v->sizes, " "), fmt::join(v->strides, " "));
+    kind += fmt::format(", {}, {}, {}, {}", fmt::join(window_.stride, " "), fmt::join(window_.padding, " "),
+                        fmt::join(window_.dilation, " "), window_.groups);
+    const auto [fastest, fresh] = handle_->fastest.try_emplace(kind, found.front().number);
+    if (fresh) {
+      std::array<std::shared_ptr<RemoteMemory>, 3> tensors;
+      std::array<std::byte*, 3> at;
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        const ConcreteView& v = *std::array{&p.a, &p.b, &p.out}[i];
+        std::int64_t last = 0;
+        for (std::size_t d = 0; d < v.sizes.size(); ++d) last += (v.sizes[d] - 1) * v.strides[d];
+        const std::size_t bytes = static_cast<std::size_t>(last + 1) * itemsize(v.dtype);
+        TRY(tensors[i], handle_->device->block(bytes));
+        TRY_DO(handle_->device->clear(tensors[i]->address(), bytes));
+        at[i] = reinterpret_cast<std::byte*>(tensors[i]->address());
+      }
+      double least = std::numeric_limits<double>::infinity();
+      for (const Algorithm& a : found) {
+        if (!take(p, a, true)) continue;
+        const auto seconds = seconds_of(p, at);
+        if (!seconds || *seconds >= least) continue;  // an error: it cannot be recorded
+        least = *seconds;
+        fastest->second = a.number;
+      }
+    }
+    std::ranges::stable_partition(found, [&](const Algorithm& a) { return a.number == fastest->second; });
+    return {};
+  }
+
+  /// The least time of a few runs on the device. As a CUDA graph they wait for no launches.
+  Result<double> seconds_of(const Part& p, const std::array<std::byte*, 3>& at) const {
+    CudaDevice& device = *handle_->device;
+    TRY(const std::shared_ptr<void> graph, device.record([&](void* stream) -> Status {
+      TRY_DO(checked(api_, api_.set_stream(handle_->handle, stream), "cudnnSetStream"));
+      return convolve(p, at[0], at[1], at[2]);
+    }));
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 4; ++i) {
+      TRY(const std::shared_ptr<void> begin, device.record_event());
+      TRY_DO(device.replay(graph.get()));
+      TRY(const std::shared_ptr<void> end, device.record_event());
+      TRY(const double seconds, device.seconds_between(begin.get(), end.get()));
+      least = std::min(least, seconds);
+    }
+    return least;
   }
 
   std::shared_ptr<CudnnHandle> handle_;

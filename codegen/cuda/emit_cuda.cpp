@@ -392,8 +392,8 @@ loops::Target cuda_target() {
   target.parallel_elements = 0;
   target.few_results = 256;
   target.few_columns = 1 << 15;
-  target.few_channels = 256;
-  target.split_rows = 256;
+  target.few_channels = target.split_results = 1 << 14;
+  target.split_rows = 128;
   target.picked_elements = 1 << 22;
   target.scratch_elements = 12 << 10;  // of four bytes, in the 48 KiB that a group of threads shares
   target.complex_ops = {ScalarOp::Add,   ScalarOp::Sub,   ScalarOp::Mul,   ScalarOp::Div,    ScalarOp::Pow,

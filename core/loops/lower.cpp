@@ -263,13 +263,24 @@ LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> red
           if (reduced[d]) sizes[d] = 1;
         return reshape(reduce(dtype, split, mask, combine, in_two), sizes);
       }
-    } else if (!one && hint(space[outer]) >= parts) {
-      std::vector<bool> all_inner = reduced, only_outer(space.size(), false);
-      all_inner[outer] = false;
-      only_outer[outer] = true;
-      LoweredTensor partial = add(over(std::move(space), all_inner));
-      return reduce(dtype, partial.sizes, only_outer, combine,
-                    [partial](Body& body, const Index& i) { return body.read(partial, i); });
+    } else if (!one) {
+      // Keeps leading dimensions apart, all but the last, until there are enough results.
+      std::size_t last = inner - 1;
+      while (!reduced[last] || space[last].is(1)) --last;
+      std::vector<bool> in_first = reduced, in_second(space.size(), false);
+      SymExpr apart = 1;
+      for (std::size_t d = outer; d < last; ++d) {
+        if (!reduced[d] || space[d].is(1)) continue;
+        if (hint(apart) >= parts && hint(kept * apart) >= target_.split_results) break;
+        in_first[d] = false;
+        in_second[d] = true;
+        apart = apart * space[d];
+      }
+      if (hint(apart) >= parts) {
+        LoweredTensor partial = add(over(std::move(space), in_first));
+        return reduce(dtype, partial.sizes, in_second, combine,
+                      [partial](Body& body, const Index& i) { return body.read(partial, i); });
+      }
     }
   }
   return add(over(std::move(space), std::move(reduced)));

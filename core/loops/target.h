@@ -61,6 +61,7 @@ struct Target {
   std::int64_t few_columns = 16;           ///< a reduction of outer dims to fewer results ...
   std::int64_t few_channels = 16;          ///< or of images to fewer channels, the images first ...
   std::int64_t split_rows = 1 << 16;       ///< ... of at least so many elements is made in two steps
+  std::int64_t split_results = 1;          ///< of which the first is to have so many results
   std::int64_t group_row = 16;             ///< of a GPU: a row of so many elements is reduced by a group of threads
   std::vector<ScalarOp> complex_ops = {};  ///< that kernels have code for of complex numbers; empty: they have none
   std::int64_t picked_elements = 0;  ///< of a result that is put together from parts: with no more, it is one loop

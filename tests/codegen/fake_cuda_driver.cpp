@@ -23,6 +23,7 @@ struct State {
   void* capturing = nullptr;       ///< the stream
   Captured captured;
   int launches = 0;
+  float worked = 0;  ///< milliseconds, of what fake_work() was told
   void (*on_launch)(const char* function, unsigned blocks, unsigned threads, void** arguments) = nullptr;
 };
 State state;
@@ -62,6 +63,13 @@ void fake_devices(int count, int major, int minor) {
 }
 void fake_room(std::size_t bytes) {
   state.room = bytes;
+}
+/// Work of a library that takes so long.
+void fake_work(float milliseconds) {
+  if (state.capturing)
+    state.captured.emplace_back([milliseconds] { state.worked += milliseconds; });
+  else
+    state.worked += milliseconds;
 }
 void fake_on_launch(void (*f)(const char*, unsigned, unsigned, void**)) {
   state.on_launch = f;
@@ -118,7 +126,7 @@ int cuEventDestroy_v2(void* event) {
 }
 /// An event's time: a millisecond for each launch before it.
 int cuEventRecord(void* event, void* stream) {
-  *static_cast<float*>(event) = static_cast<float>(state.launches);
+  *static_cast<float*>(event) = static_cast<float>(state.launches) + state.worked;
   return did("event" + place(stream));
 }
 int cuEventSynchronize(void*) {

@@ -156,6 +156,7 @@ int sums(void* handle, const void* alpha, const Convolution& c, int algorithm, c
     store(result, out.type, i, value);
   });
   state.ran.push_back({algorithm, c.math});
+  if (state.on_run) state.on_run(algorithm);
   return 0;
 }
 

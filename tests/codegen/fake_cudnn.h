@@ -16,4 +16,5 @@ struct FakeCudnn {
     int algorithm, math;
   };
   std::vector<Run> ran = {};  ///< the convolutions that were computed
+  void (*on_run)(int algorithm) = nullptr;
 };

@@ -158,7 +158,8 @@ class TestCudaCudnn : public QObject {
     fake() = FakeCudnn();
     found_in<void()>(PARTITA_FAKE_DRIVER, "fake_reset")();
     device_ = opened();
-    scope_ = std::make_unique<ConfigScope>(*patched_config({{"cuda_path", PARTITA_FAKE_TOOLKIT}}));
+    scope_ = std::make_unique<ConfigScope>(
+        *patched_config({{"cuda_path", PARTITA_FAKE_TOOLKIT}, {"cudnn_benchmark", "false"}}));
   }
   void cleanup() {
     scope_.reset();
@@ -287,6 +288,31 @@ class TestCudaCudnn : public QObject {
              std::string("cuDNN 9.1.0: it has no deterministic algorithm for this convolution"));
   }
 
+  /// Of the algorithms 0 and 1, in cuDNN's order, the second is faster.
+  void fastest_algorithm() {
+    const ConfigScope scope(*patched_config({{"cudnn_benchmark", "true"}}));
+    fake().on_run = [](int algorithm) {
+      found_in<void(float)>(PARTITA_FAKE_DRIVER, "fake_work")(algorithm == 0 ? 5 : 2);
+    };
+    const OneCall c = Case().forward();
+    const auto first = compile_cpu(c.plan, {}, {.device = device_});
+    QVERIFY(first);
+    QCOMPARE((*first)->externs[0].library, std::string("cuDNN 9.1.0, forward algorithm 1 with bias"));
+    const auto trials = fake().ran.size();
+    QVERIFY(trials > 2);
+    // Another convolution of the kind is not timed, one of another kind is.
+    QVERIFY(has(run(Case().forward(), 1e-5), "forward algorithm 1"));
+    QCOMPARE(fake().ran.size(), trials + 1);
+    QVERIFY(has(run(Case{.stride = 2}.forward(), 1e-5), "forward algorithm 1"));
+    QVERIFY(fake().ran.size() > trials + 2);
+    Config own = config();
+    own.deterministic = true;  // timed or not, it is always the same
+    const ConfigScope ordered(own);
+    fake().ran.clear();
+    QVERIFY(has(run(Case().forward(), 1e-5), "forward algorithm 1"));
+    QCOMPARE(fake().ran.size(), std::size_t{1});
+  }
+
   /// A call that wants a larger workspace leaves the one that another has.
   void workspaces() {
     const OneCall small = Case().forward();
@@ -411,7 +437,7 @@ class TestCudaCudnn : public QObject {
   /// A graph whose images are as many as there are, recorded as a CUDA graph: a recording neither allocates nor waits.
   void graphs_of_any_size() {
     Config own = config();
-    own.cuda_graphs = true;
+    own.cuda_graphs = own.cudnn_benchmark = true;
     const ConfigScope scope(own);
     const BackendOptions options{.kernels = DeviceType::Cuda, .on_device = true, .device = device_};
     const auto graph = fx("s0: 'Sym(s0)', x: <f32[s0, 4, 9, 8][288, 72, 8, 1]>, w: <f32[6, 4, 3, 3][36, 9, 3, 1]>",
