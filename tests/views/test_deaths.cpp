@@ -21,7 +21,11 @@ using namespace partita::views;
 
 namespace {
 
+#ifdef PARTITA_SANITIZED
+constexpr int kSoonMs = 3000;
+#else
 constexpr int kSoonMs = 1000;  // generous: a quiet machine needs a tenth of it
+#endif
 
 constexpr const char* kInPlace = R"(class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[4][1]cpu"):
