@@ -93,7 +93,8 @@ const Backend& default_compiler() {
 }
 
 void suit(const Backend& backend, AotOptions& options) {
-  options.choose_layouts = !backend.takes_any_graph;  // interpreters give eager PyTorch's layouts
+  // Interpreters give eager PyTorch's layouts, in which cuDNN has an algorithm for each gradient in single precision.
+  options.choose_layouts = !backend.takes_any_graph && backend.kernels == DeviceType::Cpu;
   options.pack_linears = backend.kernels == DeviceType::Cuda;
 }
 

@@ -49,7 +49,7 @@ struct AotOptions {
   /// Inference computes what depends on parameters only in a graph of its own: AotGraphs::constants.
   bool split_constants = false;
   /// Joint graphs get the layouts that compilers compute best, also for what the forward saves (prefer_channels_last).
-  /// Unset: those of as_run() do. Interpreters give eager PyTorch's layouts, so it is false for them.
+  /// Unset: those of as_run() do. False for interpreters and CUDA's kernels: these give eager PyTorch's layouts.
   std::optional<bool> choose_layouts = {};
   bool pack_linears = false;  ///< see PassContext; for compilers of GPUs
   /// The graph's inputs, one per placeholder, for freezing. Empty: the archive's tensors.

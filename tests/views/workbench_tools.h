@@ -51,7 +51,8 @@ class Watchdog : public QObject {
   }
   /// What blocked the window; empty: nothing did.
   QString blocked() const {
-    if (longest_work_ms >= 100 * slower) return QString("a turn of the event loop worked for %1 ms").arg(longest_work_ms);
+    if (longest_work_ms >= 100 * slower)
+      return QString("a turn of the event loop worked for %1 ms").arg(longest_work_ms);
     if (longest_wall_ms >= 2000 * slower) return QString("a turn of the event loop took %1 ms").arg(longest_wall_ms);
     return {};
   }
