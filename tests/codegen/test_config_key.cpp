@@ -51,6 +51,7 @@ const std::map<std::string_view, std::string> changes = {
     {"cuda_architectures", "sm_86"},
     {"cuda_tf32", "true"},
     {"cuda_libraries", "false"},
+    {"cudnn_benchmark", "false"},
     {"cuda_graphs", "true"},
     {"deterministic", "true"},
     {"device", "cpu"},
@@ -159,9 +160,10 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      }},
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
-/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver, and
+/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver and _cudnn, and
 /// test_pipeline of aot.
 const std::set<std::string_view> observed_elsewhere = {"cuda_graphs",
+                                                       "cudnn_benchmark",
                                                        "cuda_libraries",
                                                        "force_disable_caches",
                                                        "recompile_limit",
