@@ -160,8 +160,8 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      }},
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
-/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver and _cudnn, and
-/// test_pipeline of aot.
+/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver and _cudnn,
+/// and test_pipeline of aot.
 const std::set<std::string_view> observed_elsewhere = {"cuda_graphs",
                                                        "cudnn_benchmark",
                                                        "cuda_libraries",
