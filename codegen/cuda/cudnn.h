@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/cuda/driver.h"
@@ -84,7 +85,8 @@ class CudnnHandle {
   const std::shared_ptr<CudaDevice> device;
   const Cudnn& api;
   void* handle = nullptr;
-  std::map<std::string, int> fastest;  ///< the algorithm that was found to be, by the kind of convolution
+  /// The algorithm that was found to be, and its math, by the kind of convolution.
+  std::map<std::string, std::pair<int, int>> fastest;
 
  private:
   CudnnHandle(std::shared_ptr<CudaDevice> d, const Cudnn& a) : device(std::move(d)), api(a) {}

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -118,6 +119,7 @@ class ConvolutionStep final : public DeviceStep {
   struct Algorithm {
     int number = 0, math = 0;
     std::size_t workspace_bytes = 0;
+    std::pair<int, int> name() const { return {number, math}; }
   };
   /// Scalars are read in the type of the sums.
   struct Scalar {
@@ -262,7 +264,7 @@ class ConvolutionStep final : public DeviceStep {
 
   Status choose(Part& p) const {
     TRY(std::vector<Algorithm> found, algorithms(p));
-    if (config().cudnn_benchmark && !config().deterministic && found.size() > 1) TRY_DO(fastest_first(p, found));
+    if (config().cudnn_benchmark && !config().deterministic && found.size() > 1) fastest_first(p, found);
     for (const Algorithm& a : found)
       if (take(p, a, false)) return {};
     return refusal(
@@ -281,13 +283,14 @@ class ConvolutionStep final : public DeviceStep {
   }
 
   /// Moves the algorithm to the front that takes the least time on the device. Convolutions of one kind are timed once.
-  Status fastest_first(Part& p, std::vector<Algorithm>& found) const {
+  /// Without memory for trials the order stays.
+  void fastest_first(Part& p, std::vector<Algorithm>& found) const {
     std::string kind = fmt::format("{} {} {}", p.function, type_.number, type_.math);
     for (const ConcreteView* v : {&p.a, &p.b, &p.out})
       kind += fmt::format(", {} {}", fmt::join(v->sizes, " "), fmt::join(v->strides, " "));
     kind += fmt::format(", {}, {}, {}, {}", fmt::join(window_.stride, " "), fmt::join(window_.padding, " "),
                         fmt::join(window_.dilation, " "), window_.groups);
-    const auto [fastest, fresh] = handle_->fastest.try_emplace(kind, found.front().number);
+    const auto [fastest, fresh] = handle_->fastest.try_emplace(kind, found.front().name());
     if (fresh) {
       std::array<std::shared_ptr<RemoteMemory>, 3> tensors;
       std::array<std::byte*, 3> at;
@@ -296,8 +299,9 @@ class ConvolutionStep final : public DeviceStep {
         std::int64_t last = 0;
         for (std::size_t d = 0; d < v.sizes.size(); ++d) last += (v.sizes[d] - 1) * v.strides[d];
         const std::size_t bytes = static_cast<std::size_t>(last + 1) * itemsize(v.dtype);
-        TRY(tensors[i], handle_->device->block(bytes));
-        TRY_DO(handle_->device->clear(tensors[i]->address(), bytes));
+        auto memory = handle_->device->block(bytes);
+        if (!memory || !handle_->device->clear((*memory)->address(), bytes)) return;
+        tensors[i] = *std::move(memory);
         at[i] = reinterpret_cast<std::byte*>(tensors[i]->address());
       }
       double least = std::numeric_limits<double>::infinity();
@@ -306,11 +310,10 @@ class ConvolutionStep final : public DeviceStep {
         const auto seconds = seconds_of(p, at);
         if (!seconds || *seconds >= least) continue;  // an error: it cannot be recorded
         least = *seconds;
-        fastest->second = a.number;
+        fastest->second = a.name();
       }
     }
-    std::ranges::stable_partition(found, [&](const Algorithm& a) { return a.number == fastest->second; });
-    return {};
+    std::ranges::stable_partition(found, [&](const Algorithm& a) { return a.name() == fastest->second; });
   }
 
   /// The least time of a few runs on the device. As a CUDA graph they wait for no launches.
