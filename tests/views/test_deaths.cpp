@@ -22,7 +22,7 @@ using namespace partita::views;
 namespace {
 
 #ifdef PARTITA_SANITIZED
-constexpr int kSoonMs = 3000;
+constexpr int kSoonMs = 2000;
 #else
 constexpr int kSoonMs = 1000;  // generous: a quiet machine needs a tenth of it
 #endif
