@@ -13,8 +13,11 @@
 #include <QTableView>
 #include <QTest>
 #include <QTextBrowser>
+#include <QToolBar>
+#include <QToolButton>
 #include <QTreeView>
 #include <fstream>
+#include <semaphore>
 
 #include "app/window_tools.h"
 #include "tests/support/corpus.h"
@@ -361,6 +364,35 @@ class TestWindow : public QObject {
     QVERIFY(!bench.get<ValuesController>().view()->pair());
     bench.show(first);
     QCOMPARE(rows.size(), compared);
+  }
+
+  void no_button_moves_when_a_job_ends() {
+    Workbench bench(tools());
+    bench.window().resize(1440, 900);
+    bench.window().show();
+    bench.open(QString::fromStdString((partita::testing::corpus() / "models/mlp/program.pt2").string()));
+    QVERIFY(wait_shown(bench));
+    auto places = [&] {
+      QVector<QRect> out;
+      for (auto* button : bench.window().findChildren<QToolBar*>("toolbar").at(0)->findChildren<QToolButton*>())
+        if (button->isVisible()) out.append(button->geometry());
+      return out;
+    };
+    QTRY_VERIFY(places().size() > 4 && bench.jobs().idle());
+    const QVector<QRect> before = places();
+    std::binary_semaphore end(0);
+    bench.jobs().start<int>(
+        "waits", "test", &bench,
+        [&](const Progress&) -> Result<int> {
+          end.acquire();
+          return 0;
+        },
+        [](Result<int>) {});
+    QTest::qWait(50);
+    const QVector<QRect> during = places();
+    end.release();
+    QTRY_VERIFY(bench.jobs().idle());
+    QCOMPARE(during, before);
   }
 
   void the_keyboard_begins_at_the_samples() {

@@ -80,11 +80,14 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   connect(&jobs_, &JobTracker::changed, this, [this] {
     auto rows = jobs_.rows();
     jobs_button_->setText(rows.empty() ? tr("Jobs") : tr("Jobs %1").arg(rows.size()));
-    jobs_button_->setVisible(!rows.empty());
     jobs_button_->setToolTip(rows.empty() ? QString() : rows.back().name + "  " + rows.back().at);
   });
   choice_ = static_cast<ThemeChoice>(QSettings().value("theme", 0).toInt());
   apply_theme();
+  jobs_button_->setText(tr("Jobs %1").arg(99));
+  jobs_button_->ensurePolished();
+  jobs_button_->setFixedWidth(jobs_button_->sizeHint().width());  // no button moves when a job begins or ends
+  jobs_button_->setText(tr("Jobs"));
 }
 
 void MainWindow::make_toolbar() {
@@ -118,13 +121,10 @@ void MainWindow::make_toolbar() {
   search_->setMaximumWidth(320);
   search_->installEventFilter(this);
   connect(search_, &QLineEdit::textChanged, this, &MainWindow::search_changed);
-  before_search_ = bar->addWidget(search_);
+  bar->addWidget(search_);
   jobs_button_ = new QToolButton;
-  jobs_button_->setText(tr("Jobs"));
   connect(jobs_button_, &QToolButton::clicked, this, &MainWindow::jobs_asked);
-  auto* action = bar->addWidget(jobs_button_);
-  connect(&jobs_, &JobTracker::changed, action, [this, action] { action->setVisible(!jobs_.idle()); });
-  action->setVisible(false);
+  bar->addWidget(jobs_button_);
 }
 
 void MainWindow::add_tool(QAction* action, const QString& text) {

@@ -122,7 +122,6 @@ class MainWindow : public QMainWindow {
   QLabel* page_title_;
   std::map<QWidget*, QString> page_titles_, page_names_;
   QToolBar* toolbar_;
-  QAction* before_search_;
   bool bottom_open_ = false, arranged_ = false;
   QToolButton *jobs_button_, *recent_button_;
   QMenu* recent_menu_;
