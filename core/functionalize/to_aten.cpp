@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/fake/renaming.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/alias.h"
@@ -259,28 +260,27 @@ class Lowering {
            std::ranges::all_of(schema->args, [](const SchemaArg& a) { return a.alias_set.empty(); });
   }
 
-  /// What follows takes a value for what its annotation says: a cast to that dtype would be dropped.
-  static Status check_annotated_dtype(const Node& node) {
-    const TensorMeta* said = node.meta.tensor();
-    if (!said || !find_record(node.op())) return {};
-    const Result<Meta> inferred = infer(node);
-    const TensorMeta* found = inferred ? inferred->tensor() : nullptr;
-    if (!found || found->dtype == said->dtype) return {};
-    return input_error("functionalize.annotation",
-                       fmt::format("{} is annotated {}, but its call gives {}; mend one of them", node.name(),
-                                   annotation(node.meta), annotation(*inferred)),
-                       place_of(node));
+  /// Gives a node the meta of its call, by which the calls after it are decomposed. An annotation may have other
+  /// strides: torch.export decomposes batch_norm, which keeps those of its input, where eager PyTorch gives a 3-d
+  /// result new ones. Another dtype is refused: a cast to it may have been dropped.
+  static Status infer_meta(Node& node) {
+    Result<Meta> inferred = infer(node);
+    if (!inferred) {
+      if (node.meta.known() || (inferred.error().code == "ops.unknown" && parts_are_known(node))) return {};
+      return std::move(inferred).error();
+    }
+    const TensorMeta *said = node.meta.tensor(), *found = inferred->tensor();
+    if (said && found && found->dtype != said->dtype)
+      return input_error("functionalize.annotation",
+                         fmt::format("{} is annotated {}, but its call gives {}; mend one of them", node.name(),
+                                     annotation(node.meta), annotation(*inferred)),
+                         place_of(node));
+    if (!node.meta.known() || !UnbackedRenaming().same(*inferred, node.meta)) node.meta = *std::move(inferred);
+    return {};
   }
 
   Result<Node*> infer_and_go_on(Node* node) {
-    TRY_DO(check_annotated_dtype(*node));
-    if (!node->meta.known()) {
-      Result<Meta> meta = infer(*node);
-      if (meta)
-        node->meta = *std::move(meta);
-      else if (meta.error().code != "ops.unknown" || !parts_are_known(*node))
-        return std::move(meta).error();
-    }
+    TRY_DO(infer_meta(*node));
     const bool seen = grad_enabled_ && std::ranges::find(around_grad_, false) == around_grad_.end();
     if (!seen) out_.no_grad.insert(node);
     const bool needs = seen && call_requires_grad(*node);

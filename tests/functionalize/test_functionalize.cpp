@@ -201,6 +201,24 @@ class TestFunctionalize : public QObject {
     QCOMPARE(made.error().code, std::string("functionalize.annotation"));
   }
 
+  // torch.export writes that a batch norm keeps the strides of a 3-d image. It does not, so its transposed result is no
+  // view of rows.
+  void strides_of_the_annotation_are_inferred_again() {
+    const auto graph =
+        fx("x: <f32[2, 3, 4][12, 4, 1]>, m: <f32[4][1]>, v: <f32[4][1]>, w: <f32[5, 4][4, 1]>, b: <f32[5][1]>",
+           "t: <f32[2, 4, 3][12, 1, 4]> = $transpose.int(x, 1, 2)\n"
+           "n: <f32[2, 4, 3][12, 1, 4]> = $batch_norm(t, None, None, m, v, False, 0.1, 1e-05, False)\n"
+           "r: <f32[2, 3, 4][12, 4, 1]> = $transpose.int(n, 1, 2)\nl = $linear(r, w, b)\nreturn (l,)");
+    const auto made = functionalize(*graph);
+    QVERIFY2(bool(made), made ? "" : made.error().line().c_str());
+    const std::vector<Value> inputs = {f32({2, 3, 4}, std::vector<double>(24, 3)), f32({4}, {1, 1, 1, 1}),
+                                       f32({4}, {4, 4, 4, 4}), f32({5, 4}, std::vector<double>(20, 1)),
+                                       f32({5}, {0, 1, 2, 3, 4})};
+    const auto run = interpret(*made->graph, inputs), eager = interpret(*graph, inputs);
+    QVERIFY(run && eager);
+    QCOMPARE(elements(run->back()), elements(eager->back()));
+  }
+
   // Loops see what the steps before have written, a map's rows are their own, and what is carried is replaced anyway.
   void writes_in_sub_graphs_data() {
     QTest::addColumn<QString>("call");
