@@ -222,6 +222,13 @@ class TestExecutable : public QObject {
     row("causal, fewer keys", {1, 2, 90, 33, 16}, f32, true);
     row("causal, more keys", {1, 2, 5, 70, 16}, f32, true);
     row("one query", {2, 2, 1, 100, 64}, f32);
+    row("three queries", {1, 2, 3, 150, 52}, f32, false, "full");
+    row("three queries, causal", {1, 2, 3, 70, 16}, f32, true);
+    row("two queries that attend to nothing", {2, 2, 2, 90, 16}, f32, false, "empty rows");
+    row("four queries, NaN in a mask", {1, 3, 4, 140, 80}, f32, false, "NaN");
+    row("two queries of double", {1, 2, 2, 70, 13}, DType::Float64, true, "full");
+    row("one query of bfloat16", {1, 2, 1, 70, 96}, DType::BFloat16, false, "keys");
+    row("one query, no keys", {1, 2, 1, 0, 4}, f32);
     row("one key", {2, 2, 9, 1, 3}, f32);
     row("width 1", {1, 1, 4, 5, 1}, f32);
     row("double", {1, 2, 37, 70, 12}, DType::Float64, true, "full");
