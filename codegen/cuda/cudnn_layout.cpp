@@ -39,13 +39,6 @@ bool nested(const ConcreteView& v) {
   return true;
 }
 
-ConcreteView with_height(ConcreteView v) {
-  if (v.sizes.size() != 3) return v;
-  v.sizes.insert(v.sizes.begin() + 2, 1);
-  v.strides.insert(v.strides.begin() + 2, v.strides[2] * v.sizes[3]);
-  return v;
-}
-
 ConvolutionWindow with_height(ConvolutionWindow w) {
   if (w.stride.size() != 1) return w;
   w.stride.insert(w.stride.begin(), 1);

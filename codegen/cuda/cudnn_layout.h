@@ -19,8 +19,7 @@ bool packed(const ConcreteView& v, bool channels_last);
 /// Are all elements at places of their own, dimensions within dimensions?
 bool nested(const ConcreteView& v);
 
-/// Images of one dimension are images of height 1. Other ones stay.
-ConcreteView with_height(ConcreteView v);
+/// Windows of images of one dimension as those of images of height 1. Other ones stay.
 ConvolutionWindow with_height(ConvolutionWindow w);
 
 /// cuDNN counts in 32 bits: refusal() of numbers that have more, or are negative.

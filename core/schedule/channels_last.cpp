@@ -22,14 +22,14 @@ std::size_t image_arguments(const Node& node) {
   return record ? record->images : 0;
 }
 
-/// Does a library compute this convolution? It must be of images, not transposed, and of one of its dtypes.
-bool is_library_convolution(const Node& node, const std::vector<DType>& dtypes) {
+/// Does a library compute this convolution, or transposed one? It must be of images and of one of its dtypes.
+bool is_library_convolution(const Node& node, const std::vector<DType>& dtypes, bool wants_transposed = false) {
   const OpRecord* record = find_record(node.op());
   if (!record || record->library != LibraryRoutine::Convolution) return false;
   const TensorMeta* out = node.meta.tensor();
   const auto transposed = static_cast<std::size_t>(record->schema->index_of("transposed"));
   const bool* flag = node.args().size() > transposed ? node.args()[transposed].get<bool>() : nullptr;
-  return out && out->dim() >= 3 && out->dim() <= 5 && flag && !*flag &&
+  return out && out->dim() >= 3 && out->dim() <= 5 && flag && *flag == wants_transposed &&
          std::ranges::find(dtypes, out->dtype) != dtypes.end();
 }
 
@@ -191,7 +191,7 @@ class Chooser {
       for (std::size_t r : regions) regions_[find(r)].allowed = false;
       return;
     }
-    if (makes_image(node)) meta = channels_last(*meta);
+    if (makes_image(node) || is_library_convolution(node, dtypes_, true)) meta = channels_last(*meta);
     keep_fixed_results(node, *meta);
     if (!other_strides(*meta, node.meta) || !may_change(node)) return borders(node);
     for (std::size_t r : regions) join(regions.front(), r);

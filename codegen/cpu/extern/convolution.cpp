@@ -195,6 +195,13 @@ std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& c
   return g;
 }
 
+ConvolutionArguments with_height(ConvolutionArguments of_width) {
+  if (of_width.strides.size() != 1) return of_width;
+  of_width.strides.insert(of_width.strides.begin(), 1);
+  for (auto* zero : {&of_width.dilation, &of_width.padding, &of_width.after}) zero->insert(zero->begin(), 0);
+  return of_width;
+}
+
 ConcreteView grouped(ConcreteView weight, std::int64_t groups) {
   if (groups == 1) return weight;
   std::int64_t out = weight.sizes[0] / groups;

@@ -28,6 +28,8 @@ struct ConvolutionArguments {
 /// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
 std::optional<ConvolutionArguments> convolution_arguments(const ExternContext& context, std::size_t first,
                                                           std::size_t spatial, std::string& why_not);
+/// Those for images of one dimension as those for images of height 1.
+ConvolutionArguments with_height(ConvolutionArguments of_width);
 /// [out, in / groups, ...] as [groups, out / groups, in / groups, ...].
 ConcreteView grouped(ConcreteView weight, std::int64_t groups);
 /// The weight of a transposed convolution, [in, out / groups, ...], as [groups, out / groups, in / groups, ...].

@@ -18,6 +18,11 @@ struct Line {
   std::int64_t out = 0, in = 0, count = 0;
 };
 
+/// Pixels [first, end) of a row of the result.
+struct Stretch {
+  std::int64_t row = 0, first = 0, end = 0;
+};
+
 /// One of the two dimensions. A transposed convolution's taps reach only every stride-th place of the result; such
 /// places are a phase. Otherwise all places are one phase.
 struct Dimension {
@@ -28,6 +33,16 @@ struct Dimension {
   std::int64_t out_step() const { return transposed ? stride : 1; }
   std::int64_t phases() const { return std::min(out_step(), out_size); }
   std::int64_t places(std::int64_t phase) const { return (out_size - phase + out_step() - 1) / out_step(); }
+  /// Those of a phase.
+  Line all(std::int64_t phase) const { return {phase, 0, places(phase)}; }
+  /// What of the line lies within the stretch.
+  Line within(const Stretch& s, Line line) const {
+    const auto places_before = [&](std::int64_t end) {
+      return std::clamp<std::int64_t>((end - line.out + out_step() - 1) / out_step(), 0, line.count);
+    };
+    const std::int64_t skipped = places_before(s.first), end = places_before(s.end);
+    return {line.out + skipped * out_step(), line.in + skipped * in_step(), std::max<std::int64_t>(0, end - skipped)};
+  }
 
   /// What a tap joins of a phase.
   Line line(std::int64_t phase, std::int64_t tap) const {
@@ -60,37 +75,50 @@ struct TapsProblem {
 
   std::int64_t taps() const { return y.taps * x.taps; }
 
-  /// Makes `parts` what all taps give the pixels of one phase of a row.
-  void parts_of(std::int64_t row, std::int64_t phase, std::vector<Part>& parts) const {
+  /// Images of one row are shared by their pixels.
+  bool is_one_row() const { return y.out_size == 1; }
+  /// f(each of the block's stretches)
+  template <class F>
+  void each_stretch(const RowBlock& b, F f) const {
+    if (is_one_row()) return f(Stretch{0, b.first, b.first + b.rows});
+    for (std::int64_t row = b.first; row < b.first + b.rows; ++row) f(Stretch{row, 0, x.out_size});
+  }
+
+  /// Makes `parts` what all taps give the pixels of one phase of a stretch.
+  void parts_of(const Stretch& stretch, std::int64_t phase, std::vector<Part>& parts) const {
     parts.clear();
     for (std::int64_t ky = 0; ky < y.taps; ++ky) {
-      const Line rows = y.line(row % y.out_step(), ky);
-      const std::int64_t at = (row - rows.out) / y.out_step();
-      if (row < rows.out || at >= rows.count) continue;
+      const Line rows = y.line(stretch.row % y.out_step(), ky);
+      const std::int64_t at = (stretch.row - rows.out) / y.out_step();
+      if (stretch.row < rows.out || at >= rows.count) continue;
       for (std::int64_t kx = 0; kx < x.taps; ++kx)
-        if (const Line pixels = x.line(phase, kx); pixels.count > 0)
+        if (const Line pixels = x.within(stretch, x.line(phase, kx)); pixels.count > 0)
           parts.push_back({ky * x.taps + kx, rows.in + at * y.in_step(), pixels});
     }
   }
-  /// Does the part reach all pixels of its phase?
-  bool is_whole(const Part& part, std::int64_t phase) const { return part.pixels.count == x.places(phase); }
 
-  /// Has each phase of each row a part that reaches all its pixels?
-  bool is_covered() const {
+  /// Has each phase of each stretch a part that reaches all its pixels?
+  bool is_covered(const std::vector<RowBlock>& blocks) const {
     std::vector<Part> parts;
-    for (std::int64_t row = 0; row < y.out_size; ++row)
-      for (std::int64_t phase = 0; phase < x.phases(); ++phase) {
-        parts_of(row, phase, parts);
-        if (std::ranges::none_of(parts, [&](const Part& part) { return is_whole(part, phase); })) return false;
-      }
-    return true;
+    bool covered = true;
+    for (const RowBlock& b : blocks)
+      each_stretch(b, [&](const Stretch& stretch) {
+        for (std::int64_t phase = 0; phase < x.phases(); ++phase) {
+          const std::int64_t all = x.within(stretch, x.all(phase)).count;
+          parts_of(stretch, phase, parts);
+          covered &= all == 0 || std::ranges::any_of(parts, [&](const Part& p) { return p.pixels.count == all; });
+        }
+      });
+    return covered;
   }
 };
 
 class TapsStep final : public RowBlocksStep {
  public:
-  TapsStep(const ProductKernel& kernel, const ExternContext& context, TapsProblem problem, std::vector<RowBlock> blocks)
-      : RowBlocksStep(context.threads, problem.out, std::move(blocks)),
+  /// `result`: as the blocks' rows are its.
+  TapsStep(const ProductKernel& kernel, const ExternContext& context, TapsProblem problem, const ConcreteView& result,
+           std::vector<RowBlock> blocks)
+      : RowBlocksStep(context.threads, result, std::move(blocks)),
         kernel_(kernel),
         problem_(std::move(problem)),
         weights_(weights_of(context, problem_.weight.buffer)) {
@@ -118,11 +146,13 @@ class TapsStep final : public RowBlocksStep {
   void compute(const RowBlock& b, std::byte*) override {
     std::vector<Part> parts;
     for (const Group& group : groups_)
-      for (std::int64_t row = b.first; row < b.first + b.rows; ++row)
+      problem_.each_stretch(b, [&](const Stretch& stretch) {
         for (std::int64_t phase = 0; phase < problem_.x.phases(); ++phase) {
-          problem_.parts_of(row, phase, parts);
-          sum(b, group, row, phase, parts);
+          const Line all = problem_.x.within(stretch, problem_.x.all(phase));
+          problem_.parts_of(stretch, phase, parts);
+          if (all.count > 0) sum(b, group, stretch.row, all, parts);
         }
+      });
   }
 
  private:
@@ -131,10 +161,10 @@ class TapsStep final : public RowBlocksStep {
     std::int64_t packed = 0;  ///< elements before those of its first tap
   };
 
-  /// The parts' sum. One that reaches all pixels ends it, with the work that follows, and another one begins it. Where
-  /// there is none to begin, biases or zeros do.
-  void sum(const RowBlock& b, const Group& group, std::int64_t row, std::int64_t phase, std::vector<Part>& parts) {
-    const auto whole = [&](const Part& part) { return problem_.is_whole(part, phase); };
+  /// The parts' sum for pixels `all` of a row. One that reaches all of them ends it, with the work that follows, and
+  /// another one begins it. Where there is none to begin, biases or zeros do.
+  void sum(const RowBlock& b, const Group& group, std::int64_t row, const Line& all, std::vector<Part>& parts) {
+    const auto whole = [&](const Part& part) { return part.pixels.count == all.count; };
     const auto last = std::ranges::find_if(parts.rbegin(), parts.rend(), whole);
     if (last != parts.rend()) std::iter_swap(last, parts.rbegin());
     const auto first = std::ranges::find_if(parts, whole);
@@ -148,8 +178,8 @@ class TapsStep final : public RowBlocksStep {
     const std::int64_t of_row = row * out.strides[2] + group.first;
     const float* const bias = bias_ ? bias_ + group.first : nullptr;
     if (!begins)
-      for (std::int64_t i = 0; i < problem_.x.places(phase); ++i) {
-        float* const to = image(b) + of_row + phase * out.strides[3] + i * pixel;
+      for (std::int64_t i = 0; i < all.count; ++i) {
+        float* const to = image(b) + of_row + all.out * out.strides[3] + i * pixel;
         for (std::int64_t c = 0; c < group.columns; ++c) to[c] = bias ? bias[c] : 0;
       }
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -266,9 +296,17 @@ Prepared prepare(const ExternContext& context, TapsProblem problem) {
   constexpr std::int64_t second_cache = 1 << 18;  // a good part of a core's
   const Sizes &in = problem.input.sizes, &out = problem.out.sizes;
   const std::int64_t bytes = (in[1] * in[2] * in[3] + out[1] * out[2] * out[3]) * 4;
-  auto blocks = share_rows(out[0], out[2], 1, (bytes - 1) / second_cache + 1, context.threads);
+  ConcreteView result = problem.out;
+  std::int64_t unit = 1;
+  if (problem.is_one_row()) {
+    result.sizes.erase(result.sizes.begin() + 2);
+    result.strides.erase(result.strides.begin() + 2);
+    unit = least_width;
+  }
+  auto blocks = share_rows(out[0], result.sizes[2], unit, (bytes - 1) / second_cache + 1, context.threads);
+  if (context.work && context.work->simple && !problem.is_covered(blocks)) return {};
   const ProductKernel& kernel = *product_kernel();
-  auto step = std::make_unique<TapsStep>(kernel, context, std::move(problem), std::move(blocks));
+  auto step = std::make_unique<TapsStep>(kernel, context, std::move(problem), result, std::move(blocks));
   Prepared prepared{nullptr, std::string("Partita ") + kernel.name + " taps"};
   prepared.work = step->take_work(context.work, prepared.does_work);
   prepared.step = std::move(step);
@@ -279,15 +317,18 @@ Prepared prepare(const ExternContext& context, TapsProblem problem) {
 
 Prepared prepare_taps(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                       const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
+  if (input.sizes.size() == 3)
+    return prepare_taps(context, with_height(g), with_height(input), with_height(weight), bias, with_height(out));
   if (!suits(g, input, weight, out) || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
   TapsProblem problem = problem_of(g, g.transposed, input, weight, out);
   problem.bias = bias;
-  if (context.work && context.work->simple && !problem.is_covered()) return {};
   return prepare(context, std::move(problem));
 }
 
 Prepared prepare_taps_to_input(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
                                const ConcreteView& weight, const ConcreteView& result) {
+  if (grad.sizes.size() == 3)
+    return prepare_taps_to_input(context, with_height(g), with_height(grad), with_height(weight), with_height(result));
   if (!suits(g, grad, weight, result)) return {};
   ExternContext alone = context;  // the work that follows is not for one of several steps
   alone.work = nullptr;

@@ -3,8 +3,8 @@
 
 namespace partita::codegen {
 
-/// Convolutions of two dimensions, transposed ones and gradients as sums of products, one for each tap of the window,
-/// with the kernel of our own products. The images have their channels innermost. The steps are null where
+/// Convolutions of one or two dimensions, transposed ones and gradients as sums of products, one for each tap of the
+/// window, with the kernel of our own products. The images have their channels innermost. The steps are null where
 /// own_products_are_faster() does not hold, for groups, and for few channels.
 Prepared prepare_taps(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                       const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out);

@@ -115,6 +115,8 @@ class TapsToWeight final : public ExternStep {
 
 Prepared prepare_taps_to_weight(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
                                 const ConcreteView& input, const ConcreteView& result) {
+  if (grad.sizes.size() == 3)
+    return prepare_taps_to_weight(context, with_height(g), with_height(grad), with_height(input), with_height(result));
   for (const ConcreteView* v : {&grad, &input, &result})
     if (v->dtype != DType::Float32 || v->sizes.size() != 4 || std::ranges::count(v->sizes, 0) != 0) return {};
   // Of a transposed convolution the two images change their parts.

@@ -54,6 +54,13 @@ std::optional<ConcreteView> concrete_view(const schedule::PlanView& view) {
   return ConcreteView{view.buffer, view.dtype, std::move(*sizes), std::move(*strides), view.offset.as_int()};
 }
 
+ConcreteView with_height(ConcreteView v) {
+  if (v.sizes.size() != 3) return v;
+  v.sizes.insert(v.sizes.begin() + 2, 1);
+  v.strides.insert(v.strides.begin() + 2, v.strides[2] * v.sizes[3]);
+  return v;
+}
+
 std::optional<ConcreteView> ExternContext::view(std::size_t i) const {
   auto* v = std::get_if<schedule::PlanView>(&call.args[i]);
   return v ? concrete_view(*v) : std::nullopt;

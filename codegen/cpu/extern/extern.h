@@ -25,6 +25,8 @@ struct ConcreteView {
 };
 /// Makes a concrete view; nullopt when the view is symbolic.
 std::optional<ConcreteView> concrete_view(const schedule::PlanView& view);
+/// Images of one dimension, or weights for them, as those of height 1; others as they are.
+ConcreteView with_height(ConcreteView v);
 
 /// A call that is prepared once and run many times. `buffers`: the address of each plan buffer's first element.
 class ExternStep {
