@@ -126,6 +126,15 @@ double call_operations(const ExternCall& call, LibraryRoutine routine) {
   for (const PlanView& v : call.results)
     if (v.buffer >= 0) results += elements(v.sizes);
   const std::size_t first = routine == LibraryRoutine::AddMatmul ? 1 : 0;
+  // A convolution of `result` has a window for each of its elements, a transposed one for each of the input.
+  const auto convolution = [&](std::size_t input, std::size_t transposed, double result) {
+    if (tensors.size() < input + 2 || tensors[input + 1]->sizes.empty()) return 0.0;
+    const Arg* flag = call.args.size() > transposed ? std::get_if<Arg>(&call.args[transposed]) : nullptr;
+    const bool* is_transposed = flag ? flag->get<bool>() : nullptr;
+    const double windows = is_transposed && *is_transposed ? elements(tensors[input]->sizes) : result;
+    const auto& weight = tensors[input + 1]->sizes;
+    return 2 * windows * elements(weight) / std::max(1.0, number(weight[0]));
+  };
   switch (routine) {
     case LibraryRoutine::None:
       return 0;
@@ -134,13 +143,10 @@ double call_operations(const ExternCall& call, LibraryRoutine routine) {
       if (tensors.size() <= first || tensors[first]->sizes.empty()) return 0;
       return 2 * results * number(tensors[first]->sizes.back());
     case LibraryRoutine::Convolution:
-      if (tensors.size() < 2 || tensors[1]->sizes.empty()) return 0;
-      return 2 * results * elements(tensors[1]->sizes) / std::max(1.0, number(tensors[1]->sizes[0]));
+      return convolution(0, 6, results);
     case LibraryRoutine::ConvolutionBackward: {
       // Each wanted gradient of input and weight is a convolution over the gradient of the result.
-      if (tensors.size() < 3 || tensors[2]->sizes.empty()) return 0;
-      const double one =
-          2 * elements(tensors[0]->sizes) * elements(tensors[2]->sizes) / std::max(1.0, number(tensors[2]->sizes[0]));
+      const double one = tensors.empty() ? 0 : convolution(1, 7, elements(tensors[0]->sizes));
       double wanted = 0;
       for (std::size_t i = 0; i < std::min<std::size_t>(2, call.results.size()); ++i)
         wanted += call.results[i].buffer >= 0 ? 1 : 0;

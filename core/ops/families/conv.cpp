@@ -91,19 +91,24 @@ Meta fake_convolution_backward(FakeCall& c) {
 
 namespace {
 
-/// Of the elements of `result`, each from one window over the input channels of a group.
-std::optional<SymExpr> window_operations(const TensorMeta* result, const TensorMeta* weight) {
-  if (!result || !weight || weight->dim() < 2) return std::nullopt;
-  SymExpr total = 2 * result->numel();
+/// Of windows over the channels of a group, one for each element of the result; of a transposed convolution for each of
+/// the input. Arguments from `input` on: input and weight. `transposed`: the argument that says so.
+std::optional<SymExpr> window_operations(const Node& call, const TensorMeta* result, std::size_t input,
+                                         std::size_t transposed) {
+  const bool* flag = call.args().size() > transposed ? call.args()[transposed].get<bool>() : nullptr;
+  const TensorMeta *windows = flag && *flag ? tensor_argument(call, input) : result,
+                   *weight = tensor_argument(call, input + 1);
+  if (!windows || !weight || weight->dim() < 2) return std::nullopt;
+  SymExpr total = 2 * windows->numel();
   for (std::size_t d = 1; d < weight->dim(); ++d) total = total * weight->sizes[d];
   return total;
 }
 std::optional<SymExpr> convolution_operations(const Node& call) {
-  return window_operations(call.meta.tensor(), tensor_argument(call, 1));
+  return window_operations(call, call.meta.tensor(), 0, 6);
 }
 /// Two convolutions of the size of the forward's.
 std::optional<SymExpr> convolution_backward_operations(const Node& call) {
-  auto one = window_operations(tensor_argument(call, 0), tensor_argument(call, 2));
+  const auto one = window_operations(call, tensor_argument(call, 0), 1, 7);
   return one ? std::optional(2 * *one) : std::nullopt;
 }
 
