@@ -73,7 +73,7 @@ int list_passes(bool json) {
     if (json)
       rows.push_back({{"name", p.name}, {"stage", stage_name(p.stage)}, {"description", p.description}});
     else
-      fmt::print("{:<10}{:<24}{}\n", stage_name(p.stage), p.name, p.description);
+      fmt::print("{:<11}{:<24}{}\n", stage_name(p.stage), p.name, p.description);
   }
   if (json) fmt::print("{}\n", rows.dump(1));
   return 0;
@@ -115,7 +115,7 @@ std::string as_line(const PassRun& run, const Difference* numbers) {
                             : numbers->max_abs == 0 && numbers->ok()
                                 ? ", numbers equal"
                                 : fmt::format(", numbers off by {:.3g} at {}", numbers->max_abs, numbers->name);
-  return fmt::format("{:<10}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}{}\n", stage_name(run.stage), run.name, run.milliseconds,
+  return fmt::format("{:<11}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}{}\n", stage_name(run.stage), run.name, run.milliseconds,
                      run.nodes_before, run.nodes_after,
                      run.disabled  ? "disabled"
                      : run.changed ? "changed"
@@ -170,6 +170,7 @@ Status show(const Options& o, const CheckedRun& checked, const std::string& grap
 }
 
 std::string graph_of(FlowStage stage, bool train) {
+  if (stage == FlowStage::FunctionalPasses) return "functional";
   if (stage == FlowStage::JointPasses || stage == FlowStage::Freezing || stage == FlowStage::Constants)
     return train ? "joint" : "functional";
   return "given";

@@ -112,6 +112,22 @@ Status make_functional(Flow& flow) {
   return {};
 }
 
+/// Passes may replace nodes by others, so marks are kept by number. New nodes have none: they stand for calls that all
+/// are under no_grad, or none is.
+Status functional_passes(Flow& flow) {
+  std::set<std::pair<const Graph*, std::size_t>> no_grad;
+  for (const Node* n : flow.functional.no_grad) no_grad.emplace(&n->graph(), n->id());
+  TRY_DO(run_stage(flow, PassStage::Functional));
+  flow.functional.no_grad.clear();
+  const auto mark = [&](const Graph& graph, const auto& mark_child) -> void {
+    for (const Node* n : graph)
+      if (no_grad.contains({&graph, n->id()})) flow.functional.no_grad.insert(n);
+    for (const auto& [name, child] : graph.children) mark_child(*child, mark_child);
+  };
+  mark(*flow.functional.graph, mark);
+  return {};
+}
+
 Status differentiate(Flow& flow) {
   TRY(Joint joint, make_joint(std::move(flow.functional), {.tangents_for_aliases = flow.options.tangents_for_aliases}));
   flow.out.joint = std::move(joint.graph);
@@ -233,6 +249,9 @@ constexpr Step flow_steps[] = {
     {FlowStage::PreGradPasses, pre_grad_passes, [](const Flow& f) { return f.options.passes && !f.given_joint; }},
     // Autograd is traced on values, so memory goes before.
     {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
+    // A value that autograd takes for another one is known by its node.
+    {FlowStage::FunctionalPasses, functional_passes,
+     [](const Flow& f) { return f.options.passes && !f.given_joint && f.functional.hidden.empty(); }},
     {FlowStage::Joint, differentiate, [](const Flow& f) { return f.options.train && !f.given_joint; }},
     // After differentiation, which knows no tokens.
     {FlowStage::EffectTokens, effect_tokens, [](const Flow& f) { return f.options.effect_tokens && !f.given_joint; }},
@@ -353,9 +372,9 @@ Decompositions configured_decompositions() {
 }
 
 std::string_view name_of(FlowStage stage) {
-  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "joint",        "effect_tokens",
-                                               "functional_rng",  "decompositions", "joint_passes", "freezing",
-                                               "constants",       "partition"};
+  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "functional_passes", "joint",
+                                               "effect_tokens",   "functional_rng", "decompositions",    "joint_passes",
+                                               "freezing",        "constants",      "partition"};
   static_assert(std::size(names) == static_cast<std::size_t>(FlowStage::Partition) + 1);
   return names[static_cast<std::size_t>(stage)];
 }

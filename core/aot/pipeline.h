@@ -17,6 +17,7 @@ struct AotGraphs;
 enum class FlowStage : unsigned char {
   PreGradPasses,
   Functional,
+  FunctionalPasses,
   Joint,
   EffectTokens,
   FunctionalRng,

@@ -592,6 +592,8 @@ Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOpt
   TRY(AtenGraph aten, to_aten(graph, options.requires_grad, options.pre_dispatch));
   TRY_DO(check_stage(*aten.graph, Stage::Aten));
   TRY(FunctionalGraph out, Functionalizer(std::move(aten), options).run());
+  const std::vector<char> needs = requires_grad(*out.graph, options.requires_grad, out.no_grad, out.hidden);
+  for (Node* n : *out.graph) set_requires_grad(*n, needs[n->id()] != 0);
   TRY_DO(check_stage(*out.graph, Stage::Functional));
   return out;
 }

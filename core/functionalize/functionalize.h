@@ -82,7 +82,7 @@ struct ViewAndMutationMeta {
 /// A graph of pure ATen calls; only copy_ to placeholders at its end writes. It returns the new values of the inputs
 /// that are written outside of the graph, then the user's outputs, then intermediate bases.
 struct FunctionalGraph {
-  std::unique_ptr<Graph> graph;
+  std::unique_ptr<Graph> graph;  ///< its metas say what requires a gradient
   ViewAndMutationMeta meta;
   /// Calls made under no_grad. Their results carry no gradient.
   std::unordered_set<const Node*> no_grad;

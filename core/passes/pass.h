@@ -13,12 +13,13 @@
 namespace partita {
 
 /// Where in PyTorch's flow a graph is; ARCHITECTURE.md has the invariants of each stage.
-///   PreGrad   before autograd: torch-level or composite ATen calls, mutation and views allowed
-///   Joint     forward and backward in one graph; ATen, functional
-///   Freezing  an inference graph, functional, whose parameters have become its attributes
-///   Constants an inference graph, functional, before what parameters alone decide leaves it to be computed once
-///   PostGrad  a forward, backward or inference graph before the compiler; functional except for a copy_ epilogue
-enum class PassStage : unsigned char { PreGrad, Joint, Freezing, Constants, PostGrad };
+///   PreGrad     before autograd: torch-level or composite ATen calls, mutation and views allowed
+///   Functional  a functional graph before autograd
+///   Joint       forward and backward in one graph; ATen, functional
+///   Freezing    an inference graph, functional, whose parameters have become its attributes
+///   Constants   an inference graph, functional, before what parameters alone decide leaves it to be computed once
+///   PostGrad    a forward, backward or inference graph before the compiler; functional except for a copy_ epilogue
+enum class PassStage : unsigned char { PreGrad, Functional, Joint, Freezing, Constants, PostGrad };
 std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
 /// One change that a pass makes in one place.

@@ -25,6 +25,8 @@ std::string_view stage_name(PassStage stage) {
   switch (stage) {
     case PassStage::PreGrad:
       return "pre_grad";
+    case PassStage::Functional:
+      return "functional";
     case PassStage::Joint:
       return "joint";
     case PassStage::Freezing:

@@ -1,6 +1,5 @@
 // Removes calls that return their first argument unchanged. Their records say under which condition they move no value;
-// dtype, sizes, strides and memory are compared for all of them alike. Asserts return nothing: they go where their
-// record knows that they hold.
+// dtype, sizes, strides and memory are compared for all of them alike.
 #include <algorithm>
 
 #include "core/ops/schema.h"
@@ -27,11 +26,9 @@ Result<bool> remove_noops(Graph& graph, PassContext& context) {
   Aliases aliases(graph);
   for (Node* node : graph) {
     Node* source = node->op()->is_call() && !node->args().empty() ? node->args()[0].node() : nullptr;
-    if (!source || !moves_nothing(*node)) continue;
-    const bool asserts = node->users().empty() && find_schema(node->op())->returns.empty();
-    if (!asserts && !may_stand_for(*source, *node, aliases)) continue;
+    if (!source || !moves_nothing(*node) || !may_stand_for(*source, *node, aliases)) continue;
     if (!context.may_rewrite("no-op", *node)) continue;
-    if (!asserts) aliases.replace_uses(*node, *source);
+    aliases.replace_uses(*node, *source);
     graph.erase(node);
     changed = true;
   }

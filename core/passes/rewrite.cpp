@@ -13,16 +13,11 @@
 namespace partita {
 
 /// A parsed pattern: a call, a list, a name, or a literal.
-struct RewriteSet::Term {
+struct Pattern::Term {
   enum class Kind : unsigned char { Call, List, Name, Literal } kind = Kind::Literal;
   std::string text;  ///< Call: "aten.add" or "aten.squeeze.dim"; Name: itself
   Arg literal;
   std::vector<std::unique_ptr<Term>> items;
-};
-
-struct RewriteSet::Row {
-  Rewrite rewrite;
-  std::unique_ptr<Term> pattern;
 };
 
 const Arg& Match::operator[](std::string_view name) const {
@@ -74,7 +69,7 @@ bool same_literal(const Arg& pattern, const Arg& arg) {
 
 }  // namespace
 
-std::unique_ptr<RewriteSet::Term> RewriteSet::parse(std::string_view text, std::size_t& at) {
+std::unique_ptr<Pattern::Term> Pattern::parse(std::string_view text, std::size_t& at) {
   auto term = std::make_unique<Term>();
   const auto items = [&](char close) {
     while (!eat(text, at, close)) {
@@ -112,17 +107,22 @@ std::unique_ptr<RewriteSet::Term> RewriteSet::parse(std::string_view text, std::
   return term;
 }
 
-RewriteSet::RewriteSet(std::span<const Rewrite> rows) {
-  for (const Rewrite& r : rows) {
-    std::size_t at = 0;
-    rows_.push_back({r, parse(r.pattern, at)});
-    CHECK(at == r.pattern.size() && rows_.back().pattern->kind == Term::Kind::Call,
-          fmt::format("rewrite {}: bad pattern", r.name));
-  }
+Pattern::Pattern(std::string_view text) {
+  std::size_t at = 0;
+  call_ = parse(text, at);
+  CHECK(at == text.size() && call_->kind == Term::Kind::Call, fmt::format("pattern {} is no call", text));
 }
-RewriteSet::~RewriteSet() = default;
+Pattern::~Pattern() = default;
+Pattern::Pattern(Pattern&&) noexcept = default;
+Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 
-bool RewriteSet::match(const Term& term, const Arg& arg, Match& out) {
+std::optional<Match> Pattern::of(Node& root) const {
+  Match m;
+  m.root = &root;
+  return match_call(*call_, root, m) ? std::optional(std::move(m)) : std::nullopt;
+}
+
+bool Pattern::match(const Term& term, const Arg& arg, Match& out) {
   switch (term.kind) {
     case Term::Kind::Literal:
       return same_literal(term.literal, arg);
@@ -140,7 +140,7 @@ bool RewriteSet::match(const Term& term, const Arg& arg, Match& out) {
     }
     case Term::Kind::Call: {
       Node* n = arg.node();
-      if (!n || n->users().size() != 1 || !match_call(term, n, out)) return false;
+      if (!n || n->users().size() != 1 || !match_call(term, *n, out)) return false;
       out.inner.push_back(n);
       return true;
     }
@@ -148,13 +148,13 @@ bool RewriteSet::match(const Term& term, const Arg& arg, Match& out) {
   return false;
 }
 
-bool RewriteSet::match_call(const Term& term, Node* node, Match& out) {
-  if (node->op()->kind != OpKind::Torch) return false;
-  const std::string& name = node->op()->name;
+bool Pattern::match_call(const Term& term, Node& node, Match& out) {
+  if (node.op()->kind != OpKind::Torch) return false;
+  const std::string& name = node.op()->name;
   const bool same = name == term.text || (name.starts_with(term.text) && name[term.text.size()] == '.');
-  const Schema* schema = same ? find_schema(node->op()) : nullptr;
+  const Schema* schema = same ? find_schema(node.op()) : nullptr;
   if (!schema || schema->is_mutable) return false;
-  const Args args = bound_arguments(*node);
+  const Args args = bound_arguments(node);
   if (args.size() < term.items.size()) return false;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (i < term.items.size() ? !match(*term.items[i], args[i], out) : !(args[i] == schema->args[i].default_value))
@@ -163,11 +163,14 @@ bool RewriteSet::match_call(const Term& term, Node* node, Match& out) {
   return true;
 }
 
-Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Aliases& aliases,
-                                 PassContext& context) const {
-  Match m;
-  m.root = node;
-  if (!match_call(*row.pattern, node, m) || !node->meta.tensor() || !row.rewrite.guard(m)) return false;
+RewriteSet::RewriteSet(std::span<const Rewrite> rows) {
+  for (const Rewrite& r : rows) rows_.push_back({r, Pattern(r.pattern)});
+}
+
+Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Aliases& aliases, PassContext& context) {
+  const std::optional<Match> matched = row.pattern.of(*node);
+  if (!matched || !node->meta.tensor() || !row.rewrite.guard(*matched)) return false;
+  const Match& m = *matched;
   if (aliases.mutated(*node)) return false;
   for (const auto& [name, arg] : m.names)
     if (const Node* n = arg.node(); n && aliases.mutated(*n)) return false;

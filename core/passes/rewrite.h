@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,25 @@ struct Match {
   const TensorMeta* tensor(std::string_view name) const;  ///< null when it is not a tensor
 };
 
+/// An expression that calls of a graph may match; rewrites.def says how it is written.
+class Pattern {
+ public:
+  explicit Pattern(std::string_view text);  ///< CHECKs that it is a call
+  ~Pattern();
+  Pattern(Pattern&&) noexcept;
+  Pattern& operator=(Pattern&&) noexcept;
+
+  std::optional<Match> of(Node& root) const;
+
+ private:
+  struct Term;
+  static std::unique_ptr<Term> parse(std::string_view text, std::size_t& at);
+  static bool match(const Term& term, const Arg& arg, Match& out);
+  static bool match_call(const Term& term, Node& node, Match& out);
+
+  std::unique_ptr<Term> call_;
+};
+
 using RewriteGuard = bool (*)(const Match&);
 
 /// One row of rewrites.def.
@@ -32,23 +52,21 @@ struct Rewrite {
   RewriteGuard guard = nullptr;
 };
 
-/// Rows prepared for matching: patterns are parsed and indexed by the operator at their root.
+/// Rows prepared for matching.
 class RewriteSet {
  public:
   /// CHECKs that patterns parse. An operator in a pattern is a base name ("add" matches any overload) or an overload.
   explicit RewriteSet(std::span<const Rewrite> rows);
-  ~RewriteSet();
 
   /// Walks over the graph once and applies the first row that matches at each node. Returns whether any did.
   Result<bool> apply(Graph& graph, PassContext& context) const;
 
  private:
-  struct Term;
-  struct Row;
-  static std::unique_ptr<Term> parse(std::string_view text, std::size_t& at);
-  static bool match(const Term& term, const Arg& arg, Match& out);
-  static bool match_call(const Term& term, Node* node, Match& out);
-  Result<bool> try_row(const Row& row, Graph& graph, Node* node, class Aliases& aliases, PassContext& context) const;
+  struct Row {
+    Rewrite rewrite;
+    Pattern pattern;
+  };
+  static Result<bool> try_row(const Row& row, Graph& graph, Node* node, class Aliases& aliases, PassContext& context);
 
   std::vector<Row> rows_;
 };

@@ -67,10 +67,10 @@ const Case cases[] = {
     {"slice of everything", "remove_noops", xy, "s: " M " = $slice.Tensor(x, 0, 0, 9223372036854775807)\nreturn (s,)",
      "return (x,)\n"},
 
-    {"asserts of what is known", "remove_noops", xy,
+    {"asserts of what is known", "remove_asserts", xy,
      "n = $_assert_tensor_metadata(x, [2, 2], [2, 1], torch.float32, device = device(type='cpu'))\nreturn (y,)",
      "return (y,)\n"},
-    {"asserts of what is otherwise", "remove_noops", xy,
+    {"asserts of what is otherwise", "remove_asserts", xy,
      "n = $_assert_tensor_metadata(x, None, None, torch.float64)\nm = $_assert_tensor_metadata(x, [4])\nreturn (y,)",
      nullptr},
 
