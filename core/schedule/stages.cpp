@@ -81,12 +81,13 @@ class Finder {
     }
   }
 
+  /// Of the largest of several writes: what one of them reads, others mostly do not.
   std::int64_t iterations(int id) const {
     const Definition& d = l_[id];
     if (d.kind != Kind::Writes) return l_.hint(product(d.kind == Kind::Reduce ? d.space : d.sizes));
-    std::int64_t n = 0;
-    for (const auto& w : d.writes) n += l_.hint(product(w.sizes));
-    return n;
+    std::int64_t most = 0;
+    for (const auto& w : d.writes) most = std::max(most, l_.hint(product(w.sizes)));
+    return most;
   }
 
   /// Computes the work and the reads of one element when it is computed in place.

@@ -45,13 +45,13 @@ class TestPipeline : public QObject {
     const auto graph = fx("x: <f32[3][1]>", "y: <f32[3][1]> = $sin(x)\nreturn (y,)");
     const auto all = made(graph, {});
     VERIFY_DONE(all);
-    QCOMPARE(stages_of(*all), std::string("pre_grad_passes functional joint joint_passes partition"));
+    QCOMPARE(stages_of(*all), std::string("pre_grad_passes functional functional_passes joint joint_passes partition"));
     const auto plain = made(graph, {.passes = false});
     VERIFY_DONE(plain);
     QCOMPARE(stages_of(*plain), std::string("functional joint partition"));
     const auto inference = made(graph, {.train = false});
     VERIFY_DONE(inference);
-    QCOMPARE(stages_of(*inference), std::string("pre_grad_passes functional joint_passes partition"));
+    QCOMPARE(stages_of(*inference), std::string("pre_grad_passes functional functional_passes joint_passes partition"));
     const auto early = made(graph, {.until = FlowStage::Joint, .snapshots = true});
     VERIFY_DONE(early);
     QVERIFY(!early->partition.forward);
@@ -420,7 +420,8 @@ class TestPipeline : public QObject {
     const auto frozen = made(graph, {.train = false, .freezing = true, .values = values});
     VERIFY_DONE(frozen);
     QCOMPARE(frozen->frozen, std::vector<std::size_t>{0});
-    QCOMPARE(stages_of(*frozen), std::string("pre_grad_passes functional joint_passes freezing partition"));
+    QCOMPARE(stages_of(*frozen),
+             std::string("pre_grad_passes functional functional_passes joint_passes freezing partition"));
     const auto trained = made(graph, {.freezing = true, .values = values});
     VERIFY_DONE(trained);
     QVERIFY(trained->frozen.empty());

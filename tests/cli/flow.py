@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as work:
         facts[name] = json.loads(run("aot", MODEL, "-o", f"{work}/{name}", "--json", *more))
     stages = {name: [stage["stage"] for stage in f["stages"]] for name, f in facts.items()}
     check(stages["plain"] == ["functional", "joint", "effect_tokens", "partition"], f"plain: {stages['plain']}")
-    check(stages["run"] == ["pre_grad_passes", "functional", "joint", "joint_passes", "partition"], f"{stages['run']}")
+    check(stages["run"] == ["pre_grad_passes", "functional", "functional_passes", "joint", "joint_passes", "partition"], f"{stages['run']}")
     check(stages["table"] == ["functional", "joint", "effect_tokens", "decompositions", "partition"],
           f"table: {stages['table']}")
     joint = {name: open(f"{work}/{name}/joint.py").read() for name in facts}
@@ -65,7 +65,7 @@ check("plan" not in warm and "llvm_emit" not in warm and warm["prepare_calls"] >
 check(0 < bench["warm_compile_ms"] < bench["compile_ms"] and bench["first_step_ms"] > 0, f"bench: {bench}")
 rows = json.loads(run("passes", MODEL, "--train", "--json"))["passes"]
 graphs = list(dict.fromkeys((row["stage"], row["graph"]) for row in rows))
-check(graphs == [("pre_grad", "given"), ("joint", "joint"), ("post_grad", "forward"), ("post_grad", "backward")],
+check(graphs == [("pre_grad", "given"), ("functional", "functional"), ("joint", "joint"), ("post_grad", "forward"), ("post_grad", "backward")],
       f"passes --train: {graphs}")
 rows = json.loads(run("passes", MODEL, "--stage", "post_grad", "--json"))["passes"]
 check(("joint", "functional") in {(row["stage"], row["graph"]) for row in rows}, "passes of inference")
