@@ -24,6 +24,7 @@ namespace partita {
   V(sort, Reduction)            \
   V(embedding, Index)           \
   V(attention, Matmul)          \
+  V(grouped_mm, Matmul)         \
   V(composite, Other)           \
   V(pad, Index)                 \
   V(embedding_bag, Index)       \
