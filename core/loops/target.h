@@ -20,6 +20,7 @@ enum class LibraryRoutine : unsigned char {
   ConvolutionBackward,
   Attention,
   AttentionBackward,
+  GroupedMatmul,
   Cumsum,
   Cumprod,
   Cummax,
@@ -28,8 +29,19 @@ enum class LibraryRoutine : unsigned char {
 };
 /// In the order of the enumeration.
 inline constexpr std::string_view library_routine_names[] = {
-    "",       "matmul",  "add_matmul", "convolution", "convolution_backward", "attention", "attention_backward",
-    "cumsum", "cumprod", "cummax",     "cummin",      "logcumsumexp",
+    "",
+    "matmul",
+    "add_matmul",
+    "convolution",
+    "convolution_backward",
+    "attention",
+    "attention_backward",
+    "grouped_matmul",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
 };
 
 }  // namespace partita

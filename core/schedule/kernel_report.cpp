@@ -161,6 +161,9 @@ double call_operations(const ExternCall& call, LibraryRoutine routine) {
       if (tensors.size() < query + 2 || tensors[query + 1]->sizes.size() != 4) return 0;
       return (backward ? 10 : 4) * elements(tensors[query]->sizes) * number(tensors[query + 1]->sizes[2]);
     }
+    case LibraryRoutine::GroupedMatmul:  // of all rows, or of all that is summed over
+      if (tensors.size() < 2 || tensors[0]->sizes.empty()) return 0;
+      return 2 * elements(tensors[0]->sizes) * number(tensors[1]->sizes.back());
     case LibraryRoutine::Cumsum:
     case LibraryRoutine::Cumprod:
     case LibraryRoutine::Cummax:

@@ -11,6 +11,7 @@
 #include "core/ops/record.h"
 #include "tests/codegen/one_call.h"
 #include "tests/codegen/run_kernel.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::codegen;
@@ -303,6 +304,44 @@ class TestExecutable : public QObject {
     OneCall backward("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
                      {grad, q, k, v, results[0], results[1], 0.0, causal, given, Value()});
     beside(backward);
+  }
+  /// Rows, columns, and parts of what is summed over, beside evaluation; groups may be empty, and leave rows over.
+  void groups_of_products() {
+    if (own_kernels().empty()) QSKIP("no kernels of our own for this processor");
+    Tensor ends = *f32({4}, {3, 3, 40, 52}).to(DType::Int32);
+    const auto turned = [](const Tensor& t) {
+      const std::size_t d = t.sizes.size();
+      Sizes sizes = t.sizes, strides = t.strides;
+      std::swap(sizes[d - 1], sizes[d - 2]);
+      std::swap(strides[d - 1], strides[d - 2]);
+      return t.view_as(sizes, strides, 0);
+    };
+    const Tensor rows = random_tensor({60, 33}, 1), weights = random_tensor({4, 33, 50}, 2);
+    const char* op = "aten._grouped_mm.default";
+    for (OneCall c : {OneCall("transformers.grouped_mm_fallback.default", {rows, weights, ends}),
+                      OneCall(op, {rows, turned(random_tensor({4, 50, 33}, 3)), ends}),
+                      OneCall(op, {turned(rows), random_tensor({60, 21}, 4), ends}),
+                      OneCall(op, {random_tensor({4, 17, 33}, 5), turned(rows), ends})})
+      check(c, own_kernels());
+    // By the definition.
+    const OneCall c(op, {rows, weights, ends});
+    const Tensor& found = *c.expected.get<Tensor>();
+    for (std::int64_t r = 0; r < 60; ++r) {
+      const std::int64_t group = r < 3 ? 0 : r < 40 ? 2 : 3;
+      double sum = 0;
+      for (std::int64_t k = 0; k < 33 && r < 52; ++k)
+        sum += static_cast<double>(rows.as<float>()[r * 33 + k]) * weights.as<float>()[(group * 33 + k) * 50 + 7];
+      QVERIFY(std::fabs(found.item_as_double(r * 50 + 7) - sum) < 1e-5);
+    }
+  }
+  void groups_that_go_back_are_refused() {
+    OneCall c("aten._grouped_mm.default",
+              {random_tensor({6, 4}, 1), random_tensor({2, 4, 5}, 2), *f32({2}, {2, 6}).to(DType::Int32)});
+    const auto e = compile_cpu(c.plan, {});
+    QVERIFY(e);
+    c.inputs[2] = *f32({2}, {4, 2}).to(DType::Int32);
+    const auto run = (*e)->run(c.inputs);
+    QVERIFY(!run && run.error().line().find("offs must not decrease") != std::string::npos);
   }
   void attention_that_is_evaluated() {
     Tensor x = random_tensor({1, 2, 4, 8}, 1);

@@ -17,6 +17,7 @@ constexpr Row rows[] = {
     {LibraryRoutine::ConvolutionBackward, prepare_convolution_backward},
     {LibraryRoutine::Attention, prepare_attention, false},
     {LibraryRoutine::AttentionBackward, prepare_attention_backward, false},
+    {LibraryRoutine::GroupedMatmul, prepare_grouped_product, false},
 };
 
 std::optional<double> number_of(const Arg& a) {

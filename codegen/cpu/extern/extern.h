@@ -104,6 +104,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
 /// Flash attention: all scores of a block of queries are in cache, and none in memory. Dropout is left to the
 /// operator's evaluation.
 Prepared prepare_attention(const ExternContext& context, std::string& why_not);
+Prepared prepare_grouped_product(const ExternContext& context, std::string& why_not);
 Prepared prepare_attention_backward(const ExternContext& context, std::string& why_not);
 /// Prepares the operator record's evaluation on tensors over the buffers, or the run of sub graphs.
 Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not);

@@ -1,6 +1,7 @@
 // Products of groups of rows, each with a matrix of its own, as mixtures of experts use them: PyTorch's _grouped_mm,
 // and the operator that transformers has in its place for dtypes that torch.compile does not take.
 #include "core/ops/families.h"
+#include "core/ops/gradients.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
@@ -133,18 +134,38 @@ Value eval_fallback_backward(EvalCall& c) {
                                              grouped_product(c, of_rows, grad, &c.tensor("offs"))});
 }
 
+/// As two products; the gradient of a weight that lies transposed is made so.
+Arg decompose_fallback_backward(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node *x = tensor_node(c, "input"), *weight = tensor_node(c, "weight"), *grad = tensor_node(c, "grad_output");
+  const TensorMeta turned = Builder::tensor(b.call("aten.transpose.int", {weight, -2, -1}));
+  const auto as = [&](Node* made, std::string_view name) {
+    const TensorMeta wanted = like_preserving(c.tensor(name), c.shapes);
+    if (Builder::tensor(made).strides == wanted.strides) return made;
+    Node* const memory = b.call("aten.empty_strided.default", {b.sizes(wanted.sizes), b.sizes(wanted.strides)},
+                                {{"dtype", wanted.dtype}, {"device", wanted.device}});
+    return b.call("aten.copy.default", {memory, made});
+  };
+  const auto turn = [&](Node* t) { return b.call("aten.transpose.int", {t, -2, -1}); };
+  Node* const of_input = b.call("aten._grouped_mm.default", {grad, turn(weight), c.arg("offs")});
+  Node* const of_weight = is_row_major(turned)
+                              ? turn(b.call("aten._grouped_mm.default", {turn(grad), x, c.arg("offs")}))
+                              : b.call("aten._grouped_mm.default", {turn(x), grad, c.arg("offs")});
+  return Arg::tuple({as(of_input, "input"), as(of_weight, "weight")});
+}
+
 }  // namespace
 
 void register_grouped_mm(OpTable& t) {
   t.add("aten._grouped_mm.default", fake_grouped_mm, eval_grouped_mm,
         {{"self", "_grouped_mm(grad, transpose(mat2, -2, -1), offs)"},
          {"mat2", "_grouped_mm(transpose(self, -2, -1), grad, offs)"}},
-        {.expensive = true});
+        {.expensive = true, .library = LibraryRoutine::GroupedMatmul});
   t.add("transformers.grouped_mm_fallback.default", fake_fallback, eval_fallback,
         {{"input, weight", "transformers.grouped_mm_fallback_backward.default(input, weight, offs, grad)"}},
-        {.expensive = true});
+        {.expensive = true, .library = LibraryRoutine::GroupedMatmul});
   t.add("transformers.grouped_mm_fallback_backward.default", fake_fallback_backward, eval_fallback_backward, {},
-        {.expensive = true});
+        {.compile_decompose = decompose_fallback_backward, .rounds_halves = true, .expensive = true});
 }
 
 }  // namespace partita
