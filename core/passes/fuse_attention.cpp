@@ -29,11 +29,11 @@ SymList matrices(SymList batch, const SymExpr& rows, const SymExpr& columns) {
   return batch;
 }
 
-/// What is added to scores, or replaces some, which have `batch` before their last two sizes at that place.
+/// What is added to scores, which have `batch` before their last two sizes at that place: the value times the factor.
+/// With `fill` the value is a mask, and that stands instead of all before it where the mask is `where`.
 struct Term {
   SymList batch;
-  Node* value =
-      nullptr;  ///< added times the factor; of `fill`, where the mask is `where`, that is instead of all before
+  Node* value = nullptr;
   double factor = 1;
   std::optional<double> fill = {};
   bool where = true;
