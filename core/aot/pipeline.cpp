@@ -115,16 +115,12 @@ Status make_functional(Flow& flow) {
 /// Passes may replace nodes by others, so marks are kept by number. New nodes have none: they stand for calls that all
 /// are under no_grad, or none is.
 Status functional_passes(Flow& flow) {
-  std::set<std::pair<const Graph*, std::size_t>> no_grad;
-  for (const Node* n : flow.functional.no_grad) no_grad.emplace(&n->graph(), n->id());
+  std::set<std::size_t> no_grad;
+  for (const Node* n : flow.functional.no_grad) no_grad.insert(n->id());
   TRY_DO(run_stage(flow, PassStage::Functional));
   flow.functional.no_grad.clear();
-  const auto mark = [&](const Graph& graph, const auto& mark_child) -> void {
-    for (const Node* n : graph)
-      if (no_grad.contains({&graph, n->id()})) flow.functional.no_grad.insert(n);
-    for (const auto& [name, child] : graph.children) mark_child(*child, mark_child);
-  };
-  mark(*flow.functional.graph, mark);
+  for (const Node* n : *flow.functional.graph)
+    if (no_grad.contains(n->id())) flow.functional.no_grad.insert(n);
   return {};
 }
 
@@ -249,9 +245,13 @@ constexpr Step flow_steps[] = {
     {FlowStage::PreGradPasses, pre_grad_passes, [](const Flow& f) { return f.options.passes && !f.given_joint; }},
     // Autograd is traced on values, so memory goes before.
     {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
-    // A value that autograd takes for another one is known by its node.
+    // A value that autograd takes for another one is known by its node, and metas in sub graphs do not say what
+    // requires
+    // a gradient.
     {FlowStage::FunctionalPasses, functional_passes,
-     [](const Flow& f) { return f.options.passes && !f.given_joint && f.functional.hidden.empty(); }},
+     [](const Flow& f) {
+       return f.options.passes && !f.given_joint && f.functional.hidden.empty() && f.functional.graph->children.empty();
+     }},
     {FlowStage::Joint, differentiate, [](const Flow& f) { return f.options.train && !f.given_joint; }},
     // After differentiation, which knows no tokens.
     {FlowStage::EffectTokens, effect_tokens, [](const Flow& f) { return f.options.effect_tokens && !f.given_joint; }},
