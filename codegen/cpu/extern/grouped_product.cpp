@@ -14,8 +14,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr std::int64_t most_rows = 256;  ///< of the left matrix, which stay in the second cache
-
 /// A matrix of a batch, or one of two dimensions.
 struct Matrix {
   const float* data;
@@ -145,12 +143,7 @@ class GroupedProduct final : public ExternStep {
     p.left_row = a.row;
     if (a.column != 1 && p.depth > 1) {
       in_rows.resize(static_cast<std::size_t>(rows * p.depth));
-      if (a.row == 1) {
-        kernel_.turn(a.data, a.column, rows, p.depth, in_rows.data(), p.depth);
-      } else {
-        for (std::int64_t i = 0; i < rows * p.depth; ++i)
-          in_rows[static_cast<std::size_t>(i)] = a.data[i / p.depth * a.row + i % p.depth * a.column];
-      }
+      copy_rows(kernel_, a.data, a.row, a.column, 0, rows, p.depth, in_rows.data());
       p.left = in_rows.data();
       p.left_row = p.depth;
     }

@@ -95,22 +95,10 @@ ProductProblem columns_of(ProductProblem p, std::int64_t first, std::int64_t col
   return p;
 }
 
-constexpr std::int64_t most_rows = 256;      ///< of the left matrix, which stay in the second cache
 constexpr std::int64_t part_work = 400'000;  ///< a part must do more than waking a thread costs
 
 bool by_rows(const ConcreteView& matrix) {
   return matrix.strides[1] == 1 || matrix.sizes[1] == 1;
-}
-
-/// Copies rows [first, last) of a matrix to the same rows of `to`, whose elements are adjacent. `row`, `step`: the
-/// distances of rows and of a row's elements.
-void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row, std::int64_t step, std::int64_t first,
-               std::int64_t last, std::int64_t depth, float* to) {
-  from += first * row;
-  to += first * depth;
-  if (row == 1) return kernel.turn(from, step, last - first, depth, to, depth);
-  for (std::int64_t i = 0; i < last - first; ++i)
-    for (std::int64_t t = 0; t < depth; ++t) to[i * depth + t] = from[i * row + t * step];
 }
 
 class ProductStep : public ExternStep {
@@ -296,6 +284,15 @@ class PixelsStep final : public RowBlocksStep {
 };
 
 }  // namespace
+
+void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row, std::int64_t step, std::int64_t first,
+               std::int64_t last, std::int64_t depth, float* to) {
+  from += first * row;
+  to += first * depth;
+  if (row == 1) return kernel.turn(from, step, last - first, depth, to, depth);
+  for (std::int64_t i = 0; i < last - first; ++i)
+    for (std::int64_t t = 0; t < depth; ++t) to[i * depth + t] = from[i * row + t * step];
+}
 
 const ProductKernel* product_kernel() {
 #ifdef __x86_64__
