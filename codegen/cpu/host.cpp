@@ -86,7 +86,7 @@ loops::Target target_of(const InstructionSet& set, int threads) {
   loops::Target target = host_target(threads);
   target.vector_bytes = set.processor.vector_bytes;
   if (set.name == "avx512")
-    target.channels_last = {DType::Float32, DType::BFloat16};
+    target.channels_last = {DType::Float32, DType::BFloat16, DType::Float16};
   else
     target.channels_last.clear();
   return target;

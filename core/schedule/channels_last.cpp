@@ -245,8 +245,7 @@ void prefer_channels_last(Graph& graph, const std::vector<DType>& dtypes) {
 
 std::vector<DType> channels_last_dtypes() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("x86-64-v4")) return {DType::Float32, DType::BFloat16};
-  if (__builtin_cpu_supports("x86-64-v3")) return {DType::Float32};
+  if (__builtin_cpu_supports("x86-64-v3")) return {DType::Float32, DType::BFloat16, DType::Float16};
 #endif
   return {};
 }

@@ -10,8 +10,7 @@ namespace partita::schedule {
 /// its layout if transpositions at its borders cost more than its convolutions gain. Precondition: sizes and strides
 /// are numbers.
 void prefer_channels_last(Graph& graph, const std::vector<DType>& dtypes);
-/// Those for which this machine's libraries have kernels that work so: oneDNN's need AVX-512. For older instructions it
-/// has kernels for layouts in blocks of channels.
+/// Those for which this machine has kernels that work so, halves in floats. They need AVX2.
 std::vector<DType> channels_last_dtypes();
 
 }  // namespace partita::schedule

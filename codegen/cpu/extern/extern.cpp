@@ -2,21 +2,23 @@
 
 #include <algorithm>
 
+#include "codegen/cpu/extern/in_floats.h"
+
 namespace partita::codegen {
 namespace {
 
 struct Row {
   LibraryRoutine routine;
   PrepareFunction prepare;
-  bool by_onednn = true;
+  bool by_onednn = true, takes_halves = false;
 };
 constexpr Row rows[] = {
     {LibraryRoutine::Matmul, prepare_matmul},
     {LibraryRoutine::AddMatmul, prepare_addmm},
     {LibraryRoutine::Convolution, prepare_convolution},
     {LibraryRoutine::ConvolutionBackward, prepare_convolution_backward},
-    {LibraryRoutine::Attention, prepare_attention, false},
-    {LibraryRoutine::AttentionBackward, prepare_attention_backward, false},
+    {LibraryRoutine::Attention, prepare_attention, false, true},
+    {LibraryRoutine::AttentionBackward, prepare_attention_backward, false, true},
     {LibraryRoutine::GroupedMatmul, prepare_grouped_product, false},
 };
 
@@ -87,9 +89,15 @@ std::optional<Sizes> ExternContext::integers(std::size_t i) const {
 }
 
 Prepared prepare_library(const ExternContext& context, std::string& why_not) {
-  for (const Row& row : rows)
-    if (context.routine == row.routine)
-      if (Prepared p = row.prepare(context, why_not); p.step) return p;
+  for (const Row& row : rows) {
+    if (context.routine != row.routine) continue;
+    const bool slow = has_slow_halves(context.call) && !row.takes_halves;
+    if (slow)
+      if (Prepared p = prepare_in_floats(context, row.prepare, why_not); p.step) return p;
+    if (Prepared p = row.prepare(context, why_not); p.step) return p;
+    if (!slow && !row.takes_halves)
+      if (Prepared p = prepare_in_floats(context, row.prepare, why_not); p.step) return p;
+  }
   return {};
 }
 

@@ -24,7 +24,10 @@ memory::data_type onednn_type(DType dtype) {
 }
 
 std::optional<memory::desc> describe(const ConcreteView& view) {
-  auto type = onednn_type(view.dtype);
+  return describe(view, onednn_type(view.dtype));
+}
+
+std::optional<memory::desc> describe(const ConcreteView& view, memory::data_type type) {
   if (type == memory::data_type::undef || view.sizes.empty()) return std::nullopt;
   memory::dims strides = view.strides;
   std::int64_t dense = 1;

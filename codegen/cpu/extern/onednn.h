@@ -17,6 +17,8 @@ dnnl::memory::data_type onednn_type(DType dtype);
 /// The view as a descriptor; nullopt for strides that oneDNN does not allow (a repeated dimension). Dimensions of size
 /// 1 get the strides of a dense tensor.
 std::optional<dnnl::memory::desc> describe(const ConcreteView& view);
+/// The same with elements of another name.
+std::optional<dnnl::memory::desc> describe(const ConcreteView& view, dnnl::memory::data_type type);
 
 /// A row-major descriptor of the view's sizes without gaps, for arguments whose strides oneDNN accepts but ignores
 /// (biases).

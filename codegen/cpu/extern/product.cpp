@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/cpu/extern/in_floats.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "codegen/cpu/extern/row_blocks.h"
 #include "core/base/threads.h"
@@ -14,25 +15,46 @@ namespace {
 
 using dnnl::memory;
 
+/// The matrix as oneDNN describes memory; nullopt for strides that it does not allow.
+std::optional<memory::desc> describe_right(const ConcreteView& right) {
+  const auto narrow = narrow_type(right.dtype);
+  if (!narrow) return describe(right);
+  using enum memory::data_type;
+  return describe(right, *narrow == NarrowType::Int8 ? s8 : *narrow == NarrowType::Float16 ? f16 : bf16);
+}
+
 /// The right matrix of a product, packed when its address changes. All its dimensions but the last are those of depth.
+/// Narrow elements stay what they are.
 class PackedRight {
  public:
   PackedRight(const ProductKernel& kernel, int threads, ConcreteView right, std::shared_ptr<PackedWeights> weights)
-      : kernel_(kernel), threads_(threads), right_(std::move(right)), weights_(std::move(weights)) {}
+      : kernel_(kernel),
+        threads_(threads),
+        right_(std::move(right)),
+        narrow_(narrow_type(right_.dtype)),
+        weights_(std::move(weights)) {}
   std::int64_t panels() const { return panels_of(kernel_, right_.sizes.back()); }
 
-  const float* at(std::byte* const* buffers) {
+  const void* at(std::byte* const* buffers) {
     std::byte* plain = right_.at(buffers);
     if (plain != packed_from_) pack(plain);
     packed_from_ = plain;
-    return static_cast<const float*>(packed_->get_data_handle());
+    return packed_->get_data_handle();
+  }
+
+  /// ProductKernel's `run`.
+  void run(const ProductProblem& problem, std::int64_t first_row, std::int64_t last_row, std::int64_t first,
+           std::int64_t last) const {
+    if (narrow_) return kernel_.narrow->run(*narrow_, problem, first_row, last_row, first, last);
+    kernel_.run(problem, first_row, last_row, first, last);
   }
 
  private:
   void pack(std::byte* at) {
-    memory plain(*describe(right_), cpu_engine(), at);
+    memory plain(*describe_right(right_), cpu_engine(), at);
     const std::int64_t columns = right_.sizes.back(), depth = numel(right_.sizes) / columns;
-    const memory::desc wanted({kernel_.packed_elements(depth, columns)}, memory::data_type::f32, memory::format_tag::a);
+    const memory::desc wanted({kernel_.packed_elements(depth, columns)}, plain.get_desc().data_type(),
+                              memory::format_tag::a);
     packed_ = weights_->packed(plain, wanted, [&](memory& made) {
       const auto* from = reinterpret_cast<const float*>(at);
       std::int64_t row = right_.strides[0], column = right_.strides.back();
@@ -41,8 +63,12 @@ class PackedRight {
         rows = in_order(from);
         from = rows.data(), row = 1, column = depth;
       }
+      void* const to = made.get_data_handle();
       parallel_for(threads_, panels(), 1, 1, [&](std::int64_t first, std::int64_t last, int) {
-        kernel_.pack(from, row, column, depth, columns, first, last, static_cast<float*>(made.get_data_handle()));
+        if (narrow_)
+          kernel_.narrow->pack(*narrow_, at, row, column, depth, columns, first, last, to);
+        else
+          kernel_.pack(from, row, column, depth, columns, first, last, static_cast<float*>(to));
       });
     });
   }
@@ -60,6 +86,7 @@ class PackedRight {
   const ProductKernel& kernel_;
   int threads_;
   ConcreteView right_;
+  std::optional<NarrowType> narrow_;
   std::shared_ptr<PackedWeights> weights_;
   std::shared_ptr<memory> packed_;
   const void* packed_from_ = nullptr;
@@ -142,7 +169,7 @@ class FixedProduct final : public ProductStep {
                    for (std::int64_t at = begin; at < end;) {
                      const std::int64_t chunk = at / panels, first = at % panels;
                      const std::int64_t n = std::min(end - at, panels - first);
-                     kernel_.run(problem, rows_ * chunk / chunks, rows_ * (chunk + 1) / chunks, first, first + n);
+                     right_.run(problem, rows_ * chunk / chunks, rows_ * (chunk + 1) / chunks, first, first + n);
                      at += n;
                    }
                  });
@@ -253,10 +280,8 @@ class BatchedProduct final : public ExternStep {
 /// The pixels of images, each multiplied with the weights. A thread computes some rows of an image.
 class PixelsStep final : public RowBlocksStep {
  public:
-  PixelsStep(const ProductKernel& kernel, int threads, ProductCall call, PackedRight right, const ConcreteView& images,
-             std::vector<RowBlock> blocks)
+  PixelsStep(int threads, ProductCall call, PackedRight right, const ConcreteView& images, std::vector<RowBlock> blocks)
       : RowBlocksStep(threads, images, std::move(blocks)),
-        kernel_(kernel),
         call_(std::move(call)),
         right_(std::move(right)),
         height_(images.sizes[2]),
@@ -272,11 +297,10 @@ class PixelsStep final : public RowBlocksStep {
     const std::int64_t row = b.image * height_ + b.first;
     ProductProblem problem = problem_;
     problem.work = RowBlocksStep::register_work({});  // of the first image, with which the matrix begins
-    kernel_.run(problem, row * width_, (row + b.rows) * width_, 0, right_.panels());
+    right_.run(problem, row * width_, (row + b.rows) * width_, 0, right_.panels());
   }
 
  private:
-  const ProductKernel& kernel_;
   ProductCall call_;
   PackedRight right_;
   ProductProblem problem_;
@@ -329,7 +353,9 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
   const ProductKernel* found = product_kernel();
   const bool fixed = context.fixed(right.buffer);
   if (!found || (!fixed && !found->beats_library) || out.sizes.size() != 2) return {};
-  if (left.dtype != DType::Float32 || right.dtype != DType::Float32 || out.dtype != DType::Float32 || !describe(right))
+  const bool narrow = fixed && right.sizes.size() == 2 && narrow_type(right.dtype);
+  if (left.dtype != DType::Float32 || (right.dtype != DType::Float32 && !narrow) || out.dtype != DType::Float32 ||
+      !describe_right(right))
     return {};
   if (!by_rows(out) || (!by_rows(left) && fixed) || (!fixed && right.sizes.size() != 2)) return {};
   if (left.sizes[0] == 0 || left.sizes[1] == 0 || out.sizes[1] == 0 ||
@@ -337,6 +363,7 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
     return {};
   const ProductCall call{left, right, added, out};
   Prepared prepared{nullptr, std::string("Partita ") + found->name};
+  if (narrow) prepared.library += " of " + std::string(torch_name(right.dtype));
   std::unique_ptr<ProductStep> step;
   if (fixed) {
     PackedRight packed(*found, context.threads, right, weights_of(context, right.buffer));
@@ -344,7 +371,7 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
       constexpr std::int64_t second_cache = 1 << 18;  // a good part of a core's
       const std::int64_t bytes = images->sizes[2] * images->sizes[3] * (left.sizes[1] + out.sizes[1]) * 4;
       auto pixels = std::make_unique<PixelsStep>(
-          *found, context.threads, call, std::move(packed), *images,
+          context.threads, call, std::move(packed), *images,
           share_rows(images->sizes[0], images->sizes[2], 1, (bytes - 1) / second_cache + 1, context.threads));
       prepared.work = pixels->take_work(context.work, prepared.does_work);
       prepared.step = std::move(pixels);

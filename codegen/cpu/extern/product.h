@@ -18,9 +18,9 @@ bool own_products_are_faster();
 
 /// A product of matrices of single precision by a kernel of our own; the step is null where oneDNN is to compute it:
 /// without AVX2, for results whose columns are not adjacent, and unless own_products_are_faster() for weights that are
-/// not fixed. Rows of `left` may overlap, and `right`, if it is fixed, may have two dimensions of depth. `added` has
-/// the sizes of `out` or 1. `images`: what the rows of `out` are the pixels of, if threads are to share them by rows of
-/// images, with the work that follows; null: they share the columns.
+/// not fixed. Rows of `left` may overlap, and `right`, if it is fixed, may have two dimensions of depth, or elements
+/// that are narrower. `added` has the sizes of `out` or 1. `images`: what the rows of `out` are the pixels of, if
+/// threads are to share them by rows of images, with the work that follows; null: they share the columns.
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                          const std::optional<ConcreteView>& added, const ConcreteView& out,
                          const ConcreteView* images = nullptr);

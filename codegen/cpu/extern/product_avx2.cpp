@@ -9,12 +9,22 @@ namespace {
 constexpr int most_vectors = 2, most_rows = 6;
 constexpr std::int64_t most_depth = 512;
 #include "codegen/cpu/extern/finish.inc"
-// The kernel uses what finish.inc defines.
+#include "codegen/cpu/extern/product_panels.inc"
+// These use what the others define.
 #include "codegen/cpu/extern/product_kernel.inc"
+#include "codegen/cpu/extern/product_packing.inc"
 
 }  // namespace
 
-const ProductKernel product_avx2 = kernel_named("avx2", true);
+const ProductKernel product_avx2 = {.name = "avx2",
+                                    .panel_columns = panel_width,
+                                    .beats_library = true,
+                                    .packed_elements = elements,
+                                    .place = place_of,
+                                    .pack = pack,
+                                    .turn = turn_matrix,
+                                    .run = run_of<float>,
+                                    .narrow = &narrow_avx2};
 
 }  // namespace partita::codegen
 

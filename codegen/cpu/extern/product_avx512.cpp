@@ -9,12 +9,22 @@ namespace {
 constexpr int most_vectors = 3, most_rows = 8;
 constexpr std::int64_t most_depth = 1024;
 #include "codegen/cpu/extern/finish.inc"
-// The kernel uses what finish.inc defines.
+#include "codegen/cpu/extern/product_panels.inc"
+// These use what the others define.
 #include "codegen/cpu/extern/product_kernel.inc"
+#include "codegen/cpu/extern/product_packing.inc"
 
 }  // namespace
 
-const ProductKernel product_avx512 = kernel_named("avx512", false);
+const ProductKernel product_avx512 = {.name = "avx512",
+                                      .panel_columns = panel_width,
+                                      .beats_library = false,
+                                      .packed_elements = elements,
+                                      .place = place_of,
+                                      .pack = pack,
+                                      .turn = turn_matrix,
+                                      .run = run_of<float>,
+                                      .narrow = &narrow_avx512};
 
 }  // namespace partita::codegen
 

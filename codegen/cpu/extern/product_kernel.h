@@ -12,11 +12,25 @@ namespace partita::codegen {
 struct ProductProblem {
   std::int64_t columns = 0, depth = 0;
   const float* left = nullptr;
-  const float* packed = nullptr;  ///< the right matrix
-  const float* added = nullptr;   ///< null: nothing is added
+  const void* packed = nullptr;  ///< the right matrix
+  const float* added = nullptr;  ///< null: nothing is added
   float* out = nullptr;
   std::int64_t left_row = 0, added_row = 0, out_row = 0;  ///< added_row 0: one row is added to all
   RegisterWork work = {};                                 ///< on the results
+};
+
+/// Elements that kernels widen to floats.
+enum class NarrowType : std::uint8_t { BFloat16, Float16, Int8 };
+
+/// What one instruction set has for them.
+struct NarrowKernel {
+  void (*widen)(NarrowType type, const void* from, std::int64_t n, float* to);
+  void (*narrow)(NarrowType type, const float* from, std::int64_t n, void* to);  ///< to the nearest, of ties the even
+  /// ProductKernel's `pack` and `run` for a right matrix of such elements, which is packed as it is.
+  void (*pack)(NarrowType type, const void* right, std::int64_t row, std::int64_t column, std::int64_t depth,
+               std::int64_t columns, std::int64_t first, std::int64_t last, void* packed);
+  void (*run)(NarrowType type, const ProductProblem& problem, std::int64_t first_row, std::int64_t last_row,
+              std::int64_t first, std::int64_t last);
 };
 
 /// What one instruction set has. An element of the result does not depend on the rows and panels of a call.
@@ -36,9 +50,11 @@ struct ProductKernel {
   /// Computes rows [first_row, last_row) of the columns of panels [first, last).
   void (*run)(const ProductProblem& problem, std::int64_t first_row, std::int64_t last_row, std::int64_t first,
               std::int64_t last);
+  const NarrowKernel* narrow;
 };
 
 #ifdef __x86_64__
+extern const NarrowKernel narrow_avx2, narrow_avx512;
 extern const ProductKernel product_avx2;    ///< AVX2 and FMA
 extern const ProductKernel product_avx512;  ///< AVX-512 F, BW, DQ and VL
 #endif

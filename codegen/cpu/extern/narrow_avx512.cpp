@@ -1,0 +1,24 @@
+#ifdef __x86_64__
+
+#include "codegen/cpu/extern/lanes_avx512.inc"
+#include "codegen/cpu/extern/product_kernel.h"
+
+namespace partita::codegen {
+namespace {
+
+constexpr int most_vectors = 3, most_rows = 4;
+constexpr std::int64_t most_depth = 1024;
+#include "codegen/cpu/extern/finish.inc"
+#include "codegen/cpu/extern/product_panels.inc"
+// The tiles use what the others define.
+#include "codegen/cpu/extern/product_kernel.inc"
+// As does this.
+#include "codegen/cpu/extern/narrow_kernel.inc"
+
+}  // namespace
+
+const NarrowKernel narrow_avx512 = {widen, narrow, pack, run};
+
+}  // namespace partita::codegen
+
+#endif

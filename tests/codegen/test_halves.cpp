@@ -1,0 +1,178 @@
+// Halves on processors that multiply only floats.
+#include <fmt/format.h>
+
+#include "codegen/cpu/extern/product_kernel.h"
+#include "tests/codegen/one_call.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::codegen;
+using namespace partita::testing;
+
+namespace {
+
+/// Whole numbers, whose sums are exact in any order.
+Tensor whole_numbers(const Sizes& sizes, DType dtype, std::uint32_t seed) {
+  Tensor t = random_tensor(sizes, seed);
+  for (std::int64_t i = 0; i < t.numel(); ++i) t.as<float>()[i] = std::round(3 * t.as<float>()[i]);
+  return *t.to(dtype);
+}
+
+Tensor turned(const Tensor& t) {
+  Sizes sizes = t.sizes, strides = t.strides;
+  const std::size_t d = sizes.size();
+  std::swap(sizes[d - 2], sizes[d - 1]);
+  std::swap(strides[d - 2], strides[d - 1]);
+  return t.view_as(sizes, strides, 0);
+}
+
+std::vector<const ProductKernel*> kernels() {
+  std::vector<const ProductKernel*> found;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("x86-64-v3")) found.push_back(&product_avx2);
+  if (__builtin_cpu_supports("x86-64-v4")) found.push_back(&product_avx512);
+#endif
+  return found;
+}
+
+/// Does this processor multiply them itself?
+bool has_instructions(DType dtype) {
+#ifdef __x86_64__
+  return dtype == DType::BFloat16 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+class TestHalves : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void all_halves_are_widened() {
+    for (const ProductKernel* k : kernels())
+      for (const NarrowType type : {NarrowType::BFloat16, NarrowType::Float16}) {
+        std::vector<std::uint16_t> bits(65536 + 3);
+        for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
+        std::vector<float> floats(bits.size());
+        k->narrow->widen(type, bits.data(), std::ssize(bits), floats.data());
+        for (std::size_t i = 0; i < bits.size(); ++i) {
+          const float want = type == NarrowType::Float16 ? to_float(Half{bits[i]}) : to_float(BFloat16{bits[i]});
+          QVERIFY2(floats[i] == want || (std::isnan(want) && std::isnan(floats[i])), std::to_string(i).c_str());
+        }
+      }
+  }
+  void floats_are_rounded_to_the_nearest() {
+    std::vector<float> floats = {0.0F,       -0.0F,  INFINITY,    -INFINITY,   NAN,      65504,
+                                 65519.996F, 65520,  1e-8F,       5.96e-8F,    2.98e-8F, 3e-8F,
+                                 3.4e38F,    1e-40F, 1.00390625F, 1.01171875F, 2049.0F,  2051.0F};
+    const Tensor random = random_tensor({3000}, 1);
+    for (std::int64_t i = 0; i < 3000; ++i)
+      floats.push_back(std::ldexp(random.as<float>()[i], static_cast<int>(i % 60) - 30));
+    for (const ProductKernel* k : kernels())
+      for (const NarrowType type : {NarrowType::BFloat16, NarrowType::Float16}) {
+        std::vector<std::uint16_t> bits(floats.size());
+        k->narrow->narrow(type, floats.data(), std::ssize(floats), bits.data());
+        for (std::size_t i = 0; i < floats.size(); ++i) {
+          if (std::isnan(floats[i])) {
+            QVERIFY(std::isnan(type == NarrowType::Float16 ? to_float(Half{bits[i]}) : to_float(BFloat16{bits[i]})));
+            continue;
+          }
+          QCOMPARE(bits[i], type == NarrowType::Float16 ? to_half(floats[i]).bits : to_bfloat16(floats[i]).bits);
+        }
+      }
+  }
+  void products_with_narrow_matrices_data() {
+    QTest::addColumn<int>("type");
+    QTest::addColumn<bool>("columns_apart");
+    for (const int type : {0, 1, 2})
+      for (const bool apart : {false, true})
+        QTest::addRow("%d%s", type, apart ? ", columns apart" : "") << type << apart;
+  }
+  void products_with_narrow_matrices() {
+    QFETCH(int, type);
+    QFETCH(bool, columns_apart);
+    constexpr DType dtypes[] = {DType::BFloat16, DType::Float16, DType::Int8};
+    const auto narrow = static_cast<NarrowType>(type);
+    for (const ProductKernel* k : kernels())
+      for (const Sizes& size : {Sizes{1, 1, 1}, {2, 40, 150}, {23, 1030, 49}, {7, 2500, 97}}) {
+        const std::int64_t rows = size[0], depth = size[1], columns = size[2];
+        const Tensor left = whole_numbers({rows, depth}, DType::Float32, 1);
+        const Tensor right = whole_numbers({depth, columns}, dtypes[type], 2);
+        Tensor plain = right;
+        if (columns_apart) {
+          plain = *Tensor::empty(right.dtype, {columns, depth});
+          turned(plain).copy_from(right);
+        }
+        const std::int64_t row = columns_apart ? 1 : columns, column = columns_apart ? depth : 1;
+        std::vector<std::byte> packed(static_cast<std::size_t>(k->packed_elements(depth, columns)) *
+                                      itemsize(right.dtype));
+        const std::int64_t panels = (columns + k->panel_columns - 1) / k->panel_columns;
+        k->narrow->pack(narrow, plain.storage->data(), row, column, depth, columns, 0, panels, packed.data());
+        std::vector<float> out(static_cast<std::size_t>(rows * columns));
+        ProductProblem p{columns, depth, left.as<float>(), packed.data()};
+        p.out = out.data();
+        p.left_row = depth;
+        p.out_row = columns;
+        k->narrow->run(narrow, p, 0, rows, 0, panels);
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < columns; ++c) {
+            double sum = 0;
+            for (std::int64_t t = 0; t < depth; ++t)
+              sum += left.item_as_double(r * depth + t) * right.item_as_double(t * columns + c);
+            QCOMPARE(static_cast<double>(out[static_cast<std::size_t>(r * columns + c)]), sum);
+          }
+      }
+  }
+  void calls_data() {
+    QTest::addColumn<DType>("dtype");
+    QTest::newRow("float16") << DType::Float16;
+    QTest::newRow("bfloat16") << DType::BFloat16;
+  }
+  void calls() {
+    QFETCH(DType, dtype);
+    if (kernels().empty()) QSKIP("our own products need AVX2");
+    const bool in_floats = !has_instructions(dtype);
+    const auto check_one = [&](OneCall c, const std::set<int>& fixed, const std::string& kernel = {}) {
+      CpuOptions options;
+      options.fixed_inputs = fixed;
+      check(c, in_floats ? kernel : "", options);
+      const auto e = compile_cpu(c.plan, {}, options);
+      QVERIFY(e);
+      const std::string& library = (*e)->externs[0].library;
+      QVERIFY2(!in_floats || library.ends_with(", in floats"), library.c_str());
+    };
+    const auto tensor = [&](const Sizes& sizes, std::uint32_t seed) { return whole_numbers(sizes, dtype, seed); };
+    const std::string narrow = fmt::format("{} of {}", own_kernels(), torch_name(dtype));
+    for (const std::int64_t rows : {1, 5, 70}) {
+      // Rows apart, and columns of a matrix that lies by columns.
+      const Tensor a = tensor({rows, 60}, 1).view_as({rows, 50}, {60, 1}, 0), b = turned(tensor({49, 50}, 2));
+      check_one(OneCall("aten.mm.default", {a, b}), {}, {});
+      check_one(OneCall("aten.mm.default", {a, b}), {1}, narrow);
+      for (const Sizes& added : {Sizes{49}, {rows, 49}})
+        check_one(OneCall("aten.addmm.default", {tensor(added, 3), a, b, std::int64_t{1}, std::int64_t{1}}), {0, 2},
+                  added.size() == 1 ? narrow : "");
+    }
+    const Tensor repeated = tensor({1, 22, 19}, 4).view_as({5, 22, 19}, {0, 19, 1}, 0);
+    check_one(OneCall("aten.bmm.default", {turned(tensor({5, 22, 40}, 1)), repeated}), {});
+    check_one(OneCall("aten._grouped_mm.default",
+                      {tensor({60, 32}, 1), tensor({3, 32, 48}, 2), *f32({3}, {3, 40, 60}).to(DType::Int32)}),
+              {1});
+    const Tensor images = tensor({2, 20, 14, 13}, 1), weight = tensor({12, 20, 3, 3}, 2);
+    const ValueList one{std::int64_t{1}, std::int64_t{1}}, none{std::int64_t{0}, std::int64_t{0}};
+    for (const Tensor& x : {images, channels_last(images)}) {
+      const OneCall forward("aten.convolution.default",
+                            {x, weight, tensor({12}, 3), one, one, one, false, none, std::int64_t{1}});
+      check_one(forward, {1, 2});
+      const Tensor grad = tensor(forward.expected.get<Tensor>()->sizes, 5);
+      check_one(
+          OneCall("aten.convolution_backward.default", {grad, x, weight, ValueList{std::int64_t{12}}, one, one, one,
+                                                        false, none, std::int64_t{1}, ValueList{true, true, true}}),
+          {});
+    }
+  }
+};
+
+QTEST_GUILESS_MAIN(TestHalves)
+#include "test_halves.moc"
