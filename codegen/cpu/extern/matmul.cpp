@@ -6,6 +6,32 @@ namespace {
 
 using dnnl::memory;
 
+/// `describe`, for integers too.
+std::optional<memory::desc> described(const ConcreteView& view) {
+  using enum memory::data_type;
+  switch (view.dtype) {
+    case DType::Int8:
+      return describe(view, s8);
+    case DType::UInt8:
+      return describe(view, u8);
+    case DType::Int32:
+      return describe(view, s32);
+    default:
+      return describe(view);
+  }
+}
+
+/// Are integers multiplied without rounding? oneDNN's products of int8 saturate sums of two without VNNI.
+bool are_exact(const ConcreteView& a, const ConcreteView& b, const ConcreteView& out) {
+#ifdef __x86_64__
+  const bool vnni = __builtin_cpu_supports("avx512vnni");
+#else
+  constexpr bool vnni = false;
+#endif
+  return vnni && (a.dtype == DType::Int8 || a.dtype == DType::UInt8) && b.dtype == DType::Int8 &&
+         out.dtype == DType::Int32;
+}
+
 /// A matrix (or batch) as oneDNN takes it: repeated batches become one that is broadcast; without a dimension of stride
 /// 1 it is copied to row-major order.
 struct Matrix {
@@ -17,7 +43,7 @@ std::optional<Matrix> matrix(ConcreteView view) {
   std::size_t rank = view.sizes.size();
   for (std::size_t d = 0; d + 2 < rank; ++d)
     if (view.strides[d] == 0) view.sizes[d] = 1;
-  auto plain = describe(view);
+  auto plain = described(view);
   if (!plain) return std::nullopt;
   const auto& s = plain->data.format_desc.blocking.strides;
   bool direct = (s[rank - 1] == 1 && s[rank - 2] >= view.sizes[rank - 1]) ||
@@ -46,8 +72,10 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     if (Prepared own = prepare_product(context, a, b, added, *out); own.step) return own;
   if (out && alpha == 1 && !added)
     if (Prepared own = prepare_batched_product(context, a, b, *out); own.step) return own;
+  if (out && is_integral(out->dtype) && !are_exact(a, b, *out))
+    return refused(why_not, "integers that oneDNN does not multiply exactly on this processor");
   auto left = matrix(a), right = matrix(b);
-  auto result = out ? describe(*out) : std::nullopt;
+  auto result = out ? described(*out) : std::nullopt;
   if (!left || !right || !result) return refused(why_not, "a dtype, size or stride that oneDNN does not take");
   std::size_t rank = a.sizes.size();
   std::optional<memory::desc> added_desc, added_wanted;

@@ -72,12 +72,12 @@ std::string shape(const TensorMeta& t) {
   return text;
 }
 
-SymList product_sizes(FakeCall& c, std::string_view left, std::string_view right) {
+SymList product_sizes(FakeCall& c, std::string_view left, std::string_view right, bool same_dtype = true) {
   const TensorMeta &a = c.tensor(left), &b = c.tensor(right);
   if (a.dim() != 2 || b.dim() != 2)
     fail(std::string(left) + " and " + std::string(right) + " must be matrices, got " + std::to_string(a.dim()) +
          "-D and " + std::to_string(b.dim()) + "-D tensors");
-  check_dtypes(a, b);
+  if (same_dtype) check_dtypes(a, b);
   if (!c.test(sym_eq(a.sizes[1], b.sizes[0]), "mm reduction dim"))
     fail("mat1 and mat2 shapes cannot be multiplied (" + shape(a) + " and " + shape(b) + ")");
   return {a.sizes[0], b.sizes[1]};
@@ -139,6 +139,17 @@ SymList matrix_vector_sizes(FakeCall& c, std::string_view matrix) {
 
 Meta fake_mm(FakeCall& c) {
   return new_like(c.tensor("self"), product_sizes(c, "self", "mat2"));
+}
+
+Meta fake_int_mm(FakeCall& c) {
+  const DType left = c.tensor("self").dtype, right = c.tensor("mat2").dtype;
+  if (left != DType::Int8 && left != DType::UInt8)
+    fail("int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got " + std::string(torch_name(left)));
+  if (right != DType::Int8)
+    fail("int_mm_out_cpu: Expected mat2 dtype to be int8 but got " + std::string(torch_name(right)));
+  TensorMeta meta = new_like(c.tensor("self"), product_sizes(c, "self", "mat2", false));
+  meta.dtype = DType::Int32;
+  return meta;
 }
 
 Meta fake_bmm(FakeCall& c) {
@@ -224,6 +235,11 @@ void register_matmul(OpTable& t) {
   t.add("aten.mm.default", fake_mm, eval_mm,
         {{"self", "mm_mat1_grad(grad, self, mat2, 1)"}, {"mat2", "mm_mat2_grad(grad, self, mat2, 1)"}},
         {.expensive = true, .operations = product_operations<0>, .library = LibraryRoutine::Matmul});
+  t.add("aten._int_mm.default", fake_int_mm, eval_int_mm, {},
+        {.not_differentiable = true,
+         .expensive = true,
+         .operations = product_operations<0>,
+         .library = LibraryRoutine::Matmul});
   t.add("aten.bmm.default", fake_bmm, eval_bmm,
         {{"self", "bmm(grad, conj(transpose(mat2, 1, 2)))"}, {"mat2", "bmm(conj(transpose(self, 1, 2)), grad)"}},
         {.expensive = true, .operations = product_operations<0>, .library = LibraryRoutine::Matmul});

@@ -4,7 +4,9 @@
 namespace partita {
 
 Meta fake_mm(FakeCall& c);
+Meta fake_int_mm(FakeCall& c);
 Value eval_mm(EvalCall& c);
+Value eval_int_mm(EvalCall& c);
 Meta fake_bmm(FakeCall& c);
 Value eval_bmm(EvalCall& c);
 Meta fake_addmm(FakeCall& c);

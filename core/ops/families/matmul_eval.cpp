@@ -118,6 +118,10 @@ Tensor inner(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+Value eval_int_mm(EvalCall& c) {
+  return store(c, fake_int_mm, multiply(c.tensor("self"), c.tensor("mat2")));
+}
+
 Value eval_mm(EvalCall& c) {
   return store(c, fake_mm, multiply(c.tensor("self"), c.tensor("mat2")));
 }

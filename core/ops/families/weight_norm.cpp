@@ -30,16 +30,28 @@ Arg norm_except_dim(DecomposeCall& c) {
 Arg weight_norm(DecomposeCall& c) {
   const TensorMeta& v = c.tensor("v");
   std::int64_t dim = c.integer("dim");
-  bool half = v.dtype == DType::Float16 || v.dtype == DType::BFloat16;
-  bool outer = dim == 0 || dim == static_cast<std::int64_t>(v.dim()) - 1;
-  if (outer && !half) return build_program(c, "_weight_norm_interface(contiguous(v), contiguous(g), dim)[0]");
+  if (dim == 0 || dim == static_cast<std::int64_t>(v.dim()) - 1)
+    return build_program(c, "_weight_norm_interface(contiguous(v), contiguous(g), dim)[0]");
   return build_program(c, "x = contiguous(v); y = contiguous(g); x * (y / norm_except_dim(x, 2, dim))");
+}
+
+/// The result and the norms that are kept for the gradient. Halves are multiplied as floats; norms of bfloat16 stay
+/// floats.
+Arg weight_norm_interface(DecomposeCall& c) {
+  const DType dtype = c.tensor("v").dtype;
+  return build_program(c,
+                       "x = in_dtype(v, wide); n = norm_except_dim(x, 2, dim);"
+                       "(in_dtype(x * (in_dtype(g, wide) / n), narrow), in_dtype(n, of_norms))",
+                       {{"wide", opmath_dtype(dtype)},
+                        {"narrow", dtype},
+                        {"of_norms", dtype == DType::BFloat16 ? DType::Float32 : dtype}});
 }
 
 /// With unit = v / norms: g gets the component of the gradient along unit; v gets the rest, scaled by g / norms.
 constexpr std::string_view unit_gradients =
-    "unit = v / norms; along = aten.sum.dim_IntList(grad_w * unit, over, True);"
-    "(g / norms * (grad_w - unit * along), along)";
+    "n = in_dtype(norms, wide); unit = in_dtype(v, wide) / n; grad = in_dtype(grad_w, wide);"
+    "along = aten.sum.dim_IntList(grad * unit, over, True);"
+    "(in_dtype(in_dtype(g, wide) / n * (grad - unit * along), dtype(v)), in_dtype(along, dtype(g)))";
 
 Arg weight_norm_backward(DecomposeCall& c) {
   std::vector<std::int64_t> over;
@@ -47,9 +59,12 @@ Arg weight_norm_backward(DecomposeCall& c) {
   std::int64_t kept = c.integer("dim");
   for (std::int64_t d = 0; d < rank; ++d)
     if (d != kept && !(kept < 0 && d == kept + rank)) over.push_back(d);
-  return build_program(
-      c, unit_gradients,
-      {{"v", c.arg("saved_v")}, {"g", c.arg("saved_g")}, {"norms", c.arg("saved_norms")}, {"over", list_of(over)}});
+  return build_program(c, unit_gradients,
+                       {{"v", c.arg("saved_v")},
+                        {"g", c.arg("saved_g")},
+                        {"norms", c.arg("saved_norms")},
+                        {"over", list_of(over)},
+                        {"wide", opmath_dtype(c.tensor("saved_v").dtype)}});
 }
 
 }  // namespace
@@ -59,8 +74,7 @@ void add_weight_norm(OpTable& t) {
   t.add("aten._weight_norm.default", {.decompose = weight_norm});
   t.add(
       "aten._weight_norm_interface.default",
-      {.decompose =
-           [](DecomposeCall& c) { return build_program(c, "n = norm_except_dim(v, 2, dim); (v * (g / n), n)"); },
+      {.decompose = weight_norm_interface,
        .derivative = {{"v, g", "aten._weight_norm_interface_backward.default(contiguous(grad), v, g, result1, dim)"}}});
   t.add("aten._weight_norm_interface_backward.default", {.decompose = weight_norm_backward});
 }
