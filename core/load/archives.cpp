@@ -6,6 +6,7 @@
 #include "core/load/pickle.h"
 #include "core/load/pt2_graph.h"
 #include "core/load/pt2_signature.h"
+#include "core/load/pt2_subclasses.h"
 #include "core/load/safetensors.h"
 #include "core/load/sources.h"
 #include "core/ops/requires_grad.h"
@@ -73,6 +74,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   std::vector<Diagnostic> warnings;
   TRY_DO(pt2::read_tensors(zip, root + "data/weights/", name + "_weights_config.json", *program, warnings));
   TRY_DO(pt2::read_tensors(zip, root + "data/constants/", name + "_constants_config.json", *program, warnings));
+  pt2::unwrap_subclasses(*graph, *program);
   std::string samples = root + "data/sample_inputs/" + name + ".pt";
   if (zip.has(samples)) {
     TRY(std::string bytes, zip.read(samples));

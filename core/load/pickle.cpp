@@ -23,6 +23,8 @@ enum class Callable : unsigned char {
   Dict,
   Size,
   RebuildTensor,
+  RebuildTensorOfDtype,
+  RebuildSubclass,
   RebuildParameter,
   Device,
   Complex,
@@ -47,7 +49,10 @@ constexpr GlobalRow globals[] = {
     {"torch.nn.parameter.Buffer", Callable::None},
     {"torch._subclasses.fake_tensor.FakeTensor", Callable::None},
     {"torch._utils._rebuild_tensor_v2", Callable::RebuildTensor},
+    {"torch._utils._rebuild_tensor_v3", Callable::RebuildTensorOfDtype},
     {"torch._utils._rebuild_parameter", Callable::RebuildParameter},
+    {"torch._utils._rebuild_wrapper_subclass", Callable::None},
+    {"torch._tensor._rebuild_from_type_v2", Callable::RebuildSubclass},
     {"torch.serialization._get_layout", Callable::Layout},
     {"torch._prims_common._get_layout", Callable::Layout},
     {"builtins.complex", Callable::Complex},
@@ -59,6 +64,11 @@ constexpr GlobalRow globals[] = {
     {"builtins.str", Callable::None},
     {"builtins.NoneType", Callable::None},
 };
+
+/// Classes of torchao's quantized tensors and of what they hold besides tensors. Objects of them stay names.
+bool is_of_torchao(std::string_view global) {
+  return global.starts_with("torchao.");
+}
 
 struct StorageRow {
   std::string_view name;
@@ -221,7 +231,7 @@ class Machine {
     std::string full = fmt::format("{}.{}", module, name);
     if (module == "torch")
       if (auto dtype = dtype_from_torch(name)) return push(*dtype);
-    if (!find_global(full) && !storage_dtype(full))
+    if (!find_global(full) && !storage_dtype(full) && !is_of_torchao(full))
       return input_error(
           "load.pickle.global",
           fmt::format("pickle asks for {}, which is not on the list of harmless types; refused", full.substr(0, 200)));
@@ -380,10 +390,12 @@ class Machine {
     return {};
   }
 
-  /// Drops the state (_metadata) that torch sets on an OrderedDict. State of other objects is refused.
+  /// Drops the state (_metadata) that torch sets on an OrderedDict, and that of objects that stay names. State of other
+  /// objects is refused.
   Status build() {
     TRY(Object state, pop());
     TRY(Object object, top());
+    if (auto* name = object->get<PickleGlobal>(); name && is_of_torchao(name->name)) return {};
     if (!object->get<PickleDict>() || (!state->get<PickleDict>() && !state->get<PickleList>()))
       return bad("state for an object that takes none");
     return {};
@@ -412,6 +424,7 @@ class Machine {
     const PickleItems* args = tuple_of(args_object);
     auto* function = callable->get<PickleGlobal>();
     if (!function || !args) return bad("a call of an object that is not a function");
+    if (is_of_torchao(function->name)) return push(*function);
     const GlobalRow* row = find_global(function->name);
     Callable call = row ? row->call : Callable::None;
     if (const PickleItems* given = args->empty() ? nullptr : tuple_of((*args)[0]);
@@ -458,7 +471,10 @@ class Machine {
         return push(Layout::Strided);
       }
       case Callable::RebuildTensor:
-        return rebuild_tensor(*args);
+      case Callable::RebuildTensorOfDtype:
+        return rebuild_tensor(*args, call == Callable::RebuildTensorOfDtype);
+      case Callable::RebuildSubclass:
+        return rebuild_subclass(*args);
       case Callable::RebuildParameter: {
         if (args->empty() || !(*args)[0]->get<Tensor>()) return bad("a parameter without data");
         Tensor t = *(*args)[0]->get<Tensor>();
@@ -470,12 +486,28 @@ class Machine {
     }
   }
 
-  /// (storage, offset, size, stride, requires_grad, hooks)
-  Status rebuild_tensor(const PickleItems& args) {
+  /// (function, type, its arguments, state): a tensor that consists of others, as a dict of its attributes.
+  Status rebuild_subclass(const PickleItems& args) {
+    auto* function = args.size() == 4 ? args[0]->get<PickleGlobal>() : nullptr;
+    if (!function || function->name != "torch._utils._rebuild_wrapper_subclass")
+      return bad("a tensor of a type that does not wrap other tensors");
+    const PickleItems* with_slots = tuple_of(args[3]);
+    const PickleValue* state = with_slots && !with_slots->empty() ? with_slots->front() : args[3];
+    if (!state->get<PickleDict>()) return bad("a tensor that wraps others without a dict of them");
+    return push(*state->get<PickleDict>());
+  }
+
+  /// (storage, offset, size, stride, requires_grad, hooks), and the dtype, if it is not that of the storage.
+  Status rebuild_tensor(const PickleItems& args, bool has_dtype) {
     auto* storage = args.size() >= 5 ? args[0]->get<Tensor>() : nullptr;
     auto* offset = storage ? args[1]->get<std::int64_t>() : nullptr;
     if (!offset) return bad("a tensor without storage");
     Tensor t = *storage;
+    if (has_dtype) {
+      auto* dtype = args.size() >= 7 ? args[6]->get<DType>() : nullptr;
+      if (!dtype) return bad("a tensor without dtype");
+      t.dtype = *dtype;
+    }
     TRY(t.sizes, sizes(args[2]));
     TRY(t.strides, sizes(args[3]));
     t.offset = *offset;

@@ -1,5 +1,6 @@
 #include "core/load/pt2_signature.h"
 
+#include "core/load/pickle.h"
 #include "core/load/pt2_graph.h"
 
 namespace partita {
@@ -141,6 +142,28 @@ Status read_signature(Json signature, ExportedProgram& program) {
   return {};
 }
 
+namespace {
+
+/// The tensors that a pickled one consists of, by the names of the attributes that hold them.
+void add_inner_tensors(const PickleValue& value, const std::string& name, ExportedProgram& program) {
+  if (auto* t = value.get<Tensor>()) program.tensors.emplace(name, *t);
+  if (auto* dict = value.get<PickleDict>())
+    for (const auto& [key, item] : dict->items)
+      if (auto* attribute = key->get<std::string>()) add_inner_tensors(*item, name + "." + *attribute, program);
+}
+
+Status read_pickled(const ZipArchive& zip, const std::string& path, const std::string& name, ExportedProgram& program) {
+  TRY(const std::shared_ptr<Storage> file, zip.read_storage(path));
+  const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->bytes());
+  TRY(const Pickle pickle, read_torch_save(bytes, file));
+  const std::size_t before = program.tensors.size();
+  add_inner_tensors(*pickle.root, name, program);
+  if (program.tensors.size() == before) return unsupported("load.pt2.constant", "it holds no tensors");
+  return {};
+}
+
+}  // namespace
+
 Status read_tensors(const ZipArchive& zip, const std::string& folder, const std::string& config,
                     ExportedProgram& program, std::vector<Diagnostic>& warnings) {
   if (!zip.has(folder + config)) return {};
@@ -156,8 +179,9 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
     TRY(std::string_view path, string_in(entry.value, "path_name"));
     auto meta_json = field(entry.value, "tensor_meta");
     if (flag_in(entry.value, "use_pickle") || !meta_json) {
-      warnings.push_back(
-          unsupported("load.pt2.constant", fmt::format("'{}' is a pickled object and was left out", name)));
+      if (Status read = read_pickled(zip, folder + std::string(path), name, program); !read)
+        warnings.push_back(unsupported("load.pt2.constant", fmt::format("'{}' is a pickled object and was left out: {}",
+                                                                        name, read.error().message)));
       continue;
     }
     TRY(TensorMeta meta, read_tensor_meta(*meta_json, nullptr));
