@@ -11,7 +11,8 @@
 #include <llvm/TargetParser/Host.h>
 #include <unistd.h>
 
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/extern/in_floats.h"
+#include "codegen/cpu/extern/product.h"
 #include "core/schedule/channels_last.h"
 
 namespace partita::codegen {
@@ -58,6 +59,8 @@ loops::Target host_target(int threads) {
     target.cache_bytes = last_level_cache_bytes();
     target.routines = library_routines();
     target.pads_images = true;
+    target.narrow_matrices = product_kernel() != nullptr;
+    target.multiplies_bfloat16 = multiplies(DType::BFloat16);
     target.channels_last = schedule::channels_last_dtypes();
     return target;
   }();

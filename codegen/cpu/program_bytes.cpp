@@ -186,7 +186,7 @@ void fields(A& a, ExternCall& c) {
   OpKind kind = A::reads ? OpKind::Torch : c.op->kind;
   std::string name = A::reads ? std::string() : c.op->name;
   a.choice(kind, 6);
-  a(name, c.args, c.results, c.origin, c.around);
+  a(name, c.args, c.results, c.origin, c.around, c.narrow);
   if constexpr (A::reads) c.op = Op::get(kind, name);
 }
 template <class A>
@@ -275,7 +275,11 @@ bool sound(const Program& program) {
          !std::holds_alternative<schedule::KernelCall>(*(&step + 1))))
       return false;
     ++calls;
-    if (!views(call.results) || !around(call)) return false;
+    const bool narrow = call.narrow == -1 ||
+                        (call.narrow >= 0 && static_cast<std::size_t>(call.narrow) < call.args.size() &&
+                         std::holds_alternative<schedule::PlanView>(call.args[static_cast<std::size_t>(call.narrow)]) &&
+                         call.results.size() == 1 && call.results[0].buffer >= 0);
+    if (!views(call.results) || !around(call) || !narrow) return false;
     for (const auto& argument : call.args) {
       if (auto* v = std::get_if<schedule::PlanView>(&argument); v && !view(*v)) return false;
       if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&argument); list && !views(*list)) return false;

@@ -168,7 +168,9 @@ void Lowering::probe(Definition& d) const {
     CHECK(b.dtype(result) == d.dtype, "a value of the wrong dtype in " + d.origin + ": " +
                                           std::string(short_name(b.dtype(result))) + ", not " +
                                           std::string(short_name(d.dtype)));
-    d.is_copy = d.kind == Definition::Kind::Map && b[result].op == ScalarOp::Input;
+    const bool is_map = d.kind == Definition::Kind::Map;
+    d.is_copy = is_map && b[result].op == ScalarOp::Input;
+    d.is_cast = is_map && b[result].op == ScalarOp::Cast && b[b[result].args[0]].op == ScalarOp::Input;
   }
   for (const ScalarNode& n : b.nodes()) {
     d.weight += loops::weight(n.op);

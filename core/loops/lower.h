@@ -91,6 +91,7 @@ struct Definition {
   std::vector<Read> operands;  ///< tensors read directly, without repeats
   int weight = 0;              ///< arithmetic per element; an addition counts 1
   bool is_copy = false;        ///< the value is one read, unchanged
+  bool is_cast = false;        ///< the value is one read in another dtype
   bool has_code = true;        ///< false: it does with complex numbers what the target has no code for
 };
 

@@ -60,8 +60,10 @@ struct Target {
   bool has(LibraryRoutine routine) const { return std::ranges::find(routines, routine) != routines.end(); }
   /// The dtypes of convolutions that the library computes best with channels innermost; may be empty.
   std::vector<DType> channels_last;
-  bool pads_images = false;         ///< library convolutions read their image with zeros around it (ExternCall::around)
-  std::size_t epilogue_inputs = 8;  ///< streams beside the call's result
+  bool pads_images = false;      ///< library convolutions read their image with zeros around it (ExternCall::around)
+  bool narrow_matrices = false;  ///< library products take a right matrix of narrower elements (ExternCall::narrow)
+  bool multiplies_bfloat16 = false;  ///< faster than floats
+  std::size_t epilogue_inputs = 8;   ///< streams beside the call's result
 
   // Limits on what threads are used for.
   std::int64_t parallel_elements = 1 << 14;  ///< with fewer, a kernel is not worth waking threads

@@ -97,6 +97,7 @@ class PlanRun {
     if (!call.around.empty()) {
       TRY(args[0], with_zeros(*args[0].get<Tensor>(), call.around));
     }
+    if (call.narrow >= 0) TRY_DO(widen_narrow(call.narrow, call.results[0].dtype, args));
     TRY(const ValueList results, evaluated(call, std::move(args)));
     for (std::size_t i = 0; i < call.results.size(); ++i) {
       if (call.results[i].buffer < 0) continue;

@@ -108,7 +108,10 @@ MemoryLayout layout_of(const LoweredGraph& g, int definition) {
   return layout;
 }
 
-StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies) {
+StridedView resolve_view(const LoweredGraph& g, int definition, Through through) {
+  const auto is_seen_through = [through](const Definition& d) {
+    return d.is_view || (through >= Through::Copies && d.is_copy) || (through >= Through::Casts && d.is_cast);
+  };
   StridedView best{definition, layout_of(g, definition).strides, 0};
   const SymList& sizes = g.lowering[definition].sizes;
   loops::IndexMath math = g.lowering.math;
@@ -117,12 +120,12 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
   int at = definition;
   while (true) {
     const Definition& d = g.lowering[at];
-    if (d.kind != Definition::Kind::Map || g.destination.contains(at) || !(d.is_view || (through_copies && d.is_copy)))
-      return best;
+    if (d.kind != Definition::Kind::Map || g.destination.contains(at) || !is_seen_through(d)) return best;
     loops::ScalarBuilder b;
     ViewSource source(b, math);
     // What is shown may not be all that is read: where(c, x, x).
-    const loops::Scalar shown = d.value(source, index);
+    loops::Scalar shown = d.value(source, index);
+    if (d.is_cast) shown = b[shown].args[0];
     if (b[shown].op != loops::ScalarOp::Input) return best;
     const ViewSource::Read& read = source.reads[static_cast<std::size_t>(b[shown].slot)];
     at = read.id;
@@ -131,33 +134,38 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
     // A view in the middle of a chain may have no strides while the memory at its end gives it some, so go on.
     if (!view) continue;
     const Definition& base = g.lowering[at];
-    if (base.kind == Definition::Kind::Map && (base.is_view || (through_copies && base.is_copy))) continue;
+    if (base.kind == Definition::Kind::Map && is_seen_through(base)) continue;
     view->base = at;
     return *view;
   }
 }
 
 StridedView output_view(const LoweredGraph& g, int definition) {
-  StridedView view = resolve_view(g, definition, false);
+  StridedView view = resolve_view(g, definition, Through::Views);
   auto promised = g.promised.find(definition);
   if (view.base == definition || promised == g.promised.end() || !promised->second.strides_known) return view;
   if (same_significant_strides(g.lowering[definition].sizes, promised->second.strides, view.strides)) return view;
   return {definition, layout_of(g, definition).strides, 0};
 }
 
+bool is_matrix(const SymList& sizes, const SymList& strides) {
+  const std::size_t rank = sizes.size();
+  const auto at_least = [](SymExpr a, SymExpr b) { return loops::sizes_non_negative(a - b); };
+  return rank >= 2 && ((strides[rank - 1].is(1) && at_least(strides[rank - 2], sizes[rank - 1])) ||
+                       (strides[rank - 2].is(1) && at_least(strides[rank - 1], sizes[rank - 2])));
+}
+
 StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition) {
-  StridedView shared = resolve_view(g, definition, false);
+  if (call.narrow >= 0 && definition == g.value(call.args[static_cast<std::size_t>(call.narrow)].node()))
+    return resolve_view(g, definition, Through::Casts);
+  StridedView shared = resolve_view(g, definition, Through::Views);
   if (!call.any_strides) return shared;
-  StridedView read = resolve_view(g, definition, true);
+  StridedView read = resolve_view(g, definition, Through::Copies);
   const SymList& sizes = g.lowering[definition].sizes;
   // A copy of which no view can be read is needed itself; who else reads it shares it.
   if (read.base == shared.base || read.base == definition || sizes.size() < 2) return shared;
-  // Matrix libraries accept a matrix if one of its dimensions has stride 1, with any batch stride.
-  std::size_t rank = sizes.size();
-  const auto at_least = [](SymExpr a, SymExpr b) { return loops::sizes_non_negative(a - b); };
-  bool matrix = (read.strides[rank - 1].is(1) && at_least(read.strides[rank - 2], sizes[rank - 1])) ||
-                (read.strides[rank - 2].is(1) && at_least(read.strides[rank - 1], sizes[rank - 2]));
-  return matrix ? read : shared;
+  // Matrix libraries accept any batch stride.
+  return is_matrix(sizes, read.strides) ? read : shared;
 }
 
 }  // namespace partita::schedule

@@ -26,13 +26,18 @@ struct StridedView {
 /// are none. Leaves `base` open.
 std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const loops::Index& variables,
                                    const SymList& sizes);
-/// Follows views (and copies, if the reader may share memory) from `definition` to the definition that holds its
-/// elements. Returns the definition itself if it is not a view or no strides describe it.
-StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies);
+/// What a reader of a definition's elements can look through: views; copies, if it may share memory; casts, if it takes
+/// the other dtype. Each includes those before it.
+enum class Through : std::uint8_t { Views, Copies, Casts };
+/// Follows these from `definition` to the definition that holds its elements. Returns the definition itself if there
+/// are none or no strides describe it.
+StridedView resolve_view(const LoweredGraph& g, int definition, Through through);
 
 /// An output as a view of what it aliases in the graph, if that has the promised strides; else of itself.
 StridedView output_view(const LoweredGraph& g, int definition);
-/// An argument of a call as a view. Skips a copy if the call can read the original.
+/// Does a dimension of the matrix (or batch) have stride 1, and do its rows or columns not overlap?
+bool is_matrix(const SymList& sizes, const SymList& strides);
+/// An argument of a call as a view. Skips a copy or cast if the call can read the original.
 StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition);
 
 }  // namespace partita::schedule

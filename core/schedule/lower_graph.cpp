@@ -175,7 +175,7 @@ class GraphLowering {
   bool are_views(const LowerCall& call) const {
     for (std::size_t i = 0; i < call.results.size(); ++i) {
       const int id = call.results[i].id;
-      const StridedView seen = resolve_view(to_, id, false);
+      const StridedView seen = resolve_view(to_, id, Through::Views);
       if (seen.base == id || to_.lowering[seen.base].kind != loops::Definition::Kind::Memory) return false;
       if (!same_significant_strides(call.results[i].sizes, to_.lowering.plain_strides(call.out(i).strides),
                                     seen.strides))
@@ -220,6 +220,7 @@ class GraphLowering {
       add_result(e, node.meta);
     e.any_strides = record->expensive;
     TRY_DO(take_in_padding(e, *record));
+    take_in_cast(e, *record);
     e.fuses = to_.target().has(record->library) && e.results.size() == 1 && e.results[0] >= 0;
     to_.values[&node] = e.results;
     if (e.fuses && record->library == LibraryRoutine::Convolution) take_out_bias(e);
@@ -278,6 +279,31 @@ class GraphLowering {
     e.args[0] = image;
     e.around = std::move(around);
     return {};
+  }
+
+  /// A product can read a matrix of narrower elements itself, if that is an input: nobody then makes the matrix that it
+  /// is cast to.
+  void take_in_cast(ExternNode& e, const OpRecord& record) const {
+    const loops::Target& target = to_.target();
+    const bool adds = record.library == LibraryRoutine::AddMatmul;
+    if (!target.narrow_matrices || !target.has(record.library) || (record.library != LibraryRoutine::Matmul && !adds))
+      return;
+    const std::size_t right = adds ? 2 : 1;
+    const int matrix = to_.value(e.args[right].node()), left = to_.value(e.args[right - 1].node());
+    const loops::Definition& d = to_.lowering[matrix];
+    if (matrix == left || d.sizes.size() != 2) return;
+    constexpr std::int64_t few_rows = 16;  // of which reading the matrix takes longer than multiplying with it
+    if (d.dtype == DType::BFloat16 && target.multiplies_bfloat16 &&
+        to_.lowering.hint(to_.lowering[left].sizes[0]) > few_rows)
+      return;
+    const StridedView read = resolve_view(to_, matrix, Through::Casts);
+    const auto source = to_.sources.find(read.base);
+    const DType narrow = to_.lowering[read.base].dtype;
+    const bool is_half = narrow == DType::Float16 || narrow == DType::BFloat16;
+    const bool is_exact = narrow == DType::Int8 ? is_floating(d.dtype) : is_half && d.dtype == DType::Float32;
+    if (source != to_.sources.end() && source->second.kind != PlanBuffer::Kind::Temporary && is_exact &&
+        itemsize(d.dtype) <= 4 && is_matrix(d.sizes, read.strides))
+      e.narrow = static_cast<int>(right);
   }
 
   void add_result(ExternNode& e, const Meta& m) {
@@ -355,7 +381,7 @@ class GraphLowering {
     return guarded(node, [&]() -> Status {
       LoweredTensor from = value(source);
       // A value that is an input's memory itself is copied first: that input may be overwritten too, or be this one.
-      if (const StridedView seen = resolve_view(to_, from.id, false);
+      if (const StridedView seen = resolve_view(to_, from.id, Through::Views);
           to_.lowering[seen.base].kind == loops::Definition::Kind::Memory &&
           to_.sources.at(seen.base).kind == PlanBuffer::Kind::Input)
         from = to_.lowering.map(from.dtype, from.sizes,

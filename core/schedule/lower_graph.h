@@ -28,6 +28,7 @@ struct ExternNode {
   bool fuses = false;        ///< a library routine of the target, which can do pointwise work on its one result
   std::shared_ptr<const Graph> graph = {};  ///< of a call of sub graphs, see ExternCall
   std::vector<std::int64_t> around = {};    ///< see ExternCall
+  int narrow = -1;                          ///< see ExternCall
 };
 
 /// A graph as definitions and calls, and what must end up in memory.

@@ -182,7 +182,9 @@ class Planner {
     const TensorMeta& meta = *n->meta.tensor();
     for (std::size_t d = 0; d < meta.sizes.size() && meta.strides_known && !e.any_strides; ++d)
       if (meta.sizes[d].is(1)) found.strides[d] = g_.lowering.plain_strides({meta.strides[d]})[0];
-    return view(found, g_.value(n));
+    PlanView made = view(found, g_.value(n));
+    if (found.base != g_.value(n)) made.dtype = g_.lowering[found.base].dtype;
+    return made;
   }
 
   void call(const ExternNode& e, const Epilogue* epilogue) {
@@ -193,6 +195,7 @@ class Planner {
     call.origin = e.node->name();
     call.graph = e.graph;
     call.around = e.around;
+    call.narrow = e.narrow;
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();
       const auto is_tensor = [&](const Arg& item) { return item.node() && g_.values.contains(item.node()); };

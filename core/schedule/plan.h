@@ -96,9 +96,14 @@ struct ExternCall {
   /// Argument 0 is read as if so many zeros lay around it: before and after each of its last dimensions, the last one
   /// first. Empty: none.
   std::vector<std::int64_t> around = {};
+  /// The argument whose elements are narrower than those that the call computes with, as if they had been cast; -1:
+  /// none.
+  int narrow = -1;
 };
 /// The tensor with zeros around it, as ExternCall::around says. Errors are those of Tensor::empty.
 Result<Tensor> with_zeros(const Tensor& tensor, std::span<const std::int64_t> around);
+/// Casts the argument that ExternCall::narrow names. Errors are those of Tensor::to.
+Status widen_narrow(int narrow, DType dtype, std::vector<Value>& args);
 
 struct Plan {
   loops::Target target;  ///< the target it was made for

@@ -19,6 +19,12 @@ std::vector<std::string> step_origins(const Plan& plan, const std::variant<Kerne
   return out;
 }
 
+Status widen_narrow(int narrow, DType dtype, std::vector<Value>& args) {
+  Value& value = args[static_cast<std::size_t>(narrow)];
+  TRY(value, value.get<Tensor>()->to(dtype));
+  return {};
+}
+
 Result<Tensor> with_zeros(const Tensor& tensor, std::span<const std::int64_t> around) {
   Sizes sizes = tensor.sizes;
   for (std::size_t i = 0; i < around.size(); ++i) sizes[sizes.size() - 1 - i / 2] += around[i];

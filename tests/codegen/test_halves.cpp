@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include "codegen/cpu/extern/product_kernel.h"
+#include "core/fake/propagate.h"
+#include "core/interp/interpreter.h"
+#include "core/schedule/make_plan.h"
 #include "tests/codegen/one_call.h"
+#include "tests/support/fx.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -124,6 +128,47 @@ class TestHalves : public QObject {
             QCOMPARE(static_cast<double>(out[static_cast<std::size_t>(r * columns + c)]), sum);
           }
       }
+  }
+  /// A product reads the matrix that is cast for it, whether that changes or not.
+  void casts_of_matrices_data() {
+    QTest::addColumn<QString>("left");
+    QTest::addColumn<QString>("right");
+    for (const auto& [left, right] :
+         {std::pair{"f32", "i8"}, {"f32", "bf16"}, {"f32", "f16"}, {"bf16", "i8"}, {"f16", "i8"}})
+      for (const char* rows : {"1", "40"})
+        QTest::addRow("%s and %s, %s rows", left, right, rows) << QString("%1[%2, 70]").arg(left, rows) << right;
+  }
+  void casts_of_matrices() {
+    QFETCH(QString, left);
+    QFETCH(QString, right);
+    if (kernels().empty()) QSKIP("our own products need AVX2");
+    const std::string other = right == "i8" ? left.left(left.indexOf('[')).toStdString() : "f32";
+    const std::string dtype(torch_name(*dtype_from_short(other)));
+    const auto graph = fx("x: <" + left.toStdString() + ">, w: <" + right.toStdString() + "[49, 70]>",
+                          "c = torch.ops.prims.convert_element_type.default(w, torch." + dtype +
+                              ")\nt = $t(c)\nm = $mm(x, t)\nreturn (m,)");
+    QVERIFY(propagate(*graph));
+    std::vector<Value> inputs;
+    for (const Node* n : graph->placeholders()) {
+      const TensorMeta& t = *n->meta.tensor();
+      inputs.emplace_back(whole_numbers(*concrete(t.sizes), t.dtype, 1));
+    }
+    const auto expected = interpret(*graph, inputs);
+    QVERIFY(expected);
+    const auto plan = schedule::make_plan(*graph, {{}, host_target()});
+    QVERIFY(plan);
+    const bool is_cast = has_instructions(DType::BFloat16) && dtype == "bfloat16" && !left.contains("[1,");
+    QCOMPARE(plan->steps.size(), is_cast ? 2U : 1U);
+    for (const std::set<int>& fixed : {std::set<int>{}, {1}}) {
+      const auto e = compile_cpu(*plan, {}, {.fixed_inputs = fixed});
+      QVERIFY(e);
+      const std::string& library = (*e)->externs[0].library;
+      QVERIFY2(library != "interpreter" && (is_cast || fixed.empty() || library.find(" of ") != std::string::npos),
+               library.c_str());
+      const auto found = (*e)->run(inputs);
+      QVERIFY(found);
+      QCOMPARE(worst(*(*found)[0].get<Tensor>(), *(*expected)[0].get<Tensor>()), 0.0);
+    }
   }
   void calls_data() {
     QTest::addColumn<DType>("dtype");

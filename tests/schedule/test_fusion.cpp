@@ -94,6 +94,24 @@ const std::vector<Case> cases = {
       "s = torch.ops.aten.sum.dim_IntList(b, [1])", "return (s,)"},
      2,
      1},
+    {"cast_of_a_matrix",
+     "x: 'f32[8, 6]', w: 'i8[5, 6]', b: 'f32[5]'",
+     {"c = torch.ops.prims.convert_element_type.default(w, torch.float32)", "t = torch.ops.aten.t.default(c)",
+      "m = torch.ops.aten.addmm.default(b, x, t)", "return (m,)"},
+     0,
+     1},
+    {"cast_of_what_is_computed",
+     "x: 'f32[8, 6]', w: 'i8[6, 5]'",
+     {"n = torch.ops.aten.neg.default(w)", "c = torch.ops.prims.convert_element_type.default(n, torch.float32)",
+      "m = torch.ops.aten.mm.default(x, c)", "return (m,)"},
+     1,
+     1},
+    {"cast_that_rounds",
+     "x: 'bf16[8, 6]', w: 'f16[6, 5]'",
+     {"c = torch.ops.prims.convert_element_type.default(w, torch.bfloat16)", "m = torch.ops.aten.mm.default(x, c)",
+      "return (m,)"},
+     1,
+     1},
 };
 
 int count_kernels(const schedule::Plan& plan) {
@@ -104,6 +122,7 @@ int count_kernels(const schedule::Plan& plan) {
 loops::Target with_library() {
   loops::Target target;
   target.routines = {LibraryRoutine::Matmul, LibraryRoutine::AddMatmul};
+  target.narrow_matrices = true;
   return target;
 }
 

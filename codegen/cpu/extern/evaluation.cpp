@@ -32,6 +32,7 @@ class Evaluation final : public ExternStep {
   std::vector<std::pair<std::string, Argument>> kwargs;
   Windows results;
   std::vector<std::int64_t> around;  ///< zeros around the first argument, see ExternCall
+  int narrow = -1;                   ///< see ExternCall
   std::string origin;
   EvalContext context;
 
@@ -48,6 +49,7 @@ class Evaluation final : public ExternStep {
     if (!around.empty()) {
       TRY(positional[0], schedule::with_zeros(*positional[0].get<Tensor>(), around));
     }
+    if (narrow >= 0) TRY_DO(schedule::widen_narrow(narrow, results[0]->view.dtype, positional));
     std::vector<std::pair<std::string, Value>> named;
     for (const auto& [name, a] : kwargs) named.emplace_back(name, value(a));
     auto result =
@@ -99,6 +101,7 @@ Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& w
   step->graph = call.graph;
   step->origin = call.origin;
   step->around = call.around;
+  step->narrow = call.narrow;
   step->context = {context.threads, context.generator};
   auto window = [&](const schedule::PlanView& v) -> Result<Window> {
     std::optional<ConcreteView> view = concrete_view(v);

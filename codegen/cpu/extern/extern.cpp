@@ -91,11 +91,11 @@ std::optional<Sizes> ExternContext::integers(std::size_t i) const {
 Prepared prepare_library(const ExternContext& context, std::string& why_not) {
   for (const Row& row : rows) {
     if (context.routine != row.routine) continue;
-    const bool slow = has_slow_halves(context.call) && !row.takes_halves;
-    if (slow)
+    const bool in_floats = belongs_in_floats(context.call) && !row.takes_halves;
+    if (in_floats)
       if (Prepared p = prepare_in_floats(context, row.prepare, why_not); p.step) return p;
     if (Prepared p = row.prepare(context, why_not); p.step) return p;
-    if (!slow && !row.takes_halves)
+    if (!in_floats && !row.takes_halves)
       if (Prepared p = prepare_in_floats(context, row.prepare, why_not); p.step) return p;
   }
   return {};

@@ -76,7 +76,7 @@ class Widened {
           rest /= l.size;
         }
         const std::int64_t n = std::min(end - at, adjacent - at % adjacent);
-        convert(halves + place * 2, n, at);
+        convert(halves + place * static_cast<std::int64_t>(itemsize(halves_.dtype)), n, at);
         at += n;
       }
     });
@@ -141,15 +141,6 @@ bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;
 }
 
-/// Has the processor instructions that multiply such elements?
-bool multiplies(DType half) {
-#ifdef __x86_64__
-  return half == DType::BFloat16 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
-
 /// `keep_fixed`: fixed matrices of halves are left to `prepare`.
 Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool keep_fixed, std::string& why_not) {
   const ProductKernel* kernel = product_kernel();
@@ -158,21 +149,21 @@ Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool k
   std::vector<schedule::PlanView*> halves;
   int buffers = 0;
   bool known = true;
-  const auto add = [&](schedule::PlanView& v, bool keep) {
+  const auto add = [&](schedule::PlanView& v, bool keep, bool is_narrow = false) {
     buffers = std::max(buffers, v.buffer + 1);
-    if (v.buffer < 0 || !is_half(v.dtype) || keep) return;
+    if (v.buffer < 0 || !(is_half(v.dtype) || is_narrow) || keep) return;
     known = known && concrete_view(v);
     halves.push_back(&v);
   };
-  for (auto& argument : call.args) {
-    if (auto* v = std::get_if<schedule::PlanView>(&argument))
-      add(*v, keep_fixed && v->sizes.size() == 2 && context.fixed(v->buffer));
-    if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&argument))
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    if (auto* v = std::get_if<schedule::PlanView>(&call.args[i]))
+      add(*v, keep_fixed && v->sizes.size() == 2 && context.fixed(v->buffer), static_cast<int>(i) == call.narrow);
+    if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&call.args[i]))
       for (schedule::PlanView& v : *list) add(v, false);
   }
   const std::size_t operand_count = halves.size();
   for (schedule::PlanView& v : call.results) add(v, false);
-  if (halves.empty()) return {};
+  if (halves.empty() && call.narrow < 0) return {};
   if (!known) {
     why_not = "symbolic sizes";
     return {};
@@ -227,9 +218,18 @@ std::optional<NarrowType> narrow_type(DType dtype) {
   }
 }
 
-bool has_slow_halves(const schedule::ExternCall& call) {
+bool multiplies(DType half) {
+#ifdef __x86_64__
+  return half == DType::BFloat16 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+bool belongs_in_floats(const schedule::ExternCall& call) {
   const auto slow = [](const schedule::PlanView& v) { return is_half(v.dtype) && !multiplies(v.dtype); };
-  return std::ranges::any_of(call.results, slow) || std::ranges::any_of(call.args, [&](const auto& argument) {
+  return call.narrow >= 0 || std::ranges::any_of(call.results, slow) ||
+         std::ranges::any_of(call.args, [&](const auto& argument) {
            auto* v = std::get_if<schedule::PlanView>(&argument);
            return v && slow(*v);
          });

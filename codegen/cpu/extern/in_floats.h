@@ -8,8 +8,10 @@ enum class NarrowType : std::uint8_t;
 /// Of tensors that kernels widen to floats; nullopt for others.
 std::optional<NarrowType> narrow_type(DType dtype);
 
-/// Has the call halves that this processor has no instructions to multiply?
-bool has_slow_halves(const schedule::ExternCall& call);
+/// Has the processor instructions that multiply such halves?
+bool multiplies(DType half);
+/// Has the call a narrow matrix, or halves that this processor has no instructions to multiply?
+bool belongs_in_floats(const schedule::ExternCall& call);
 
 /// Prepares a call on halves as one on floats: its operands are widened before, fixed ones once, unless `prepare` takes
 /// them among floats, and its results narrowed after. The step is null, with the reason, where the call has no halves
