@@ -39,6 +39,7 @@ class TestSources : public QObject {
   void archive_weights_are_not_copied();
   void archive_has_sub_graphs();
   void archive_of_a_tensor_subclass();
+  void archive_of_quantized_weights();
   void trace_log_has_every_graph();
   void trace_log_reports_damage_and_keeps_the_rest();
   void trace_log_tells_hints_and_ranges();
@@ -148,11 +149,28 @@ void TestSources::archive_weights_are_not_copied() {
 void TestSources::archive_of_a_tensor_subclass() {
   const Loaded loaded = opened("../two_tensor.pt2");
   QCOMPARE(loaded.warnings.size(), 1u);
-  QVERIFY2(loaded.warnings[0].message.find("_rebuild_from_type_v2") != std::string::npos &&
+  QVERIFY2(loaded.warnings[0].message.find("TwoTensor") != std::string::npos &&
                loaded.warnings[0].message.ends_with("the sample inputs were left out"),
            loaded.warnings[0].line().c_str());
   QVERIFY(loaded.artefacts[0].program->sample_inputs.empty());
   QVERIFY((*loaded.artefacts[0].graph())->find("mul"));
+}
+
+/// Weights that consist of int8 values and scales (torchao's Int8Tensor) become inputs of their own.
+void TestSources::archive_of_quantized_weights() {
+  const Loaded loaded = opened("../torchao.pt2");
+  QVERIFY(loaded.warnings.empty());
+  const Artefact& a = loaded.artefacts[0];
+  std::vector<std::string> names, targets;
+  const auto graph = *a.graph();
+  for (const Node* n : graph->placeholders()) names.push_back(n->name());
+  QCOMPARE(names[0], std::string("p_l_weight_qdata"));
+  QVERIFY(std::ranges::find(names, "p_l_weight") == names.end());
+  for (const ProgramInput& i : a.program->inputs) targets.push_back(i.name);
+  QCOMPARE(targets, names);
+  const Tensor* weight = a.program->tensor_of("p_l_weight_qdata");
+  QVERIFY(weight && weight->dtype == DType::Int8 && weight->sizes == (Sizes{8, 16}));
+  QCOMPARE(a.program->input("p_l_weight_scale")->target, std::string("l.weight.scale"));
 }
 
 void TestSources::archive_has_sub_graphs() {

@@ -105,16 +105,18 @@ class InFloats final : public ExternStep {
 
   Status run(std::byte* const* buffers) override {
     static thread_local std::vector<float> floats;  // kept for other calls: fresh memory costs more than to fill it
+    constexpr std::int64_t line = 16;
+    const auto whole_lines = [](std::int64_t n) { return (n + line - 1) / line * line; };
     std::int64_t elements = 0;
     for (const auto* list : {&operands_, &results_})
       for (const Widened& w : *list)
-        if (!w.fixed()) elements += w.elements();
+        if (!w.fixed()) elements += whole_lines(w.elements());
     if (std::ssize(floats) < elements) floats.resize(static_cast<std::size_t>(elements));
     std::vector<std::byte*> all(buffers, buffers + buffers_);
     float* free = floats.data();
     const auto take = [&](const Widened& w) {
       float* const taken = free;
-      free += w.elements();
+      free += whole_lines(w.elements());
       all.push_back(reinterpret_cast<std::byte*>(taken));
       return taken;
     };
