@@ -109,8 +109,9 @@ MemoryLayout layout_of(const LoweredGraph& g, int definition) {
 }
 
 StridedView resolve_view(const LoweredGraph& g, int definition, Through through) {
-  const auto is_seen_through = [through](const Definition& d) {
-    return d.is_view || (through >= Through::Copies && d.is_copy) || (through >= Through::Casts && d.is_cast);
+  bool cast = false;
+  const auto is_seen_through = [&](const Definition& d) {
+    return d.is_view || (through >= Through::Copies && d.is_copy) || (through >= Through::Cast && d.is_cast && !cast);
   };
   StridedView best{definition, layout_of(g, definition).strides, 0};
   const SymList& sizes = g.lowering[definition].sizes;
@@ -125,7 +126,7 @@ StridedView resolve_view(const LoweredGraph& g, int definition, Through through)
     ViewSource source(b, math);
     // What is shown may not be all that is read: where(c, x, x).
     loops::Scalar shown = d.value(source, index);
-    if (d.is_cast) shown = b[shown].args[0];
+    if (d.is_cast) shown = b[shown].args[0], cast = true;
     if (b[shown].op != loops::ScalarOp::Input) return best;
     const ViewSource::Read& read = source.reads[static_cast<std::size_t>(b[shown].slot)];
     at = read.id;
@@ -157,7 +158,7 @@ bool is_matrix(const SymList& sizes, const SymList& strides) {
 
 StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition) {
   if (call.narrow >= 0 && definition == g.value(call.args[static_cast<std::size_t>(call.narrow)].node()))
-    return resolve_view(g, definition, Through::Casts);
+    return resolve_view(g, definition, Through::Cast);
   StridedView shared = resolve_view(g, definition, Through::Views);
   if (!call.any_strides) return shared;
   StridedView read = resolve_view(g, definition, Through::Copies);

@@ -26,9 +26,9 @@ struct StridedView {
 /// are none. Leaves `base` open.
 std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const loops::Index& variables,
                                    const SymList& sizes);
-/// What a reader of a definition's elements can look through: views; copies, if it may share memory; casts, if it takes
-/// the other dtype. Each includes those before it.
-enum class Through : std::uint8_t { Views, Copies, Casts };
+/// What a reader of a definition's elements can look through: views; copies, if it may share memory; one cast, if it
+/// takes the other dtype. Each includes those before it.
+enum class Through : std::uint8_t { Views, Copies, Cast };
 /// Follows these from `definition` to the definition that holds its elements. Returns the definition itself if there
 /// are none or no strides describe it.
 StridedView resolve_view(const LoweredGraph& g, int definition, Through through);

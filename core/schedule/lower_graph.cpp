@@ -296,7 +296,7 @@ class GraphLowering {
     if (d.dtype == DType::BFloat16 && target.multiplies_bfloat16 &&
         to_.lowering.hint(to_.lowering[left].sizes[0]) > few_rows)
       return;
-    const StridedView read = resolve_view(to_, matrix, Through::Casts);
+    const StridedView read = resolve_view(to_, matrix, Through::Cast);
     const auto source = to_.sources.find(read.base);
     const DType narrow = to_.lowering[read.base].dtype;
     const bool is_half = narrow == DType::Float16 || narrow == DType::BFloat16;

@@ -1,6 +1,7 @@
 // Halves on processors that multiply only floats.
 #include <fmt/format.h>
 
+#include "codegen/cpu/extern/in_floats.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -37,15 +38,6 @@ std::vector<const ProductKernel*> kernels() {
   if (__builtin_cpu_supports("x86-64-v4")) found.push_back(&product_avx512);
 #endif
   return found;
-}
-
-/// Does this processor multiply them itself?
-bool has_instructions(DType dtype) {
-#ifdef __x86_64__
-  return dtype == DType::BFloat16 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
 }
 
 }  // namespace
@@ -157,7 +149,7 @@ class TestHalves : public QObject {
     QVERIFY(expected);
     const auto plan = schedule::make_plan(*graph, {{}, host_target()});
     QVERIFY(plan);
-    const bool is_cast = has_instructions(DType::BFloat16) && dtype == "bfloat16" && !left.contains("[1,");
+    const bool is_cast = multiplies(DType::BFloat16) && dtype == "bfloat16" && !left.contains("[1,");
     QCOMPARE(plan->steps.size(), is_cast ? 2U : 1U);
     for (const std::set<int>& fixed : {std::set<int>{}, {1}}) {
       const auto e = compile_cpu(*plan, {}, {.fixed_inputs = fixed});
@@ -170,6 +162,32 @@ class TestHalves : public QObject {
       QCOMPARE(worst(*(*found)[0].get<Tensor>(), *(*expected)[0].get<Tensor>()), 0.0);
     }
   }
+  /// Other weights than in the run before, in memory of their own.
+  void fixed_halves_at_another_address() {
+    if (kernels().empty()) QSKIP("our own products need AVX2");
+    const auto tensor = [](const Sizes& sizes, std::uint32_t seed) {
+      return whole_numbers(sizes, DType::Float16, seed);
+    };
+    const ValueList one{std::int64_t{1}, std::int64_t{1}}, none{std::int64_t{0}, std::int64_t{0}};
+    const Tensor images = tensor({2, 20, 14, 13}, 1);
+    const auto product = [&](std::uint32_t seed) {
+      return OneCall("aten.mm.default", {tensor({3, 50}, 1), tensor({50, 49}, seed)});
+    };
+    const auto convolution = [&](std::uint32_t seed) {
+      return OneCall("aten.convolution.default",
+                     {images, tensor({12, 20, 3, 3}, seed), Value(), one, one, one, false, none, std::int64_t{1}});
+    };
+    for (const std::vector<OneCall>& calls : {std::vector{product(2), product(3), product(4)},
+                                              std::vector{convolution(2), convolution(3), convolution(4)}}) {
+      const auto e = compile_cpu(calls[0].plan, {}, {.fixed_inputs = {1}});
+      QVERIFY(e);
+      for (const OneCall& c : calls) {
+        const auto found = (*e)->run(c.inputs);
+        QVERIFY(found);
+        QCOMPARE(worst(*(*found)[0].get<Tensor>(), *c.expected.get<Tensor>()), 0.0);
+      }
+    }
+  }
   void calls_data() {
     QTest::addColumn<DType>("dtype");
     QTest::newRow("float16") << DType::Float16;
@@ -178,7 +196,7 @@ class TestHalves : public QObject {
   void calls() {
     QFETCH(DType, dtype);
     if (kernels().empty()) QSKIP("our own products need AVX2");
-    const bool in_floats = !has_instructions(dtype);
+    const bool in_floats = !multiplies(dtype);
     const auto check_one = [&](OneCall c, const std::set<int>& fixed, const std::string& kernel = {}) {
       CpuOptions options;
       options.fixed_inputs = fixed;

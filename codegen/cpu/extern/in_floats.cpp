@@ -39,12 +39,14 @@ class Widened {
   const Sizes& strides() const { return strides_; }
   bool fixed() const { return fixed_; }
 
-  /// Widens a fixed tensor, if its address is another one since. Returns the floats.
+  /// Widens a fixed tensor, if its address is another one since. Returns the floats, which then have another address,
+  /// too.
   std::byte* kept(int threads, std::byte* const* buffers) {
     std::byte* const at = halves_.at(buffers);
     if (at == from_) return reinterpret_cast<std::byte*>(kept_.data());
-    kept_.resize(static_cast<std::size_t>(elements_));
-    load(threads, buffers, kept_.data());
+    std::vector<float> floats(static_cast<std::size_t>(elements_));
+    load(threads, buffers, floats.data());
+    kept_ = std::move(floats);
     from_ = at;
     return reinterpret_cast<std::byte*>(kept_.data());
   }

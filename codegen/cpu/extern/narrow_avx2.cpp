@@ -6,8 +6,7 @@
 namespace partita::codegen {
 namespace {
 
-constexpr int most_vectors = 2, most_rows = 4;
-constexpr std::int64_t most_depth = 512;
+constexpr int most_rows = 4;  // what is widened takes registers
 #include "codegen/cpu/extern/finish.inc"
 #include "codegen/cpu/extern/product_panels.inc"
 // The tiles use what the others define.
