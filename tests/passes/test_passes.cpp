@@ -33,7 +33,21 @@ constexpr const char* gemm = "a: <f32[2, 3][3, 1]>, b: <f32[3, 4][4, 1]>, c: <f3
 constexpr const char* layers =
     "x: <f32[32, 4][4, 1]>, v: <f32[2, 4][4, 1]>, b: <f32[2][1]>, w: <f32[3, 4][4, 1]>, c: <f32[3][1]>";
 
+#define ATTENTION(mask)                                                         \
+  "a = $_scaled_dot_product_flash_attention_for_cpu(q, q, q, attn_mask = " mask \
+  ")\no: <f32[1, 1, 2, 2][4, 4, 2, 1]> = a[0]\nreturn (o,)"
+constexpr const char* query = "q: <f32[1, 1, 2, 2][4, 4, 2, 1]>, v: " M;
+
 const Case cases[] = {
+    {"a mask of zeros", "drop_masks", query, "m: " M " = " FULL("0.0") "\n" ATTENTION("m"),
+     "m = " FULL("0.0") "\na = $_scaled_dot_product_flash_attention_for_cpu(q, q, q, attn_mask = None)\no = "
+                        "a[0]\nreturn (o,)\n"},
+    {"a repeated mask of zeros", "drop_masks", query,
+     "m: " M " = " FULL("0.0") "\ne: <f32[1, 1, 2, 2][0, 0, 2, 1]> = $expand(m, [1, 1, 2, 2])\n" ATTENTION("e"),
+     "m = " FULL("0.0") "\ne = $expand(m, [1, 1, 2, 2])\na = $_scaled_dot_product_flash_attention_for_cpu(q, q, q, "
+                        "attn_mask = None)\no = a[0]\nreturn (o,)\n"},
+    {"a mask of ones, which are added", "drop_masks", query, "m: " M " = " FULL("1.0") "\n" ATTENTION("m"), nullptr},
+    {"a mask that is not known", "drop_masks", query, ATTENTION("v"), nullptr},
     {"clone of a temporary", "remove_noops", xy,
      "s: " M " = $sin(x)\nd: " M " = $clone(s)\nc: " M " = $cos(d)\nreturn (c,)",
      "s = $sin(x)\nc = $cos(s)\nreturn (c,)\n"},
