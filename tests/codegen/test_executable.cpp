@@ -203,6 +203,7 @@ class TestExecutable : public QObject {
     const std::string taps = owns_changing_products() ? own_kernels() + " taps" : "oneDNN";
     check_one(images(1, 5, 6), Value(), one, none, taps);
     check_one(images(2, 5, 5), Value(), ints({2, 2}), none, taps);
+    check_one(images(2, 25, 26), random_tensor({35}, 3), ints({2, 2}), none, own_kernels() + " taps");
     check_one(images(2, 5, 5), Value(), one, one, taps);
     check_one(images(1, 120, 120), Value(), one, none, owns_changing_products() ? "Partita" : "oneDNN");
     check_one(random_tensor({2, 20, 5, 5}, 1), Value(), one, none, "oneDNN");

@@ -265,14 +265,22 @@ class TapsStep final : public RowBlocksStep {
 
 constexpr std::int64_t least_channels = 8;
 
+/// Is it the product of every second pixel, or fewer, with fixed weights? oneDNN is slower at these even where its
+/// other products are as fast as ours, unless rows are so short that all weights are read again for a few pixels.
+bool steps_over_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& weight,
+                       const ConcreteView& out) {
+  constexpr std::int64_t least_width = 12;
+  return !g.transposed && weight.sizes[2] == 1 && weight.sizes[3] == 1 && g.strides[1] > 1 &&
+         out.sizes[3] >= least_width && context.fixed(weight.buffer);
+}
+
 bool suits(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
            const ConcreteView& out) {
   for (const ConcreteView* v : {&input, &weight, &out})
     if (v->dtype != DType::Float32 || v->sizes.size() != 4 || std::ranges::count(v->sizes, 0) != 0) return false;
   const auto negative = [](std::int64_t n) { return n < 0; };
-  return own_products_are_faster() && g.groups == 1 && input.strides[1] == 1 && out.strides[1] == 1 &&
-         input.sizes[1] >= least_channels && out.sizes[1] >= least_channels &&
-         std::ranges::none_of(g.padding, negative);
+  return g.groups == 1 && input.strides[1] == 1 && out.strides[1] == 1 && input.sizes[1] >= least_channels &&
+         out.sizes[1] >= least_channels && std::ranges::none_of(g.padding, negative);
 }
 
 /// A convolution of `input` to `out`, or a transposed one.
@@ -319,6 +327,7 @@ Prepared prepare_taps(const ExternContext& context, const ConvolutionArguments& 
                       const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   if (input.sizes.size() == 3)
     return prepare_taps(context, with_height(g), with_height(input), with_height(weight), bias, with_height(out));
+  if (!own_products_are_faster() && !steps_over_pixels(context, g, weight, out)) return {};
   if (!suits(g, input, weight, out) || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
   TapsProblem problem = problem_of(g, g.transposed, input, weight, out);
   problem.bias = bias;
@@ -329,7 +338,7 @@ Prepared prepare_taps_to_input(const ExternContext& context, const ConvolutionAr
                                const ConcreteView& weight, const ConcreteView& result) {
   if (grad.sizes.size() == 3)
     return prepare_taps_to_input(context, with_height(g), with_height(grad), with_height(weight), with_height(result));
-  if (!suits(g, grad, weight, result)) return {};
+  if (!own_products_are_faster() || !suits(g, grad, weight, result)) return {};
   ExternContext alone = context;  // the work that follows is not for one of several steps
   alone.work = nullptr;
   return prepare(alone, problem_of(g, !g.transposed, grad, weight, result));
