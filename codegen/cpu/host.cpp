@@ -88,10 +88,11 @@ std::vector<InstructionSet> instruction_sets() {
 loops::Target target_of(const InstructionSet& set, int threads) {
   loops::Target target = host_target(threads);
   target.vector_bytes = set.processor.vector_bytes;
-  if (set.name == "avx512")
-    target.channels_last = {DType::Float32, DType::BFloat16, DType::Float16};
-  else
+  target.multiplies_bfloat16 = target.multiplies_bfloat16 && set.name == "avx512";
+  if (set.name == "baseline") {
+    target.narrow_matrices = false;
     target.channels_last.clear();
+  }
   return target;
 }
 
