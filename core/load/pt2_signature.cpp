@@ -144,12 +144,16 @@ Status read_signature(Json signature, ExportedProgram& program) {
 
 namespace {
 
-/// The tensors that a pickled one consists of, by the names of the attributes that hold them.
-void add_inner_tensors(const PickleValue& value, const std::string& name, ExportedProgram& program) {
+/// The tensors that a pickled one consists of, by the names of the attributes that hold them. `left`: values that may
+/// still be looked at; a damaged pickle's dicts may hold themselves.
+Status add_inner_tensors(const PickleValue& value, const std::string& name, ExportedProgram& program, int& left) {
+  if (--left < 0) return input_error("load.pickle", "tensors that consist of too many others");
   if (auto* t = value.get<Tensor>()) program.tensors.emplace(name, *t);
   if (auto* dict = value.get<PickleDict>())
     for (const auto& [key, item] : dict->items)
-      if (auto* attribute = key->get<std::string>()) add_inner_tensors(*item, name + "." + *attribute, program);
+      if (auto* attribute = key->get<std::string>())
+        TRY_DO(add_inner_tensors(*item, name + "." + *attribute, program, left));
+  return {};
 }
 
 Status read_pickled(const ZipArchive& zip, const std::string& path, const std::string& name, ExportedProgram& program) {
@@ -157,7 +161,8 @@ Status read_pickled(const ZipArchive& zip, const std::string& path, const std::s
   const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->bytes());
   TRY(const Pickle pickle, read_torch_save(bytes, file));
   const std::size_t before = program.tensors.size();
-  add_inner_tensors(*pickle.root, name, program);
+  int left = 1000;
+  TRY_DO(add_inner_tensors(*pickle.root, name, program, left));
   if (program.tensors.size() == before) return unsupported("load.pt2.constant", "it holds no tensors");
   return {};
 }
