@@ -40,7 +40,7 @@ namespace partita {
   V(dropout, Random)            \
   V(bilinear, Matmul)           \
   V(quantized, Matmul)          \
-  V(torchao, Matmul)            \
+  V(torchao, Pointwise)         \
   V(ctc_loss, Reduction)        \
   V(rnn, Matmul)                \
   V(fft, Other)                 \

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cpu/extern/in_floats.h"
+#include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -185,6 +186,40 @@ class TestHalves : public QObject {
         const auto found = (*e)->run(c.inputs);
         QVERIFY(found);
         QCOMPARE(worst(*(*found)[0].get<Tensor>(), *c.expected.get<Tensor>()), 0.0);
+      }
+    }
+  }
+  /// As on processors without VNNI: several parts of the depth, the largest products, sums that wrap around.
+  void products_of_integers() {
+    if (kernels().empty()) QSKIP("our own products need AVX2");
+    const auto filled = [](const Sizes& sizes, DType dtype, double value) {
+      Tensor t = random_tensor(sizes, 1);
+      std::fill_n(t.as<float>(), t.numel(), static_cast<float>(value));
+      return *t.to(dtype);
+    };
+    const auto random = [](const Sizes& sizes, DType dtype, std::uint32_t seed) {
+      Tensor t = random_tensor(sizes, seed);
+      for (std::int64_t i = 0; i < t.numel(); ++i)
+        t.as<float>()[i] = std::round(127 * t.as<float>()[i]) + (dtype == DType::UInt8 ? 128 : 0);
+      return *t.to(dtype);
+    };
+    for (const auto& [left, right] :
+         {std::pair{random({5, 70}, DType::Int8, 1), random({70, 23}, DType::Int8, 2)},
+          {random({300, 1100}, DType::UInt8, 1), turned(random({100, 1100}, DType::Int8, 2))},
+          {turned(random({513, 17}, DType::Int8, 1)), random({513, 49}, DType::Int8, 2)},
+          {filled({3, 140000}, DType::UInt8, 255), filled({140000, 2}, DType::Int8, -128)}}) {
+      OneCall c("aten._int_mm.default", {left, right});
+      const auto context = ExternContext{
+          .call = c.call(), .routine = LibraryRoutine::Matmul, .threads = 2, .fixed = [](int) { return true; }};
+      const Prepared own =
+          prepare_int_product(context, *context.view(0), *context.view(1), *concrete_view(c.call().results[0]));
+      QVERIFY(own.step);
+      const Tensor& expected = *c.expected.get<Tensor>();
+      const Tensor found = *Tensor::empty(DType::Int32, expected.sizes);
+      std::byte* buffers[] = {left.storage->data(), right.storage->data(), found.storage->data()};
+      for (int round = 0; round < 2; ++round) {
+        QVERIFY(own.step->run(buffers));
+        QCOMPARE(worst(found, expected), 0.0);
       }
     }
   }

@@ -72,8 +72,10 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     if (Prepared own = prepare_product(context, a, b, added, *out); own.step) return own;
   if (out && alpha == 1 && !added)
     if (Prepared own = prepare_batched_product(context, a, b, *out); own.step) return own;
-  if (out && is_integral(out->dtype) && !are_exact(a, b, *out))
+  if (out && is_integral(out->dtype) && !are_exact(a, b, *out)) {
+    if (Prepared own = prepare_int_product(context, a, b, *out); own.step) return own;
     return refused(why_not, "integers that oneDNN does not multiply exactly on this processor");
+  }
   auto left = matrix(a), right = matrix(b);
   auto result = out ? described(*out) : std::nullopt;
   if (!left || !right || !result) return refused(why_not, "a dtype, size or stride that oneDNN does not take");

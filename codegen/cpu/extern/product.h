@@ -25,6 +25,10 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
                          const std::optional<ConcreteView>& added, const ConcreteView& out,
                          const ConcreteView* images = nullptr);
 
+/// Of matrices of 8-bit integers, the right one fixed, whose sums are int32.
+Prepared prepare_int_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
+                             const ConcreteView& out);
+
 /// Of batches of matrices of single precision, whatever changes, where own_products_are_faster().
 Prepared prepare_batched_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                                  const ConcreteView& out);
