@@ -1,4 +1,4 @@
-// Calls on halves as calls on floats, for processors and libraries that have no instructions for halves.
+// Calls on halves or with narrow matrices as calls on floats.
 #include "codegen/cpu/extern/in_floats.h"
 
 #include <algorithm>
