@@ -250,7 +250,7 @@ class TestHalves : public QObject {
       check_one(OneCall("aten.mm.default", {a, b}), {1}, narrow);
       for (const Sizes& added : {Sizes{49}, {rows, 49}})
         check_one(OneCall("aten.addmm.default", {tensor(added, 3), a, b, std::int64_t{1}, std::int64_t{1}}), {0, 2},
-                  added.size() == 1 ? narrow : "");
+                  narrow);
     }
     const Tensor repeated = tensor({1, 22, 19}, 4).view_as({5, 22, 19}, {0, 19, 1}, 0);
     check_one(OneCall("aten.bmm.default", {turned(tensor({5, 22, 40}, 1)), repeated}), {});

@@ -145,7 +145,7 @@ bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;
 }
 
-/// `keep_fixed`: fixed matrices of halves are left to `prepare`.
+/// `keep_fixed`: the last tensor, a product's right matrix, is left to `prepare` if it is fixed.
 Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool keep_fixed, std::string& why_not) {
   const ProductKernel* kernel = product_kernel();
   if (!kernel) return {};
@@ -159,9 +159,13 @@ Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool k
     known = known && concrete_view(v);
     halves.push_back(&v);
   };
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < call.args.size(); ++i)
+    if (std::holds_alternative<schedule::PlanView>(call.args[i])) last = i;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
     if (auto* v = std::get_if<schedule::PlanView>(&call.args[i]))
-      add(*v, keep_fixed && v->sizes.size() == 2 && context.fixed(v->buffer), static_cast<int>(i) == call.narrow);
+      add(*v, keep_fixed && i == last && v->sizes.size() == 2 && context.fixed(v->buffer),
+          static_cast<int>(i) == call.narrow);
     if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&call.args[i]))
       for (schedule::PlanView& v : *list) add(v, false);
   }
