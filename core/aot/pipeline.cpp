@@ -245,9 +245,9 @@ constexpr Step flow_steps[] = {
     {FlowStage::PreGradPasses, pre_grad_passes, [](const Flow& f) { return f.options.passes && !f.given_joint; }},
     // Autograd is traced on values, so memory goes before.
     {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
-    // A value that autograd takes for another one is known by its node, and metas in sub graphs do not say what
-    // requires
-    // a gradient.
+    // Left out where autograd takes a value for another one, which it knows by its node, and with sub graphs, whose
+    // metas
+    // do not say what requires a gradient.
     {FlowStage::FunctionalPasses, functional_passes,
      [](const Flow& f) {
        return f.options.passes && !f.given_joint && f.functional.hidden.empty() && f.functional.graph->children.empty();

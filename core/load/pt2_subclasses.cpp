@@ -30,6 +30,7 @@ void unwrap_subclasses(Graph& graph, ExportedProgram& program) {
       ProgramInput part = whole;
       part.name = whole.name + "_" + *attribute;
       part.target = whole.target + "." + *attribute;
+      if (!program.tensors.contains(part.target) && !has_inner_tensors(program, part.target)) continue;
       if (const auto known = std::ranges::find(parts, part.target, &ProgramInput::target); known != parts.end()) {
         user->replace_all_uses_with(graph.find(known->name));
       } else {

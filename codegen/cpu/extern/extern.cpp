@@ -17,8 +17,11 @@ constexpr Row rows[] = {
     {LibraryRoutine::AddMatmul, prepare_addmm},
     {LibraryRoutine::Convolution, prepare_convolution},
     {LibraryRoutine::ConvolutionBackward, prepare_convolution_backward},
-    {LibraryRoutine::Attention, prepare_attention, false, true},
-    {LibraryRoutine::AttentionBackward, prepare_attention_backward, false, true},
+    {.routine = LibraryRoutine::Attention, .prepare = prepare_attention, .by_onednn = false, .takes_halves = true},
+    {.routine = LibraryRoutine::AttentionBackward,
+     .prepare = prepare_attention_backward,
+     .by_onednn = false,
+     .takes_halves = true},
     {LibraryRoutine::GroupedMatmul, prepare_grouped_product, false},
 };
 
@@ -92,11 +95,13 @@ Prepared prepare_library(const ExternContext& context, std::string& why_not) {
   for (const Row& row : rows) {
     if (context.routine != row.routine) continue;
     const bool in_floats = belongs_in_floats(context.call) && !row.takes_halves;
-    if (in_floats)
-      if (Prepared p = prepare_in_floats(context, row.prepare, why_not); p.step) return p;
-    if (Prepared p = row.prepare(context, why_not); p.step) return p;
-    if (!in_floats && !row.takes_halves)
-      if (Prepared p = prepare_in_floats(context, row.prepare, why_not); p.step) return p;
+    Prepared p;
+    if (in_floats) p = prepare_in_floats(context, row.prepare, why_not);
+    if (!p.step) p = row.prepare(context, why_not);
+    if (!p.step && !in_floats && !row.takes_halves) p = prepare_in_floats(context, row.prepare, why_not);
+    if (!p.step) continue;
+    why_not.clear();  // of attempts before
+    return p;
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/cpu/extern/packed_right.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "core/base/threads.h"
@@ -12,17 +13,17 @@
 namespace partita::codegen {
 namespace {
 
-/// A tensor of halves, and the floats in its place, which lie in the same order without gaps and repetitions.
+/// A tensor of narrow elements, and the floats in its place, which lie in the same order without gaps and repetitions.
 class Widened {
  public:
-  Widened(const NarrowKernel& kernel, ConcreteView halves, bool fixed)
-      : kernel_(kernel), type_(*narrow_type(halves.dtype)), halves_(std::move(halves)), fixed_(fixed) {
-    std::vector<std::size_t> order(halves_.sizes.size());
+  Widened(const NarrowKernel& kernel, ConcreteView narrow, bool fixed)
+      : kernel_(kernel), type_(*narrow_type(narrow.dtype)), narrow_(std::move(narrow)), fixed_(fixed) {
+    std::vector<std::size_t> order(narrow_.sizes.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t d) { return halves_.strides[d]; });
+    std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t d) { return narrow_.strides[d]; });
     strides_.assign(order.size(), 0);
     for (std::size_t i = order.size(); i-- > 0;) {
-      const std::int64_t size = halves_.sizes[order[i]], stride = halves_.strides[order[i]];
+      const std::int64_t size = narrow_.sizes[order[i]], stride = narrow_.strides[order[i]];
       if (stride == 0) continue;
       strides_[order[i]] = elements_;
       elements_ *= size;
@@ -42,7 +43,7 @@ class Widened {
   /// Widens a fixed tensor, if its address is another one since. Returns the floats, which then have another address,
   /// too.
   std::byte* kept(int threads, std::byte* const* buffers) {
-    std::byte* const at = halves_.at(buffers);
+    std::byte* const at = narrow_.at(buffers);
     if (at == from_) return reinterpret_cast<std::byte*>(kept_.data());
     std::vector<float> floats(static_cast<std::size_t>(elements_));
     load(threads, buffers, floats.data());
@@ -51,11 +52,11 @@ class Widened {
     return reinterpret_cast<std::byte*>(kept_.data());
   }
   void load(int threads, std::byte* const* buffers, float* floats) const {
-    pieces(threads, halves_.at(buffers),
+    pieces(threads, narrow_.at(buffers),
            [&](std::byte* at, std::int64_t n, std::int64_t first) { kernel_.widen(type_, at, n, floats + first); });
   }
   void store(int threads, std::byte* const* buffers, const float* floats) const {
-    pieces(threads, halves_.at(buffers),
+    pieces(threads, narrow_.at(buffers),
            [&](std::byte* at, std::int64_t n, std::int64_t first) { kernel_.narrow(type_, floats + first, n, at); });
   }
 
@@ -64,9 +65,9 @@ class Widened {
     std::int64_t size, stride;
   };
 
-  /// Calls convert(halves, n, first) for all elements from `first` on that are adjacent.
+  /// Calls convert(narrow, n, first) for all n elements from `first` on that are adjacent.
   template <class F>
-  void pieces(int threads, std::byte* halves, const F& convert) const {
+  void pieces(int threads, std::byte* narrow, const F& convert) const {
     constexpr std::int64_t least = 1 << 15;  // elements of a thread
     const Loop inner = loops_.front();
     const std::int64_t adjacent = inner.stride == 1 ? inner.size : 1;
@@ -78,7 +79,7 @@ class Widened {
           rest /= l.size;
         }
         const std::int64_t n = std::min(end - at, adjacent - at % adjacent);
-        convert(halves + place * static_cast<std::int64_t>(itemsize(halves_.dtype)), n, at);
+        convert(narrow + place * static_cast<std::int64_t>(itemsize(narrow_.dtype)), n, at);
         at += n;
       }
     });
@@ -86,10 +87,10 @@ class Widened {
 
   const NarrowKernel& kernel_;
   NarrowType type_;
-  ConcreteView halves_;
+  ConcreteView narrow_;
   bool fixed_;
   Sizes strides_;            ///< of the floats
-  std::vector<Loop> loops_;  ///< over the halves, the innermost first
+  std::vector<Loop> loops_;  ///< over the narrow elements, the innermost first
   std::int64_t elements_ = 1;
   std::vector<float> kept_;
   const std::byte* from_ = nullptr;
@@ -145,19 +146,22 @@ bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;
 }
 
-/// `keep_fixed`: the last tensor, a product's right matrix, is left to `prepare` if it is fixed.
+/// `keep_fixed`: the last tensor, a product's right matrix, is left to `prepare`; the step is null if it is not a fixed
+/// matrix.
 Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool keep_fixed, std::string& why_not) {
   const ProductKernel* kernel = product_kernel();
   if (!kernel) return {};
   schedule::ExternCall call = context.call;
-  std::vector<schedule::PlanView*> halves;
+  std::vector<schedule::PlanView*> narrow;
   int buffers = 0;
-  bool known = true;
+  bool known = true, kept = false;
   const auto add = [&](schedule::PlanView& v, bool keep, bool is_narrow = false) {
     buffers = std::max(buffers, v.buffer + 1);
-    if (v.buffer < 0 || !(is_half(v.dtype) || is_narrow) || keep) return;
+    if (v.buffer < 0 || !(is_half(v.dtype) || is_narrow)) return;
+    kept = kept || keep;
+    if (keep) return;
     known = known && concrete_view(v);
-    halves.push_back(&v);
+    narrow.push_back(&v);
   };
   std::size_t last = 0;
   for (std::size_t i = 0; i < call.args.size(); ++i)
@@ -169,17 +173,17 @@ Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool k
     if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&call.args[i]))
       for (schedule::PlanView& v : *list) add(v, false);
   }
-  const std::size_t operand_count = halves.size();
+  const std::size_t operand_count = narrow.size();
   for (schedule::PlanView& v : call.results) add(v, false);
-  if (halves.empty() && call.narrow < 0) return {};
+  if ((narrow.empty() && !kept) || kept != keep_fixed) return {};
   if (!known) {
     why_not = "symbolic sizes";
     return {};
   }
   std::vector<Widened> operands, results;
   std::vector<bool> fixed;
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    schedule::PlanView& v = *halves[i];
+  for (std::size_t i = 0; i < narrow.size(); ++i) {
+    schedule::PlanView& v = *narrow[i];
     const bool is_operand = i < operand_count;
     fixed.push_back(is_operand && context.fixed(v.buffer));
     Widened w(*kernel->narrow, *concrete_view(v), fixed.back());
@@ -212,19 +216,6 @@ Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool k
 }
 
 }  // namespace
-
-std::optional<NarrowType> narrow_type(DType dtype) {
-  switch (dtype) {
-    case DType::BFloat16:
-      return NarrowType::BFloat16;
-    case DType::Float16:
-      return NarrowType::Float16;
-    case DType::Int8:
-      return NarrowType::Int8;
-    default:
-      return std::nullopt;
-  }
-}
 
 bool multiplies(DType half) {
 #ifdef __x86_64__

@@ -3,11 +3,6 @@
 
 namespace partita::codegen {
 
-struct NarrowKernel;
-enum class NarrowType : std::uint8_t;
-/// Of tensors that kernels widen to floats; nullopt for others.
-std::optional<NarrowType> narrow_type(DType dtype);
-
 /// Has the processor instructions that multiply such halves?
 bool multiplies(DType half);
 /// Has the call a narrow matrix, or halves that this processor has no instructions to multiply?

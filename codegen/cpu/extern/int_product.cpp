@@ -40,7 +40,8 @@ class IntProduct final : public ExternStep {
     std::vector<const void*> packed;
     for (PackedRight& right : rights_) packed.push_back(right.at(buffers));
     auto* const out = reinterpret_cast<std::int32_t*>(out_.at(buffers));
-    parallel_for(threads_, rights_[0].panels(), 1, 1,
+    const std::int64_t panel_work = 2 * (rows + 8) * depth() * kernel_.panel_columns;
+    parallel_for(threads_, rights_[0].panels(), (part_work - 1) / panel_work + 1, 1,
                  [&, from = left.data(), to = sums.data()](std::int64_t first, std::int64_t last, int) {
                    const std::int64_t begin = first * kernel_.panel_columns;
                    const std::int64_t end = std::min(last * kernel_.panel_columns, columns);

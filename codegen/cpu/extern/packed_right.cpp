@@ -1,6 +1,5 @@
 #include "codegen/cpu/extern/packed_right.h"
 
-#include "codegen/cpu/extern/in_floats.h"
 #include "codegen/cpu/extern/product.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "core/base/threads.h"
@@ -9,6 +8,19 @@
 namespace partita::codegen {
 
 using dnnl::memory;
+
+std::optional<NarrowType> narrow_type(DType dtype) {
+  switch (dtype) {
+    case DType::BFloat16:
+      return NarrowType::BFloat16;
+    case DType::Float16:
+      return NarrowType::Float16;
+    case DType::Int8:
+      return NarrowType::Int8;
+    default:
+      return std::nullopt;
+  }
+}
 
 std::optional<memory::desc> describe_right(const ConcreteView& right) {
   const auto narrow = narrow_type(right.dtype);

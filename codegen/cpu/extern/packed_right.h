@@ -6,6 +6,8 @@ namespace partita::codegen {
 struct ProductKernel;
 struct ProductProblem;
 enum class NarrowType : std::uint8_t;
+/// Of elements that kernels widen to floats; nullopt for others.
+std::optional<NarrowType> narrow_type(DType dtype);
 
 /// A product's right matrix as oneDNN describes memory; nullopt for strides that it does not allow.
 std::optional<dnnl::memory::desc> describe_right(const ConcreteView& right);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "codegen/cpu/extern/in_floats.h"
 #include "codegen/cpu/extern/packed_right.h"
 #include "codegen/cpu/extern/product_kernel.h"
 #include "codegen/cpu/extern/row_blocks.h"
@@ -43,8 +42,6 @@ ProductProblem columns_of(ProductProblem p, std::int64_t first, std::int64_t col
   if (p.work.added) p.work.added += first;
   return p;
 }
-
-constexpr std::int64_t part_work = 400'000;  ///< a part must do more than waking a thread costs
 
 bool by_rows(const ConcreteView& matrix) {
   return matrix.strides[1] == 1 || matrix.sizes[1] == 1;

@@ -8,7 +8,8 @@ struct ProductKernel;
 const ProductKernel* product_kernel();
 /// The panels in which the kernel packs a matrix of as many columns.
 std::int64_t panels_of(const ProductKernel& kernel, std::int64_t columns);
-constexpr std::int64_t most_rows = 256;  ///< of a product's left matrix, which stay in the second cache
+constexpr std::int64_t part_work = 400'000;  ///< operations: a thread's part must do more than waking it costs
+constexpr std::int64_t most_rows = 256;      ///< of a product's left matrix, which stay in the second cache
 /// Copies rows [first, last) of a matrix to the same rows of `to`, whose elements are adjacent. `row`, `step`: the
 /// distances of rows and of a row's elements.
 void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row, std::int64_t step, std::int64_t first,

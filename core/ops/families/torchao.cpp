@@ -21,6 +21,7 @@ struct Blocks {
     if (block.size() != tensor.dim())
       fail(fmt::format("Got input dim:{}, block_size of {} dimensions", tensor.dim(), block.size()));
     for (std::size_t d = 0; d < block.size(); ++d) {
+      if (block[d].is_int() && block[d].as_int() < 1) fail("block_size: a block has at least one element");
       const SymExpr &size = tensor.sizes[d], &of_block = block[d];
       const bool whole = c.test(sym_eq(size, of_block), "a block is a whole dimension");
       const bool single = c.test(sym_eq(of_block, 1), "a block is one element");
