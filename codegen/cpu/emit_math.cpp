@@ -269,6 +269,29 @@ Value* MathEmitter::log1p(Value* x) {
   return b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, result);  // keeps -0
 }
 
+Value* MathEmitter::by_pieces(Value* x, const OddPieces& pieces) {
+  Value* a = abs(x);
+  Value* shifted = fma(a, 1 / pieces.length, constant(x, magic));
+  Value* rest = fma(b.CreateFSub(shifted, constant(x, magic)), -pieces.length, a);
+  auto coefficient = [&](int power) {
+    const auto& all = pieces.of_power[static_cast<std::size_t>(power)];
+    auto half = [&](std::size_t first) {
+      return llvm::ConstantDataVector::get(b.getContext(), llvm::ArrayRef(all).slice(first, OddPieces::pieces / 2));
+    };
+    // The instruction reads the low bits, which hold the number of the piece.
+    return by_sixteen({shifted}, [&](std::span<Value* const> v) -> Value* {
+      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {},
+                               {half(0), as_int(v[0]), half(OddPieces::pieces / 2)});
+    });
+  };
+  Value* ratio = coefficient(pieces.coefficients - 1);
+  for (int power = pieces.coefficients - 2; power >= 0; --power) ratio = fma(ratio, rest, coefficient(power));
+  Value* one = constant(x, 1);
+  Value* value = b.CreateFMul(ratio, a);
+  value = b.CreateSelect(b.CreateFCmpOGT(value, one), one, value);
+  return copysign(b.CreateSelect(b.CreateFCmpOGT(a, constant(x, pieces.one)), one, value), x);
+}
+
 Value* MathEmitter::tanh(Value* x) {
   Value* a = b.CreateFMul(abs(x), constant(x, -2));
   Value* m = expm1_of_negative(select_less(a, -40, -40, a));
@@ -285,6 +308,7 @@ Value* MathEmitter::sigmoid(Value* x) {
 
 /// log(1 - erf(t)) is t times a polynomial, fitted so that erf has a uniform relative error.
 Value* MathEmitter::erf(Value* x) {
+  if (avx512) return by_pieces(x, erf_pieces());
   Value* a = abs(x);
   Value* t = b.CreateSelect(b.CreateFCmpOGT(a, constant(x, 4)), constant(x, 4), a);
   Value* p = polynomial(t, {8.35054016e-06, -1.09214947e-4, 6.013987e-4, -1.60648942e-3, 9.59078097e-05, 1.91908572e-2,
