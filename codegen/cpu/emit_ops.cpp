@@ -107,8 +107,20 @@ struct OpEmitter::Row {
 
   Value* less(Value* p, Value* q) { return is_signed ? ir.CreateICmpSLT(p, q) : ir.CreateICmpULT(p, q); }
   Value* less_or_equal(Value* p, Value* q) { return is_signed ? ir.CreateICmpSLE(p, q) : ir.CreateICmpULE(p, q); }
-  /// x_wins ? x : y, which gives y if y is NaN; the second select handles a NaN in x.
-  Value* extreme(Value* x_wins) { return ir.CreateSelect(is_nan(x), x, ir.CreateSelect(x_wins, x, y)); }
+  using Order = llvm::CmpInst::Predicate;
+  static bool is_number(Value* v) {
+    auto* c = llvm::dyn_cast<llvm::Constant>(v);
+    auto* f = llvm::dyn_cast_or_null<llvm::ConstantFP>(c && c->getType()->isVectorTy() ? c->getSplatValue() : c);
+    return f && !f->isNaN();
+  }
+  /// x where it wins, else y; NaN if either is. The processor's instruction gives y if one is NaN. The fence keeps LLVM
+  /// from joining the two comparisons, which takes more instructions than they do.
+  Value* extreme(Order wins, Order wins_or_nan) {
+    if (is_number(y)) return ir.CreateSelect(ir.CreateFCmp(wins_or_nan, x, y), x, y);
+    Value* winner = ir.CreateSelect(ir.CreateFCmp(wins, x, y), x, y);
+    if (is_number(x)) return winner;
+    return ir.CreateSelect(ir.CreateFCmpUNO(x, x), x, intrinsic(ID::arithmetic_fence, {winner}));
+  }
   Value* magnitude() { return is_signed ? ir.CreateSelect(less(x, whole(0)), ir.CreateNeg(x), x) : x; }
   Value* sign() {
     if (is_floating(dtype)) {
