@@ -124,13 +124,14 @@ extern "C" __global__ void __launch_bounds__(128) k_0(const BFloat16* __restrict
     }
   }
   sum_1 = block_sum(sum_1);
+  const float softmax_div = 1.0f / sum_1;
 #pragma unroll
   for (int turn = 0; turn < 4; ++turn) {
     const int v3 = (turn * 128 + threadIdx.x) * 8;
     Pack<BFloat16, 8> softmax;
 #pragma unroll
     for (int k = 0; k < 8; ++k)
-      softmax[k] = to_bfloat16(softmax_row[turn][k] / sum_1);
+      softmax[k] = to_bfloat16(softmax_row[turn][k] * softmax_div);
     store(out_softmax + i0 * 4096 + v3, softmax);
   }
 }
@@ -149,8 +150,9 @@ extern "C" __global__ void __launch_bounds__(512) k_0(const float* __restrict__ 
   for (int i2 = threadIdx.x; i2 < 50257; i2 += 512)
     sum_1 += exp(in_x[i0 * 50257 + i2] - max_0);
   sum_1 = block_sum(sum_1);
+  const float softmax_div = 1.0f / sum_1;
   for (int i3 = threadIdx.x; i3 < 50257; i3 += 512)
-    out_softmax[i0 * 50257 + i3] = exp(in_x[i0 * 50257 + i3] - max_0) / sum_1;
+    out_softmax[i0 * 50257 + i3] = exp(in_x[i0 * 50257 + i3] - max_0) * softmax_div;
 }
 )cuda"},
     {"a warp for a row", "x: <f32[10, 40][40, 1]>", "sum_1 = $sum.dim_IntList(x, [1])\nreturn (sum_1,)", {}, R"cuda(

@@ -50,8 +50,11 @@ void lower_softmax(LowerCall& call) {
       pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Exp(b.Sub(v[0], v[1])); });
   LoweredTensor total = sum(call.to, e, reduced);
   if (safe) total = replaced(call.to, total, 0, 1);
+  // One division for a line, not one for each element.
+  LoweredTensor inverse = pointwise(call.to, x.dtype, x.dtype, {total},
+                                    [](ScalarBuilder& b, auto v) { return b.Div(b.constant(b.dtype(v[0]), 1), v[0]); });
   call.give(
-      pointwise(call.to, x.dtype, x.dtype, {e, total}, [](ScalarBuilder& b, auto v) { return b.Div(v[0], v[1]); }));
+      pointwise(call.to, x.dtype, x.dtype, {e, inverse}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[1]); }));
 }
 
 /// In the last dimension, half types round the sum and its logarithm to the tensor's dtype, as PyTorch's kernel does.
