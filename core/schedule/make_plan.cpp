@@ -258,7 +258,7 @@ class Planner {
       loops::Kernel& k = plan_.kernels[static_cast<std::size_t>(call->kernel)];
       std::size_t moved = 0;
       for (int b : call->buffers) moved += bytes(b);
-      if (moved <= 2 * cache_bytes) continue;
+      if (moved <= cache_bytes) continue;
       std::vector<bool> loaded(k.buffers.size(), false);
       for (const loops::ScalarNode& n : k.scalars.nodes())
         if (n.op == loops::ScalarOp::Load) loaded[static_cast<std::size_t>(n.slot)] = true;
