@@ -214,11 +214,14 @@ Value* PhaseEmitter::sym(const SymExpr& e) {
   return sym_op(e, [&](const SymExpr& a) { return sym(a); });
 }
 
-Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
+/// Fits into 32 bits, with room for the indices of lanes beyond the extent, which are masked but still computed.
+bool PhaseEmitter::is_small(const SymExpr& e) const {
   auto range = range_of(e);
-  // Lanes beyond the extent are masked but still computed, so leave room for their indices.
-  bool narrow = range && range->low > -(std::int64_t{1} << 28) && range->high < (std::int64_t{1} << 28);
-  return sym_lanes(e, narrow ? b_.getInt32Ty() : b_.getInt64Ty());
+  return range && range->low > -(std::int64_t{1} << 28) && range->high < (std::int64_t{1} << 28);
+}
+
+Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
+  return sym_lanes(e, is_small(e) ? b_.getInt32Ty() : b_.getInt64Ty());
 }
 
 Value* PhaseEmitter::sym_lanes(const SymExpr& e, llvm::Type* element) {

@@ -18,31 +18,6 @@ using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
-/// Vectors of several registers give independent chains of work. Long bodies use one register, or values would spill.
-/// Two elementary functions one after the other are a chain so long that spilling costs less than waiting.
-int PhaseEmitter::choose_lanes(const loops::Target& target) const {
-  int cost = 0, functions = 0;
-  std::size_t item = 4;
-  for (const ScalarNode& n : kernel_.scalars.nodes()) {
-    if (n.op == ScalarOp::Const || n.op == ScalarOp::Index) continue;
-    if (n.dtype != DType::Int64) item = std::max(item, itemsize(n.dtype));
-    const bool elementary = loops::is_elementary(n.op);
-    functions += elementary;
-    cost += elementary ? 12 : 1;
-  }
-  const bool long_chain = functions >= 2 && vector_.size() == 1;
-  int base = target.vector_bytes / 4;
-  int lanes = base * (cost <= 10 || long_chain ? 4 : cost <= 30 ? 2 : 1);
-  if (item == 8) lanes = std::max(lanes / 2, base);
-  lanes = std::min(lanes, static_cast<int>(max_lanes));
-  for (const Loop* l : vector_) {
-    if (!l->extent.is_int()) continue;
-    std::int64_t n = l->extent.as_int();
-    while (lanes > base && n % lanes != 0 && n < 8 * lanes) lanes /= 2;
-  }
-  return lanes;
-}
-
 void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
   llvm::Type* ptr = b_.getPtrTy();
   llvm::Type* i64 = b_.getInt64Ty();
@@ -221,6 +196,9 @@ void PhaseEmitter::scalar_range(const std::vector<const Loop*>& nest, Value* beg
 
 void PhaseEmitter::vector_range(const Loop& l, Value* begin, Value* end) {
   CHECK(!active_, "a vector loop within a vector loop");
+  lanes_ = lanes_of_.at(&l);
+  const auto next = next_row_.find(&l);
+  ahead_ = next == next_row_.end() ? nullptr : &next->second;
   bool whole = l.extent.is_int() && l.extent.as_int() % lanes_ == 0;
   bool short_loop = l.extent.is_int() && l.extent.as_int() < lanes_;
   Value* reached = begin;

@@ -20,8 +20,26 @@ PhaseEmitter::Val PhaseEmitter::load(const ScalarNode& n) {
   if (!active_) return {load_scalar(n.slot, first_element(p)), false};
   auto move = step(p);
   if (move && move->is(0)) return {load_scalar(n.slot, first_element(p)), false};
-  if (move && move->is(1)) return {load_contiguous(n.slot, first_element(p)), true};
+  if (move && move->is(1)) {
+    Value* first = first_element(p);
+    if (ahead_ && ahead_->buffers.contains(n.slot)) ask_for_next_row(n, first);
+    return {load_contiguous(n.slot, first), true};
+  }
   return {load_gather(n.slot, element_of_each_lane(p)), true};
+}
+
+/// Brings what lies a row after the lanes that begin at `first` into the first cache.
+void PhaseEmitter::ask_for_next_row(const ScalarNode& n, Value* first) {
+  const auto row = lane_step(n.index, ahead_->rows, 1);
+  if (!row || !row->is_int() || row->is(0)) return;
+  constexpr std::uint64_t line = 64;
+  constexpr int reading = 0, keep = 3, data = 1;
+  Value* next = pointer(n.slot, b_.CreateAdd(first, b_.getInt64(static_cast<std::uint64_t>(row->as_int()))));
+  for (std::uint64_t at = 0; at < width() * itemsize(buffer_dtype(n.slot)); at += line) {
+    Value* p = b_.CreateGEP(b_.getInt8Ty(), next, b_.getInt64(at));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                       {p, b_.getInt32(reading), b_.getInt32(keep), b_.getInt32(data)});
+  }
 }
 
 Value* PhaseEmitter::load_scalar(int buffer, Value* element) {

@@ -34,7 +34,8 @@ class PhaseEmitter {
         vector_(vector_loops(kernel)) {
     // Products and sums are not contracted: each operator rounds on its own, as in PyTorch's kernels and in its
     // generated C++, which is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
-    lanes_ = choose_lanes(target);
+    choose_lanes(target);
+    find_next_rows(kernel_.body, nullptr);
   }
 
   void emit(const PhaseShape& shape, const std::string& symbol);
@@ -54,6 +55,10 @@ class PhaseEmitter {
     llvm::Value* mask = nullptr;   ///< null: all lanes are live
     llvm::Value* count = nullptr;  ///< live lanes, i64
   };
+  struct NextRow {
+    std::string rows;  ///< the variable of the loop over rows
+    std::set<int> buffers;
+  };
   struct Running {
     llvm::AllocaInst* slot = nullptr;
     bool lanes = false;
@@ -72,7 +77,9 @@ class PhaseEmitter {
   };
 
   void begin_lines();
-  int choose_lanes(const loops::Target& target) const;
+  void choose_lanes(const loops::Target& target);
+  int choose_lanes(const loops::Loop& l, const loops::Target& target) const;
+  void find_next_rows(const std::vector<loops::Stmt>& body, const loops::Loop* rows);
   void statements(const std::vector<loops::Stmt>& body);
   void statement(const loops::Stmt& stmt);
   void loop(const loops::Loop& l);
@@ -82,7 +89,8 @@ class PhaseEmitter {
   void vector_range(const loops::Loop& l, llvm::Value* begin, llvm::Value* end);
   void start(const loops::Loop& l);
   void complete(const loops::Loop& l);
-  bool reduced_in_lanes(int accumulator, const std::vector<loops::Stmt>& body, bool within) const;
+  static bool reduces(const loops::Loop& l, int accumulator);
+  const loops::Loop* lanes_that_reduce(int accumulator, const loops::Loop& l) const;
   void store(const loops::Store& s);
   llvm::Value* sum(llvm::Value* x, llvm::Value* y, DType dtype);
   void store_lanes(const loops::Store& s, Val value, DType dtype);
@@ -96,9 +104,11 @@ class PhaseEmitter {
   void report(std::int64_t which, llvm::Value* seen, llvm::Value* bad);
 
   Val value(loops::Scalar s);
+  std::optional<Val> narrowed(loops::Scalar s);
   Val compute(const loops::ScalarNode& n);
   bool may_divide_by_zero(const loops::ScalarNode& n) const;
   Val load(const loops::ScalarNode& n);
+  void ask_for_next_row(const loops::ScalarNode& n, llvm::Value* first);
   llvm::Value* load_scalar(int buffer, llvm::Value* element);
   llvm::Value* load_contiguous(int buffer, llvm::Value* element);
   llvm::Value* load_gather(int buffer, llvm::Value* elements);
@@ -114,6 +124,7 @@ class PhaseEmitter {
   llvm::Value* sym_op(SymKind kind, const std::vector<llvm::Value*>& args, bool non_negative);
   std::optional<IndexRange> range_of(const SymExpr& e) const;
   bool non_negative(const SymExpr& e) const;
+  bool is_small(const SymExpr& e) const;
   llvm::Value* iota(llvm::Type* element, std::int64_t step);
   std::optional<SymExpr> step(const SymExpr& e) const;
   std::optional<SymExpr> step(loops::Scalar s) const;
@@ -149,7 +160,8 @@ class PhaseEmitter {
   llvm::DIBuilder* lines_;                         ///< null: nothing is marked
   llvm::DISubprogram* marked_function_ = nullptr;  ///< set with lines_
   std::set<const loops::Loop*> vector_;
-  int lanes_ = 16;
+  std::map<const loops::Loop*, int> lanes_of_;  ///< of vector loops
+  int lanes_ = 0;                               ///< of the vector loop whose code is emitted
 
   llvm::Function* function_ = nullptr;
   llvm::Instruction* entry_end_ = nullptr;
@@ -159,9 +171,11 @@ class PhaseEmitter {
   std::map<std::string, llvm::Value*> variables_;  ///< sizes and loop variables; of a vector loop, the value at lane 0
   std::map<std::string, std::int64_t> extents_;
   std::vector<Scope> scopes_;
+  std::map<const loops::Loop*, NextRow> next_row_;  ///< what vector loops ask for ahead
+  const NextRow* ahead_ = nullptr;                  ///< of the vector loop whose code is emitted; null: nothing
   std::optional<Lanes> active_;
   std::vector<Running> running_;
-  std::map<std::pair<std::int64_t, bool>, llvm::AllocaInst*> faults_;  ///< by kind of fault, and whether it is per lane
+  std::map<std::pair<std::int64_t, unsigned>, llvm::AllocaInst*> faults_;  ///< by kind of fault and lanes, 0: no lanes
 };
 
 template <class F>

@@ -11,19 +11,32 @@ using loops::Reduce;
 using loops::ScalarOp;
 using loops::Stmt;
 
-bool PhaseEmitter::reduced_in_lanes(int accumulator, const std::vector<Stmt>& body, bool within) const {
-  return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
-    if (auto* r = std::get_if<Reduce>(&s)) return within && r->accumulator == accumulator;
-    auto* l = std::get_if<Loop>(&s);
-    return l && reduced_in_lanes(accumulator, l->body, within || vector_.contains(l));
+bool PhaseEmitter::reduces(const Loop& l, int accumulator) {
+  return std::ranges::any_of(l.body, [&](const Stmt& s) {
+    if (auto* r = std::get_if<Reduce>(&s)) return r->accumulator == accumulator;
+    auto* inner = std::get_if<Loop>(&s);
+    return inner && reduces(*inner, accumulator);
   });
+}
+
+/// The vector loop, l or one in it, that combines an accumulator; null: none does.
+const Loop* PhaseEmitter::lanes_that_reduce(int accumulator, const Loop& l) const {
+  if (vector_.contains(&l)) return reduces(l, accumulator) ? &l : nullptr;
+  for (const Stmt& s : l.body) {
+    auto* inner = std::get_if<Loop>(&s);
+    const Loop* found = inner ? lanes_that_reduce(accumulator, *inner) : nullptr;
+    if (found) return found;
+  }
+  return nullptr;
 }
 
 void PhaseEmitter::start(const Loop& l) {
   for (int a : l.accumulators) {
     const loops::Accumulator& acc = kernel_.accumulators[static_cast<std::size_t>(a)];
     Running& running = running_[static_cast<std::size_t>(a)];
-    running.lanes = reduced_in_lanes(a, l.body, active_.has_value() || vector_.contains(&l));
+    const Loop* vector = active_ ? nullptr : lanes_that_reduce(a, l);
+    running.lanes = vector || (active_ && reduces(l, a));
+    if (vector) lanes_ = lanes_of_.at(vector);
     const std::int64_t integer = is_floating(acc.dtype) ? 0 : loops::integer_start(acc.dtype, acc.start);
     Value* initial = ops_.constant(acc.dtype, acc.start, integer);
     llvm::Type* type = initial->getType();
@@ -48,7 +61,7 @@ void PhaseEmitter::complete(const Loop& l) {
 }
 
 Value* PhaseEmitter::horizontal(ScalarOp combine, DType dtype, Value* v) {
-  for (unsigned n = width(); n > 1; n /= 2) {
+  for (unsigned n = llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements(); n > 1; n /= 2) {
     std::vector<int> low(n / 2), high(n / 2);
     for (unsigned i = 0; i < n / 2; ++i) {
       low[i] = static_cast<int>(i);

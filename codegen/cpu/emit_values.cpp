@@ -38,6 +38,24 @@ bool PhaseEmitter::may_divide_by_zero(const ScalarNode& n) const {
   return !is_floating(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
 }
 
+/// An int64 in 32 bits, if it is known to fit: of 64-bit lanes a register holds half as many.
+std::optional<PhaseEmitter::Val> PhaseEmitter::narrowed(Scalar s) {
+  const ScalarNode& n = kernel_.scalars[s];
+  llvm::Type* i32 = b_.getInt32Ty();
+  const auto fits = [](std::int64_t v) { return v == static_cast<std::int32_t>(v); };
+  if (n.op == ScalarOp::Index) {
+    if (!is_small(n.index)) return std::nullopt;
+    const auto move = step(n.index);
+    if (move && move->is(0)) return Val{b_.CreateTrunc(sym(n.index), i32), false};
+    return Val{sym_lanes(n.index, i32), true};
+  }
+  const bool constant = n.op == ScalarOp::Const && fits(n.integer);
+  const bool bounded = n.op == ScalarOp::Within && n.index.is_int() && fits(n.index.as_int());
+  if (!constant && !bounded) return std::nullopt;
+  const Val v = value(s);
+  return v.lanes ? std::nullopt : std::optional(Val{b_.CreateTrunc(v.v, i32), false});
+}
+
 PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
   if (n.op == ScalarOp::Load) return load(n);
   if (n.op == ScalarOp::Index) {
@@ -52,6 +70,11 @@ PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
       Val base = value(n.args[0]);
       if (Value* v = ops_.constant_power(base.v, exponent.real)) return {v, base.lanes};
     }
+  }
+  const bool compares = n.op == ScalarOp::Eq || n.op == ScalarOp::Ne || n.op == ScalarOp::Lt || n.op == ScalarOp::Le;
+  if (active_ && compares && kernel_.scalars.dtype(n.args[0]) == DType::Int64) {
+    const auto x = narrowed(n.args[0]), y = narrowed(n.args[1]);
+    if (x && y && (x->lanes || y->lanes)) return {ops_.apply(n.op, DType::Int32, {spread(*x), spread(*y)}), true};
   }
   std::vector<Val> vals;
   bool lanes = false;
@@ -87,7 +110,7 @@ PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
 /// slot starts with 0, which is not bad.
 void PhaseEmitter::fault(std::int64_t which, Val seen, Value* bad) {
   if (seen.lanes && active_->mask) bad = b_.CreateAnd(bad, active_->mask);
-  llvm::AllocaInst*& kept = faults_[{which, seen.lanes}];
+  llvm::AllocaInst*& kept = faults_[{which, seen.lanes ? width() : 0}];
   if (!kept) {
     kept = slot(seen.v->getType());
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
@@ -103,7 +126,9 @@ void PhaseEmitter::report_faults() {
     Value* bad = seen;
     if (key.first != KernelFault::zero_division) {
       Value* size = sym(kernel_.scalars.bounds()[static_cast<std::size_t>(key.first)].size);
-      bad = b_.CreateICmpUGE(seen, seen->getType()->isVectorTy() ? b_.CreateVectorSplat(width(), size) : size);
+      if (auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(seen->getType()))
+        size = b_.CreateVectorSplat(lanes->getElementCount(), size);
+      bad = b_.CreateICmpUGE(seen, size);
     }
     report(key.first, seen, bad);
   }
@@ -111,13 +136,13 @@ void PhaseEmitter::report_faults() {
 
 /// Calls the runtime if a lane is bad, with the value of the first such lane.
 void PhaseEmitter::report(std::int64_t which, Value* seen, Value* bad) {
-  const bool lanes = bad->getType()->isVectorTy();
+  auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(bad->getType());
   BasicBlock* met = block("fault");
   BasicBlock* after = block("no_fault");
   b_.CreateCondBr(lanes ? b_.CreateOrReduce(bad) : bad, met, after);
   b_.SetInsertPoint(met);
   if (lanes) {
-    Value* bits = b_.CreateBitCast(bad, b_.getIntNTy(width()));
+    Value* bits = b_.CreateBitCast(bad, b_.getIntNTy(lanes->getNumElements()));
     Value* first = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, b_.getTrue());
     seen = b_.CreateExtractElement(seen, b_.CreateZExtOrTrunc(first, b_.getInt64Ty()));
   }

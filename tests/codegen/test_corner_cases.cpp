@@ -83,6 +83,21 @@ const Case cases[] = {
      "m: <f32[40][1]> = $neg(x)\na: <f32[40][1]> = $abs(m)\nr: <f32[40][1]> = $relu(a)\nn: <f64[40][1]> = "
      "$neg(y)\nc: <f64[40][1]> = $abs(n)\ns: <f64[40][1]> = $clamp_min(c, 0)\nreturn (r, s)",
      true},
+    {"the extremes of what is not a number", "x: <f32[6, 40][40, 1]>, y: <f32[6, 40][40, 1]>",
+     "l: <f32[6, 40][40, 1]> = $sqrt(x)\nf: <f32[6, 40][40, 1]> = $full_like(y, 0.25)\n"
+     "m: <f32[6, 40][40, 1]> = $maximum(l, y)\nn: <f32[6, 40][40, 1]> = $minimum(y, l)\n"
+     "g: <f32[6, 40][40, 1]> = $maximum(f, l)\nh: <f32[6, 40][40, 1]> = $minimum(l, f)\n"
+     "c: <f32[6, 40][40, 1]> = $clamp(l, -0.5, 0.5)\nr: <f32[6][1]> = $amax(l, [1])\n"
+     "s: <f32[40][1]> = $amin(l, [0])\nreturn (m, n, g, h, c, r, s)",
+     true},
+    {"rows in vectors of several lengths", "x: <f32[5, 77][77, 1]>, y: <f32[5, 77][77, 1]>",
+     "a: <f32[5, 77][77, 1]> = $add.Tensor(x, y)\nt: <f32[5, 1][1, 1]> = $amax(a, [1], True)\n"
+     "d: <f32[5, 77][77, 1]> = $sub.Tensor(a, t)\ne: <f32[5, 77][77, 1]> = $mul.Tensor(d, x)\n"
+     "f: <f32[5, 77][77, 1]> = $add.Tensor(e, y)\ng: <f32[5, 77][77, 1]> = $mul.Tensor(f, d)\n"
+     "h: <f32[5, 77][77, 1]> = $add.Tensor(g, x)\ni: <f32[5, 77][77, 1]> = $mul.Tensor(h, y)\n"
+     "j: <f32[5, 77][77, 1]> = $add.Tensor(i, d)\nk: <f32[5, 77][77, 1]> = $mul.Tensor(j, j)\n"
+     "s: <f32[5, 1][1, 1]> = $sum.dim_IntList(k, [1], True)\nz: <f32[5, 77][77, 1]> = $div.Tensor(k, s)\n"
+     "w: <f32[5, 77][77, 1]> = $gelu(z)\nreturn (w, s)"},
     {"signs of what has no logarithm", "x: <f32[40][1]>, o: <f32[40][1]>",
      "m: <f32[40][1]> = $mul.Tensor(x, 3)\na: <f32[40][1]> = $log(x)\nb: <f32[40][1]> = $log1p(m)\n"
      "c: <f32[40][1]> = $log2(x)\nd: <f32[40][1]> = $log10(m)\ne: <f32[40][1]> = $ones_like(o)\n"

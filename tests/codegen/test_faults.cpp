@@ -68,6 +68,16 @@ constexpr const char* floored = "r: <i64[100][1]> = $div.Tensor_mode(a, b, round
 constexpr const char* rest = "r: <i64[100][1]> = $remainder.Tensor(a, b)\nreturn (r,)";
 constexpr const char* rest_summed = "r: <i64[100][1]> = $remainder.Tensor(a, b)\nt: <i64[][]> = $sum(r)\nreturn (t,)";
 
+// Both loops over a row divide: the sum in longer vectors than what follows it.
+constexpr const char* rows = "a: <i64[4, 100][100, 1]>, b: <i64[4, 100][100, 1]>";
+constexpr const char* rest_of_rows =
+    "r: <i64[4, 100][100, 1]> = $remainder.Tensor(a, b)\nt: <i64[4, 1][1, 1]> = $sum.dim_IntList(r, [1], True)\n"
+    "d: <i64[4, 100][100, 1]> = $sub.Tensor(r, t)\ne: <i64[4, 100][100, 1]> = $mul.Tensor(d, d)\n"
+    "f: <i64[4, 100][100, 1]> = $add.Tensor(e, r)\ng: <i64[4, 100][100, 1]> = $mul.Tensor(f, d)\n"
+    "h: <i64[4, 100][100, 1]> = $add.Tensor(g, r)\ni: <i64[4, 100][100, 1]> = $mul.Tensor(h, d)\n"
+    "j: <i64[4, 100][100, 1]> = $add.Tensor(i, r)\nk: <i64[4, 100][100, 1]> = $mul.Tensor(j, d)\n"
+    "l: <i64[4, 100][100, 1]> = $add.Tensor(k, d)\nreturn (l,)";
+
 constexpr const char* window = "r: <f32[3, 4][8, 2]> = $as_strided(x, [3, 4], [8, 2], 5)\nreturn (r,)";
 constexpr const char* past = "r: <f32[3, 4][8, 3]> = $as_strided(x, [3, 4], [8, 3], 10)\nreturn (r,)";
 constexpr const char* past_by_far = "r: <f32[3, 1000][1000, 1]> = $as_strided(x, [3, 1000], [1000, 1])\nreturn (r,)";
@@ -90,6 +100,7 @@ std::vector<Case> cases() {
                off = i64({1, 2, 2, 2}, {5, 7, 13, 15, 0, 2, 8, 16});
   const Tensor n = i64({100}, counting(100)), ones = i64({100}, std::vector<double>(100, 3)),
                zero = i64({100}, indices(100, 1, -1));
+  const Tensor many = i64({4, 100}, counting(400)), fours = i64({4, 100}, std::vector<double>(400, 4));
   const Tensor factors = f32({2, 2}, {2, 0.5, 0.5, 3}), b = f32({2, 1}, {1, 2});
   auto pivots = [](double first, double second) { return *f32({2}, {first, second}).to(DType::Int32); };
   constexpr const char *low = "must all be greater or equal to 1",
@@ -158,6 +169,8 @@ std::vector<Case> cases() {
       {"floor division by zero", whole, floored, {n, zero}, "ZeroDivisionError"},
       {"remainder", whole, rest, {n, ones}},
       {"remainder by zero", whole, rest, {n, i64({100}, indices(100, 5))}, "ZeroDivisionError"},
+      {"rows of remainders", rows, rest_of_rows, {many, fours}},
+      {"rows of remainders by zero", rows, rest_of_rows, {many, i64({4, 100}, indices(400, 7))}, "ZeroDivisionError"},
       {"sum of remainders by zero", whole, rest_summed, {n, i64({100}, indices(100, 5))}, "ZeroDivisionError"},
   };
 }
