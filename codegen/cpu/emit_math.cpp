@@ -7,6 +7,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "codegen/cpu/emit_pieces.h"
+
 namespace partita::codegen {
 
 using llvm::Value;
@@ -269,29 +271,6 @@ Value* MathEmitter::log1p(Value* x) {
   return b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, result);  // keeps -0
 }
 
-Value* MathEmitter::by_pieces(Value* x, const OddPieces& pieces) {
-  Value* a = abs(x);
-  Value* shifted = fma(a, 1 / pieces.length, constant(x, magic));
-  Value* rest = fma(b.CreateFSub(shifted, constant(x, magic)), -pieces.length, a);
-  auto coefficient = [&](int power) {
-    const auto& all = pieces.of_power[static_cast<std::size_t>(power)];
-    auto half = [&](std::size_t first) {
-      return llvm::ConstantDataVector::get(b.getContext(), llvm::ArrayRef(all).slice(first, OddPieces::pieces / 2));
-    };
-    // The instruction reads the low bits, which hold the number of the piece.
-    return by_sixteen({shifted}, [&](std::span<Value* const> v) -> Value* {
-      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {},
-                               {half(0), as_int(v[0]), half(OddPieces::pieces / 2)});
-    });
-  };
-  Value* ratio = coefficient(pieces.coefficients - 1);
-  for (int power = pieces.coefficients - 2; power >= 0; --power) ratio = fma(ratio, rest, coefficient(power));
-  Value* one = constant(x, 1);
-  Value* value = b.CreateFMul(ratio, a);
-  value = b.CreateSelect(b.CreateFCmpOGT(value, one), one, value);
-  return copysign(b.CreateSelect(b.CreateFCmpOGT(a, constant(x, pieces.one)), one, value), x);
-}
-
 Value* MathEmitter::tanh(Value* x) {
   Value* a = b.CreateFMul(abs(x), constant(x, -2));
   Value* m = expm1_of_negative(select_less(a, -40, -40, a));
@@ -306,9 +285,32 @@ Value* MathEmitter::sigmoid(Value* x) {
   return select_less(x, -88, 0, divide(one, b.CreateFAdd(one, e)));
 }
 
+Value* MathEmitter::erf_by_pieces(Value* x) {
+  Value* a = abs(x);
+  Value* shifted = fma(a, 1 / ErfPieces::length, constant(x, magic));
+  Value* rest = fma(b.CreateFSub(shifted, constant(x, magic)), -ErfPieces::length, a);
+  auto coefficient = [&](std::size_t power) {
+    auto half = [&](std::size_t first) {
+      const auto all = llvm::ArrayRef(erf_pieces().of_power[power]);
+      return llvm::ConstantDataVector::get(b.getContext(), all.slice(first, ErfPieces::pieces / 2));
+    };
+    // The instruction reads the low bits, which hold the number of the piece.
+    return by_sixteen({shifted}, [&](std::span<Value* const> v) -> Value* {
+      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {},
+                               {half(0), as_int(v[0]), half(ErfPieces::pieces / 2)});
+    });
+  };
+  Value* ratio = coefficient(ErfPieces::coefficients - 1);
+  for (std::size_t power = ErfPieces::coefficients - 1; power-- > 0;) ratio = fma(ratio, rest, coefficient(power));
+  Value* one = constant(x, 1);
+  Value* value = b.CreateFMul(ratio, a);
+  value = b.CreateSelect(b.CreateFCmpOGT(value, one), one, value);
+  return copysign(b.CreateSelect(b.CreateFCmpOGT(a, constant(x, ErfPieces::one)), one, value), x);
+}
+
 /// log(1 - erf(t)) is t times a polynomial, fitted so that erf has a uniform relative error.
 Value* MathEmitter::erf(Value* x) {
-  if (avx512) return by_pieces(x, erf_pieces());
+  if (avx512) return erf_by_pieces(x);
   Value* a = abs(x);
   Value* t = b.CreateSelect(b.CreateFCmpOGT(a, constant(x, 4)), constant(x, 4), a);
   Value* p = polynomial(t, {8.35054016e-06, -1.09214947e-4, 6.013987e-4, -1.60648942e-3, 9.59078097e-05, 1.91908572e-2,

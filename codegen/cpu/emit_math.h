@@ -4,8 +4,6 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "codegen/cpu/emit_pieces.h"
-
 namespace partita::codegen {
 
 /// Emits elementary functions of f32 as straight-line IR, for scalars and vectors. They are right for infinities, NaN
@@ -61,8 +59,8 @@ class MathEmitter {
                           const std::function<llvm::Value*(std::span<llvm::Value* const>)>& instruction);
   llvm::Value* scale_by_instruction(llvm::Value* p, llvm::Value* n);
   llvm::Value* divide(llvm::Value* n, llvm::Value* d);
-  llvm::Value* by_pieces(llvm::Value* x, const OddPieces& pieces);  ///< needs AVX-512
-  llvm::Value* expm1_core(llvm::Value* x);                          ///< for |x| <= 88
+  llvm::Value* erf_by_pieces(llvm::Value* x);  ///< needs AVX-512
+  llvm::Value* expm1_core(llvm::Value* x);     ///< for |x| <= 88
   struct Mantissa {
     llvm::Value* f;  ///< mantissa - 1, in [-1/3, 1/3]
     llvm::Value* e;  ///< exponent, as float

@@ -3,18 +3,17 @@
 
 namespace partita::codegen {
 
-/// An odd function that rises from 0 to 1, as x times polynomials of |x|, one for each of 32 pieces of equal length.
-/// AVX-512 picks the coefficients of 16 numbers by one instruction each.
-struct OddPieces {
-  static constexpr int pieces = 32, most_coefficients = 6;
-  double one;     ///< from here on the function rounds to 1
-  double length;  ///< piece k is what is nearest to k * length
-  int coefficients;
+/// erf(x) as x times polynomials of |x|, one for each of 32 pieces of equal length, until it rounds to 1. AVX-512 picks
+/// a coefficient for 16 numbers by one instruction.
+struct ErfPieces {
+  static constexpr int pieces = 32, coefficients = 5;
+  static constexpr double one = 3.92;                     ///< from here on erf rounds to 1
+  static constexpr double length = one / (pieces - 0.6);  ///< piece k is what is nearest to k * length
   /// By power, then by piece, of |x| - k * length.
-  std::array<std::array<float, pieces>, most_coefficients> of_power;
+  std::array<std::array<float, pieces>, coefficients> of_power;
 };
 
-const OddPieces& erf_pieces();   ///< error below 1e-8 before rounding
-const OddPieces& tanh_pieces();  ///< error below 1e-8 before rounding
+/// Before rounding, the relative error is below 1e-8.
+const ErfPieces& erf_pieces();
 
 }  // namespace partita::codegen
