@@ -133,6 +133,7 @@ constexpr Field fields[] = {
     FIELD(concatenates),
     FIELD(splits),
     FIELD(packs),
+    FIELD(takes_float8),
     FIELD(copies_second),
     FIELD(element_change),
     FIELD(script_name),

@@ -3,10 +3,13 @@
 #include <optional>
 
 #include "core/ops/record.h"
+#include "core/tensor/float8.h"
 
 namespace partita {
 
 DType widened(DType t) {
+  // What a graph rounds to float8 it rounds on purpose, as it does to integers.
+  if (is_float8(t)) return t;
   return is_complex(t) ? DType::Complex128 : is_floating(t) ? DType::Float64 : t;
 }
 

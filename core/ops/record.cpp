@@ -20,6 +20,7 @@
 #include "core/ops/program.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/values.h"
+#include "core/tensor/float8.h"
 
 namespace partita {
 namespace {
@@ -215,11 +216,13 @@ Result<Meta> infer(const Node& node) {
 
 namespace {
 
-/// Values of float8 and complex32 may be stored and viewed, but there is no arithmetic on them.
+/// Values of float8 and complex32 may be stored and viewed, and those of float8 converted, but there is no arithmetic
+/// on them.
 Status check_computable(DType t, const Op* op, const Node* node) {
-  if (!has_arithmetic(t))
-    return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
-  return {};
+  if (has_arithmetic(t)) return {};
+  const OpRecord* record = ops().find(op);
+  if (is_float8(t) && record && record->takes_float8) return {};
+  return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
 }
 
 Status check_elements(std::int64_t n, const Op* op, const Node* node) {

@@ -131,6 +131,7 @@ struct OpRecord {
   bool concatenates = false;   ///< joins the tensors of its first argument along `dim`
   bool splits = false;         ///< its second argument says at which sizes `dim` is cut
   bool packs = false;          ///< a linear layer: weights one above the other give results side by side
+  bool takes_float8 = false;   ///< copies or converts, and computes nothing
   bool copies_second = false;  ///< gives the second argument's values in the dtype and sizes of the first
   ElementChange element_change = ElementChange::None;
   std::string_view script_name = {};  ///< what TorchScript writes for it

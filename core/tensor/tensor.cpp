@@ -12,6 +12,7 @@
 #include "core/base/progress.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/extent.h"
+#include "core/tensor/float8.h"
 #include "core/tensor/word.h"
 
 namespace partita {
@@ -238,6 +239,28 @@ void Tensor::copy_from(const Tensor& src) const {
     });
     return;
   }
+  if (is_float8(dtype)) {
+    auto* to = as<std::uint8_t>();
+    auto each = [&](auto value) {
+      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = to_float8(value(s + i * ss), dtype);
+      });
+    };
+    if (is_float8(src.dtype))
+      return each([&](std::int64_t i) { return from_float8(src.as<std::uint8_t>()[i], src.dtype); });
+    return dispatch(src.dtype, [&]<class From>() {
+      each([from = src.as<From>()](std::int64_t i) { return convert_at<float>(from, i); });
+    });
+  }
+  if (is_float8(src.dtype)) {
+    return dispatch(dtype, [&]<class To>() {
+      To* to = as<To>();
+      const auto* from = src.as<std::uint8_t>();
+      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(from_float8(from[s + i * ss], src.dtype));
+      });
+    });
+  }
   dispatch(dtype, [&]<class To>() {
     dispatch(src.dtype, [&]<class From>() {
       To* to = as<To>();
@@ -260,8 +283,8 @@ Result<Tensor> Tensor::clone() const {
 
 Result<Tensor> Tensor::to(DType other) const {
   TRY_DO(reachable(device()));
-  // Float8 and complex32 can be stored and viewed, but not converted.
-  if (other != dtype && !(has_arithmetic(other) && has_arithmetic(dtype)))
+  const auto convertible = [](DType t) { return has_arithmetic(t) || is_float8(t); };
+  if (other != dtype && !(convertible(other) && convertible(dtype)))
     return unsupported("tensor.dtype", fmt::format("conversion of {} to {}", torch_name(dtype), torch_name(other)));
   TRY(Tensor out, empty(other, sizes));
   out.copy_from(*this);
@@ -281,16 +304,8 @@ double Tensor::item_as_double(std::int64_t i) const {
     at += i % sizes[d] * strides[d];
     i /= sizes[d];
   }
-  // What has no arithmetic is read as the float16 that it is part of, or that its bits spell.
   if (dtype == DType::Complex32) return to_float(as<Half>()[2 * at]);
-  if (dtype == DType::Float8E5M2) return to_float(Half{static_cast<std::uint16_t>(as<std::uint8_t>()[at] << 8)});
-  if (dtype == DType::Float8E4M3FN) {
-    const std::uint8_t bits = as<std::uint8_t>()[at];
-    if ((bits & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
-    // Its exponent is biased by 7 and has one bit less than float16's, whose bias is 15.
-    const auto shifted = static_cast<std::uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7);
-    return to_float(Half{shifted}) * 0x1p8;
-  }
+  if (is_float8(dtype)) return from_float8(as<std::uint8_t>()[at], dtype);
   return dispatch(dtype, [&]<class T>() { return convert_at<double>(as<T>(), at); });
 }
 

@@ -127,7 +127,8 @@ const Row rows[] = {
      "must be greater than zero"},
     {"a weight of too few dimensions for padding", "x: <f32[2, 3, 4, 4, 4][192, 64, 16, 4, 1]>, w: <f32[2][1]>",
      "a = $conv3d.padding(x, w, None, [1, 1, 1], 'same')\nreturn (a,)", "the weight has 1"},
-    {"a conversion to float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nreturn (a,)", "float8_e4m3fn"},
+    {"arithmetic on float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nb = $neg(a)\nreturn (b,)",
+     "neg.default of float8_e4m3fn"},
 };
 
 }  // namespace

@@ -269,7 +269,7 @@ class TestUnfitCalls : public QObject {
     QVERIFY(meta.error().message == "zero-dimensional tensor (at position 2) cannot be concatenated");
   }
 
-  void float8_is_read_but_not_computed() {
+  void float8_is_converted_but_not_computed() {
     // 0.015625 is the smallest normal number of float8_e4m3fn, 0.001953125 its smallest subnormal one.
     const std::uint8_t bits[] = {0x38, 0xb8, 0x7e, 0x08, 0x01, 0x80};
     const double values[] = {1, -1, 448, 0.015625, 0.001953125, -0.0};
@@ -282,6 +282,11 @@ class TestUnfitCalls : public QObject {
     const Result<Tensor> number = Tensor::scalar(DType::Float8E5M2, 1);
     QVERIFY(!number);
     QVERIFY(number.error().message == "numbers in float8_e5m2");
+    Graph graph("unfit");
+    Node* x = graph.placeholder("x", TensorMeta::contiguous(DType::Float8E5M2, {6}));
+    const Result<Value> sum = evaluate(Op::torch("aten.neg.default"), {Value(t)}, {}, {}, x);
+    QVERIFY(!sum);
+    QVERIFY2(sum.error().message == "aten.neg.default of float8_e5m2", sum.error().message.c_str());
   }
 
   void a_gradient_has_one_total_weight() {

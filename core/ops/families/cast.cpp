@@ -164,20 +164,29 @@ std::vector<Node*> grad_to_copy(GradCall& c) {
 
 void register_cast(OpTable& t) {
   t.add("aten.clone.default", fake_clone, copied<fake_clone>, {{"self", "grad"}},
-        {.lower = lower_copy, .family = Family::View, .recomputable = true, .unchanged_if = any_arguments});
+        {.lower = lower_copy,
+         .family = Family::View,
+         .recomputable = true,
+         .unchanged_if = any_arguments,
+         .takes_float8 = true});
   t.add("aten._to_copy.default", fake_to_copy, copied<fake_to_copy>, {},
         {.gradient = grad_to_copy,
          .lower = lower_copy,
          .recomputable = true,
          .unchanged_if = any_arguments,
+         .takes_float8 = true,
          .script_name = "aten.to"});
   t.add("aten.lift_fresh_copy.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}},
-        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments});
+        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .takes_float8 = true});
   t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}});
   t.add("prims.convert_element_type.default", fake_convert, copied<fake_convert>, {{"a", "grad"}},
-        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments});
+        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .takes_float8 = true});
   t.add("aten.copy.default", fake_copy, eval_copy, {{"self", "zeros_like(grad)"}, {"src", "grad"}},
-        {.lower = lower_copy_from, .family = Family::Index, .from_any_device = "src", .copies_second = true});
+        {.lower = lower_copy_from,
+         .family = Family::Index,
+         .from_any_device = "src",
+         .takes_float8 = true,
+         .copies_second = true});
   t.add("aten._conj.default", fake_conj, eval_conj<fake_conj>, {{"self", "conj(grad)"}},
         {.write_through = view_again, .element_change = ElementChange::Conjugate});
   t.add("aten._conj_physical.default", fake_preserving, eval_conj<fake_preserving>, {{"self", "conj(grad)"}},

@@ -1,0 +1,15 @@
+#pragma once
+#include <cstdint>
+
+#include "core/tensor/dtype.h"
+
+namespace partita {
+
+/// e4m3fn has no infinities: what is too large becomes its largest number. e5m2 is the upper half of a float16.
+bool is_float8(DType t);
+
+float from_float8(std::uint8_t bits, DType t);
+/// Rounds to nearest even, as PyTorch's conversions do.
+std::uint8_t to_float8(float v, DType t);
+
+}  // namespace partita
