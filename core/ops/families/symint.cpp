@@ -176,7 +176,7 @@ void register_symint(OpTable& t) {
   check("aten._assert_async.default", eval_assert_async);
   check("aten._assert_async.msg", eval_assert_async);
   t.add("aten._assert_tensor_metadata.default", fake_nothing, eval_assert_metadata, {},
-        {.not_differentiable = true, .side_effect = true, .unchanged_if = metadata_holds});
+        {.not_differentiable = true, .side_effect = true, .unchanged_if = metadata_holds, .takes_float8 = true});
   check("aten.sym_constrain_range.default", eval_constrain, fake_constrain);
   check("aten.sym_constrain_range_for_size.default", eval_constrain, fake_constrain);
 }
