@@ -13,8 +13,6 @@ using llvm::Value;
 using loops::Kernel;
 using loops::Loop;
 using loops::Reduce;
-using loops::ScalarNode;
-using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
