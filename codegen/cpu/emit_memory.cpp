@@ -28,14 +28,17 @@ PhaseEmitter::Val PhaseEmitter::load(const ScalarNode& n) {
   return {load_gather(n.slot, element_of_each_lane(p)), true};
 }
 
-/// Brings what lies a row after the lanes that begin at `first` into the first cache.
+/// Brings what lies a row after the lanes that begin at `first` into the first cache. A long row would push out what
+/// the loop still reads.
 void PhaseEmitter::ask_for_next_row(const ScalarNode& n, Value* first) {
-  const auto row = lane_step(n.index, ahead_->rows, 1);
-  if (!row || !row->is_int() || row->is(0)) return;
+  constexpr std::int64_t longest = 1 << 16;  // bytes
   constexpr std::uint64_t line = 64;
+  const auto row = lane_step(n.index, ahead_->rows, 1);
+  const auto item = static_cast<std::int64_t>(itemsize(buffer_dtype(n.slot)));
+  if (!row || !row->is_int() || row->as_int() <= 0 || row->as_int() > longest / item) return;
   constexpr int reading = 0, keep = 3, data = 1;
   Value* next = pointer(n.slot, b_.CreateAdd(first, b_.getInt64(static_cast<std::uint64_t>(row->as_int()))));
-  for (std::uint64_t at = 0; at < width() * itemsize(buffer_dtype(n.slot)); at += line) {
+  for (std::uint64_t at = 0; at < width() * static_cast<std::uint64_t>(item); at += line) {
     Value* p = b_.CreateGEP(b_.getInt8Ty(), next, b_.getInt64(at));
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
                        {p, b_.getInt32(reading), b_.getInt32(keep), b_.getInt32(data)});
