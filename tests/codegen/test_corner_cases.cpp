@@ -90,6 +90,10 @@ const Case cases[] = {
      "c: <f32[6, 40][40, 1]> = $clamp(l, -0.5, 0.5)\nr: <f32[6][1]> = $amax(l, [1])\n"
      "s: <f32[40][1]> = $amin(l, [0])\nreturn (m, n, g, h, c, r, s)",
      true},
+    {"deviations whose squares are no floats", "x: <f32[6, 40][40, 1]>",
+     "a: <f32[6, 40][40, 1]> = $mul.Scalar(x, 1e25)\nb: <f32[6][1]> = $std.correction(a, [1])\n"
+     "r: <f32[6][1]> = $mul.Scalar(b, 1e-25)\nc: <f32[6, 40][40, 1]> = $mul.Scalar(x, 1e-25)\n"
+     "d: <f32[6][1]> = $std.correction(c, [1])\ns: <f32[6][1]> = $mul.Scalar(d, 1e25)\nreturn (r, s)"},
     {"rows in vectors of several lengths", "x: <f32[5, 77][77, 1]>, y: <f32[5, 77][77, 1]>",
      "a: <f32[5, 77][77, 1]> = $add.Tensor(x, y)\nt: <f32[5, 1][1, 1]> = $amax(a, [1], True)\n"
      "d: <f32[5, 77][77, 1]> = $sub.Tensor(a, t)\ne: <f32[5, 77][77, 1]> = $mul.Tensor(d, x)\n"

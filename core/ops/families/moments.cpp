@@ -19,19 +19,20 @@ Scalar square(ScalarBuilder& b, Scalar v) {
   return b.cast(b.Mul(v, is_complex(dtype) ? b.Conj(v) : v), real_of(dtype));
 }
 
-/// Two passes: first the mean, then the squares of the differences from it. One pass would lose digits to cancellation.
-Moments moments(LowerCall& call) {
+/// Two passes: first the mean, then the squares of the differences from it, summed in `squared`. One pass would lose
+/// digits to cancellation.
+Moments moments(LowerCall& call, DType squared) {
   LoweredTensor x = summand(call, call.in("self").dtype);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   const SymExpr n = count(x, reduced);
-  const DType real = real_of(x.dtype);
   double correction = call.has("correction") ? as_double(call.number("correction")) : 1;
   LoweredTensor mean = divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), n);
   LoweredTensor wide = call.to.expand(mean, x.sizes);
-  LoweredTensor squares = call.to.reduce(real, x.sizes, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
-    return square(body.b, body.b.Sub(body.read(x, i), body.read(wide, i)));
+  LoweredTensor squares = call.to.reduce(squared, x.sizes, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
+    const Scalar difference = body.b.Sub(body.read(x, i), body.read(wide, i));
+    return square(body.b, body.b.cast(difference, is_complex(x.dtype) ? complex_of(squared) : squared));
   });
-  LoweredTensor variance = pointwise(call.to, real, real, {squares}, [=](ScalarBuilder& b, auto v) {
+  LoweredTensor variance = pointwise(call.to, squared, squared, {squares}, [=](ScalarBuilder& b, auto v) {
     const DType t = b.dtype(v[0]);
     if (n.is_int()) return b.Div(v[0], b.constant(t, std::max(static_cast<double>(n.as_int()) - correction, 0.0)));
     return b.Div(v[0], b.Max(b.Sub(b.count(t, n), b.constant(t, correction)), b.constant(t, 0)));
@@ -39,17 +40,22 @@ Moments moments(LowerCall& call) {
   return {variance, mean};
 }
 
-void lower_var(LowerCall& call) {
-  call.give(moments(call).variance);
+DType variance_dtype(LowerCall& call) {
+  return real_of(opmath_dtype(call.in("self").dtype));
 }
 
+void lower_var(LowerCall& call) {
+  call.give(moments(call, variance_dtype(call)).variance);
+}
+
+/// A deviation may be a float though its square is too large or too small for one.
 void lower_std(LowerCall& call) {
-  LoweredTensor v = moments(call).variance;
+  LoweredTensor v = moments(call, DType::Float64).variance;
   call.give(pointwise(call.to, v.dtype, v.dtype, {v}, [](ScalarBuilder& b, auto x) { return b.Sqrt(x[0]); }));
 }
 
 void lower_var_mean(LowerCall& call) {
-  Moments m = moments(call);
+  Moments m = moments(call, variance_dtype(call));
   call.give(m.variance);
   call.give(m.mean);
 }
