@@ -113,8 +113,8 @@ struct OpEmitter::Row {
     auto* f = llvm::dyn_cast_or_null<llvm::ConstantFP>(c && c->getType()->isVectorTy() ? c->getSplatValue() : c);
     return f && !f->isNaN();
   }
-  /// x where it wins, else y; NaN if either is. The processor's instruction gives y if one is NaN. The fence keeps LLVM
-  /// from joining the two comparisons, which takes more instructions than they do.
+  /// x where it wins, else y; NaN if either is. The processor's instruction gives y if one of them is NaN, so a NaN in
+  /// x is chosen apart. The fence keeps LLVM from joining the two choices to one of more instructions.
   Value* extreme(Order wins, Order wins_or_nan) {
     if (is_number(y)) return ir.CreateSelect(ir.CreateFCmp(wins_or_nan, x, y), x, y);
     Value* winner = ir.CreateSelect(ir.CreateFCmp(wins, x, y), x, y);

@@ -178,7 +178,7 @@ void register_cast(OpTable& t) {
          .script_name = "aten.to"});
   t.add("aten.lift_fresh_copy.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}},
         {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .takes_float8 = true});
-  t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}});
+  t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}}, {.takes_float8 = true});
   t.add("prims.convert_element_type.default", fake_convert, copied<fake_convert>, {{"a", "grad"}},
         {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .takes_float8 = true});
   t.add("aten.copy.default", fake_copy, eval_copy, {{"self", "zeros_like(grad)"}, {"src", "grad"}},
