@@ -103,7 +103,22 @@ constexpr const char* name_of(Way way) {
   return way == Way::Inferred ? "inferred" : way == Way::Compiled ? "compiled" : "decomposed";
 }
 
-Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
+/// Runs code that was made with other inputs. What it takes, the interpreter takes, with the same values.
+Finding check_other(const Graph& graph, const std::vector<Value>& inputs, const CompiledFn& executable) {
+  const auto found = executable(inputs);
+  if (!found) return found.error().fault == Fault::Internal ? Finding(found.error().line()) : std::nullopt;
+  const auto values = interpret(graph, inputs);
+  if (!values) return "only compiled code accepts other inputs: " + values.error().line();
+  InterpOptions in_double;
+  in_double.float64 = true;
+  const auto exact = interpret(graph, inputs, in_double);
+  const Finding difference = compare({graph, inputs, *values, exact ? *exact : std::vector<Value>()}, *found, true);
+  return difference ? "with other inputs " + *difference : difference;
+}
+
+Finding check(const fuzz::Case& c, Way way) {
+  const Graph& graph = *c.graph;
+  const std::vector<Value>& inputs = c.inputs;
   if (way == Way::Inferred) {
     const auto run = debug_interpret(graph, inputs);
     if (!run) return error(run.error());
@@ -120,7 +135,9 @@ Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
     const auto executable = fuzz::compiler->make({})(graph);
     if (!executable) return error(executable.error());
     const auto found = (*executable)(inputs);
-    return found ? compare(expected, *found, true) : error(found.error());
+    if (!found) return error(found.error());
+    const Finding difference = compare(expected, *found, true);
+    return difference || c.other_inputs.empty() ? difference : check_other(graph, c.other_inputs, *executable);
   }
   const auto simpler = graph.clone();
   if (const Status done = decompose_to_core(*simpler); !done) return error(done.error());
@@ -132,12 +149,12 @@ Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
 fuzz::Case reduced(const fuzz::Case& c, Way way) {
   for (const Node* node : *c.graph) {
     if (!node->op()->is_call() || !node->meta.tensor()) continue;
-    fuzz::Case part{c.graph->clone(), c.inputs};
+    fuzz::Case part{c.graph->clone(), c.inputs, c.other_inputs};
     part.graph->set_output(Arg::tuple({part.graph->find(node->name())}));
     part.graph->eliminate_dead([](const Node&) { return false; });
-    if (check(*part.graph, part.inputs, way)) return part;
+    if (check(part, way)) return part;
   }
-  return {c.graph->clone(), c.inputs};
+  return {c.graph->clone(), c.inputs, c.other_inputs};
 }
 
 /// Names the operator of a finding, so that findings of one kind can be counted.
@@ -436,7 +453,7 @@ int main(int argc, char** argv) {
           return fuzz::generate(number, only, tell);
         } catch (const std::exception& e) {  // report which call it was
           send(fmt::format("threw: {}\n# seed {}: {}: {}", tried, number, e.what(), tried));
-          return fuzz::Case{std::make_unique<Graph>(), {}};
+          return fuzz::Case{std::make_unique<Graph>(), {}, {}};
         }
       }();
       if (c.graph->size() == 0) continue;
@@ -451,9 +468,9 @@ int main(int argc, char** argv) {
         if (n->op()->is_call()) names += n->op()->name + " ";
       send(names);
       for (const Way way : ways)
-        if (check(*c.graph, c.inputs, way)) {
+        if (check(c, way)) {
           const fuzz::Case part = reduced(c, way);
-          const Finding what = check(*part.graph, part.inputs, way);
+          const Finding what = check(part, way);
           send(fmt::format("{} {}\n# seed {}, {}: {}\n{}", name_of(way), last_operator(*part.graph), number,
                            name_of(way), what.value_or("?"), print(*part.graph)));
         }

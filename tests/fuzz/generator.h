@@ -60,6 +60,7 @@ class Generator {
     if (candidates.all.empty()) return {};
     graph_->shapes = std::make_shared<ShapeEnv>();
     base_ = sizes();
+    begin();
     const int wanted = 1 + pick(7);
     // Begin with one operator and give it many tries: few random arguments fit a convolution, for example.
     const OpRecord& first = *one_of(candidates.all);
@@ -71,12 +72,32 @@ class Generator {
     for (Node* n : values_)
       if (n->op()->is_call() && (n->users().empty() || chance(0.2))) outputs.emplace_back(n);
     outputs.insert(outputs.end(), unsized_.begin(), unsized_.end());
+    if (!outputs.empty()) end(outputs);
     graph_->set_output(Arg::tuple(std::move(outputs)));
     graph_->eliminate_dead([](const Node&) { return false; });
-    return {std::move(graph_), std::move(inputs_)};
+    std::vector<Value> other = other_inputs();
+    return {std::move(graph_), std::move(inputs_), std::move(other)};
   }
 
  protected:
+  virtual double reused() const { return 0.7; }  ///< how often an argument is a tensor that is there
+  virtual void begin() {}                        ///< before the first call
+  virtual void end(std::vector<Arg>&) {}         ///< may add results
+  virtual std::vector<Value> other_inputs() { return {}; }
+  /// What a call gets in place of an argument.
+  virtual Arg given(const SchemaArg&, Arg value) { return value; }
+
+  /// The sizes, or where they are symbolic their hints; nullopt if one depends on data.
+  std::optional<Sizes> hints(const SymList& sizes) const {
+    Sizes out;
+    for (SymExpr e : sizes) {
+      const std::optional<std::int64_t> n = graph_->shapes->hint(e);
+      if (!n) return std::nullopt;
+      out.push_back(*n);
+    }
+    return out;
+  }
+
   int pick(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
   bool chance(double p) { return static_cast<double>(random_() % 1000) < p * 1000; }
   template <class C>
@@ -107,10 +128,7 @@ class Generator {
   Sizes related() {
     Sizes s = base_;
     if (!values_.empty() && chance(0.5))
-      if (const TensorMeta* t = one_of(values_)->meta.tensor()) {
-        s.clear();
-        for (SymExpr e : t->sizes) s.push_back(e.as_int());
-      }
+      if (const TensorMeta* t = one_of(values_)->meta.tensor()) s = *hints(t->sizes);
     const int how = pick(8);
     if (how == 0) return sizes();
     if (how == 1)
@@ -146,12 +164,8 @@ class Generator {
     return std::normal_distribution<double>()(random_);
   }
 
-  virtual Node* placeholder(DType t, const Sizes& s, bool index) {
-    TensorMeta meta;
-    meta.dtype = t;
-    const Sizes steps = strides(s);
-    meta.sizes.assign(s.begin(), s.end());
-    meta.strides.assign(steps.begin(), steps.end());
+  /// A tensor of random elements; those of an index are 0 and 1.
+  Tensor filled(DType t, const Sizes& s, const Sizes& steps, bool index) {
     Tensor wide = *Tensor::empty(is_complex(t) ? DType::Complex128 : DType::Float64, s);
     const std::int64_t parts = wide.numel() * (is_complex(t) ? 2 : 1);
     auto* data = reinterpret_cast<double*>(wide.storage->data());
@@ -159,17 +173,30 @@ class Generator {
     Tensor value = *Tensor::empty_strided(t, s, steps);
     std::fill_n(value.storage->data(), value.storage->bytes(), std::byte());  // as_strided may show what lies between
     value.copy_from(wide);
+    return value;
+  }
+
+  Node* add_input(Meta meta, Value value) {
     Node* before = graph_->first();
     while (before && before->is_placeholder()) before = before->next();
-    Node* n = graph_->placeholder("x", meta, before);
-    inputs_.emplace_back(value);
+    Node* n = graph_->placeholder("x", std::move(meta), before);
+    inputs_.push_back(std::move(value));
     fresh_.push_back(n);
     return n;
   }
 
+  virtual Node* placeholder(DType t, const Sizes& s, bool index) {
+    TensorMeta meta;
+    meta.dtype = t;
+    const Sizes steps = strides(s);
+    meta.sizes.assign(s.begin(), s.end());
+    meta.strides.assign(steps.begin(), steps.end());
+    return add_input(meta, filled(t, s, steps, index));
+  }
+
   virtual Node* tensor(const SchemaArg& a) {
     const bool index = a.name == "index" || a.name == "indices" || a.name == "target";
-    if (!index && !values_.empty() && chance(0.7)) return one_of(values_);
+    if (!index && !values_.empty() && chance(reused())) return one_of(values_);
     const DType t = index ? DType::Int64 : a.name == "condition" || a.name == "mask" ? DType::Bool : dtype();
     return placeholder(t, related(), index);
   }
@@ -178,11 +205,7 @@ class Generator {
   Sizes of_self(const Args& args) const {
     for (const Arg& a : args)
       if (const Node* n = a.node())
-        if (const TensorMeta* t = n->meta.tensor()) {
-          Sizes s;
-          for (SymExpr e : t->sizes) s.push_back(e.as_int());
-          return s;
-        }
+        if (const TensorMeta* t = n->meta.tensor()) return *hints(t->sizes);
     return base_;
   }
 
@@ -290,7 +313,7 @@ class Generator {
         if (a.is_optional && !a.has_default && kwargs.empty()) args.emplace_back();
         continue;
       }
-      Arg value = argument(a, args);
+      Arg value = given(a, argument(a, args));
       if (may_miss || a.keyword_only)
         kwargs.emplace_back(a.name, std::move(value));
       else
@@ -299,12 +322,13 @@ class Generator {
     Node* node = graph_->create(Op::torch(schema.name), std::move(args), std::move(kwargs));
     if (accept(*node)) return true;
     graph_->erase(node);
-    for (Node* n : fresh_) {
-      graph_->erase(n);
-      inputs_.pop_back();
-    }
+    for (Node* n : fresh_) graph_->erase(n);
+    forget_inputs(fresh_.size());
     return false;
   }
+
+  /// The last inputs were of a call that is not kept.
+  virtual void forget_inputs(std::size_t count) { inputs_.resize(inputs_.size() - count); }
 
   virtual bool accept(Node& node) {
     if (trying_) trying_(node);
@@ -318,13 +342,13 @@ class Generator {
     trial->set_output(trial->find(node.name()));
     if (!interpret(*trial, inputs_) || shows_sign_of_nan(node)) return false;
     values_.insert(values_.end(), fresh_.begin(), fresh_.end());
-    if (const TensorMeta* t = node.meta.tensor()) (concrete(t->sizes) ? values_ : unsized_).push_back(&node);
+    if (const TensorMeta* t = node.meta.tensor()) (hints(t->sizes) ? values_ : unsized_).push_back(&node);
     if (const MetaTuple* tuple = node.meta.tuple())
       for (std::size_t i = 0; i < results; ++i) {
         if (!tuple->items[i].tensor()) continue;
         Node* item = graph_->create(Op::getitem(), {&node, static_cast<std::int64_t>(i)});
         item->meta = tuple->items[i];
-        (concrete(item->meta.tensor()->sizes) ? values_ : unsized_).push_back(item);
+        (hints(item->meta.tensor()->sizes) ? values_ : unsized_).push_back(item);
       }
     return true;
   }
@@ -348,10 +372,13 @@ class Generator {
     return false;
   }
 
-  static bool small(const Meta& meta) {
-    if (const TensorMeta* t = meta.tensor())
-      return !concrete(t->sizes) || (t->numel().is_int() && t->numel().as_int() <= 20000);
-    if (const MetaTuple* tuple = meta.tuple()) return std::ranges::all_of(tuple->items, small);
+  bool small(const Meta& meta) const {
+    if (const TensorMeta* t = meta.tensor()) {
+      const std::optional<std::int64_t> elements = graph_->shapes->hint(t->numel());
+      return !elements || *elements <= 20000;
+    }
+    if (const MetaTuple* tuple = meta.tuple())
+      return std::ranges::all_of(tuple->items, [&](const Meta& m) { return small(m); });
     return !meta.sym();
   }
 
