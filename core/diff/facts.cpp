@@ -48,13 +48,28 @@ void add_options(Facts& out, const std::string& prefix, const Json& options) {
   for (const auto& [name, value] : options.items()) out.emplace_back(prefix + name, text_of(value));
 }
 
-/// Addresses differ in each process: ___check_type_id(L['x'], 139694803641216) guards the type that follows.
-std::string without_address(std::string guard) {
-  if (!guard.starts_with("___check_")) return guard;
-  const std::size_t comma = guard.find(", "), close = guard.find(')', comma);
-  if (comma == std::string::npos || close == std::string::npos) return guard;
-  if (guard.find_first_not_of("0123456789", comma + 2) == close) guard.erase(comma, close - comma);
-  return guard;
+/// Addresses differ in each process. They are in reprs (<f at 0x7f3a12b4c5d0>), in names that dynamo makes
+/// (G['_backward_hook_139694803641216_c0']), and in ___check_type_id(L['x'], 139694803641216), which guards the type
+/// that follows.
+std::string without_addresses(std::string_view guard) {
+  constexpr std::string_view decimal = "0123456789", hexadecimal = "0123456789abcdef";
+  constexpr std::size_t least_decimal = 9, least_hexadecimal = 6;
+  std::string out;
+  while (!guard.empty()) {
+    const bool hex = guard.starts_with("0x");
+    const std::size_t prefix = hex ? 2 : 1;
+    const std::string_view rest = guard.substr(prefix);
+    const std::size_t digits = std::min(rest.find_first_not_of(hex ? hexadecimal : decimal), rest.size());
+    const bool address = hex ? digits >= least_hexadecimal : guard[0] == '_' && digits >= least_decimal;
+    out += guard.substr(0, prefix);
+    if (address) out += "...";
+    guard.remove_prefix(address ? prefix + digits : prefix);
+  }
+  if (!out.starts_with("___check_")) return out;
+  const std::size_t comma = out.find(", "), close = out.find(')', comma);
+  if (comma == std::string::npos || close == std::string::npos) return out;
+  if (out.find_first_not_of(decimal, comma + 2) == close) out.erase(comma, close - comma);
+  return out;
 }
 
 }  // namespace
@@ -89,8 +104,6 @@ Facts option_facts(const Compilation& c) {
   Facts out;
   each_text(c, "torch_version",
             [&](const std::string& text) { add_options(out, "torch.", Json::parse(text, nullptr, false)); });
-  each_text(c, "torch._functorch.config",
-            [&](const std::string& text) { add_options(out, "functorch.", Json::parse(text, nullptr, false)); });
   each_text(c, "partita.config", [&](const std::string& text) {  // as config_text() writes it
     each_line(text, [&](std::string_view line) {
       constexpr std::string_view equals = " = ";
@@ -105,6 +118,12 @@ Facts option_facts(const Compilation& c) {
         add_options(out, name.substr(0, name.size() - ending.size()) + ".",
                     Json::parse(value.get<std::string>(), nullptr, false));
   });
+  // AOTAutograd writes its options, some of which it sets itself meanwhile, only where its cache has nothing.
+  constexpr std::string_view functorch = "functorch.";
+  if (std::ranges::none_of(out, [&](const auto& fact) { return fact.first.starts_with(functorch); }))
+    each_text(c, "torch._functorch.config", [&](const std::string& text) {
+      add_options(out, std::string(functorch), Json::parse(text, nullptr, false));
+    });
   return out;
 }
 
@@ -115,7 +134,8 @@ Facts guard_facts(const Compilation& c) {
     const Json list = Json::parse(text, nullptr, false);
     if (!list.is_array()) return;
     for (const Json& guard : list)
-      if (guard.is_object() && guard.contains("code")) out.emplace_back(text_of(guard["code"]), "guarded");
+      if (guard.is_object() && guard.contains("code"))
+        out.emplace_back(without_addresses(text_of(guard["code"])), "guarded");
   });
   each_text(c, "dynamo_cpp_guards_str", [&](const std::string& text) {
     each_line(text, [&](std::string_view line) {
@@ -127,7 +147,7 @@ Facts guard_facts(const Compilation& c) {
       std::string_view guard = line.substr(colon + 2);
       if (const std::size_t comment = guard.find("  # "); comment != std::string_view::npos)
         guard = guard.substr(0, comment);
-      const std::string checked = without_address(std::string(trimmed(guard)));
+      const std::string checked = without_addresses(trimmed(guard));
       // What is guarded ends where it is compared.
       std::size_t end = checked.size();
       for (const std::string_view sign : {", ", " == ", " is ", " against ", " != ", " <= ", " < ", " >= ", " > "})

@@ -39,6 +39,8 @@ TREE_GUARD_MANAGER:
 +- RootGuardManager
 | +- GuardManager: source=L['x'], type=<class 'torch.Tensor'>
 | | +- TYPE_MATCH: ___check_type_id(L['x'], ADDRESS), type=<class 'torch.Tensor'> (HINT: type Tensor)
+| | +- ID_MATCH: ___check_obj_id(G['_backward_hook_ADDRESS_c0'], ADDRESS), type=<class 'function'>
+| | +- EQUALS_MATCH: L['f'] == <built-in method sin of type object at 0xADDRESS>
 | | +- TENSOR_MATCH: check_tensor(L['x'], Tensor, torch.float32, device=None, requires_grad=False, size=[SIZE, 8], stride=[8, 1])  # x  # model.py:3 in f"""
 
 
@@ -98,6 +100,10 @@ with tempfile.TemporaryDirectory() as work:
     check([c["text"] for c in inputs[0]["cells"]] == ["f32[4, 8][8, 1]cpu", "f32[6, 8][8, 1]cpu"], f"a size: {inputs}")
     check(size["rows"][0]["aspect"] == "inputs", f"a size is told first: {size['rows'][0]}")
     check(any(row["follows"] for row in size["rows"]), "what follows from a size")
+
+    # Options hold, however often a log says so: with a cold cache once more than with a warm one.
+    options = record("torch._functorch.config", '{"debug_assert": false}', artifact=True)
+    diff(*(written(f"options{n}.log", log(records(LOG) + [options] * n)) for n in (1, 2)), code=0)
 
     # A guard, whose address is another in each process.
     one, two, other = (written(f"guard{i}.log", planted(extra=[guards(*of)]))
