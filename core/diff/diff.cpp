@@ -180,6 +180,17 @@ void follow_saved(const MatchedGraph* forward, std::vector<DiffRow>& rows) {
   }
 }
 
+/// A run whose cache has the code does not make the graphs that the other makes on the way to it.
+void follow_caches(std::vector<DiffRow>& rows) {
+  std::set<std::size_t> hit;  // runs
+  for (const DiffRow& row : rows)
+    for (std::size_t run = 0; row.aspect == DiffAspect::Cache && run < row.cells.size(); ++run)
+      if (row.cells[run].text.starts_with("hit")) hit.insert(run);
+  for (DiffRow& row : rows)
+    for (std::size_t run = 0; row.aspect == DiffAspect::Compilation && run < row.cells.size(); ++run)
+      row.follows |= row.cells[run].text.empty() && hit.contains(run);
+}
+
 /// Options hold for a whole run, and a log repeats them for each compilation.
 void drop_repeated_options(std::vector<DiffRow>& rows) {
   std::set<std::string> seen;
@@ -250,6 +261,7 @@ Result<Diff> diff(const std::vector<const Loaded*>& opened, const Progress* prog
     graphs_differ |= rows.size() > texts || std::ranges::find(compilations, nullptr) != compilations.end();
     merge(rows);
     follow_lines(rows);
+    follow_caches(rows);
     for (DiffRow& row : rows) {
       row.compilation = any.key;
       out.rows.push_back(std::move(row));

@@ -105,6 +105,12 @@ with tempfile.TemporaryDirectory() as work:
     options = record("torch._functorch.config", '{"debug_assert": false}', artifact=True)
     diff(*(written(f"options{n}.log", log(records(LOG) + [options] * n)) for n in (1, 2)), code=0)
 
+    # A cache that has the code: the graph that is not made follows from it.
+    caches = [log(records(LOG) + [record(f"fx_graph_cache_{answer}", "{}", artifact=True)] + more)
+              for answer, more in (("miss", [record("inductor_post_grad_graph", GRAPH)]), ("hit", []))]
+    rows = diff(*(written(f"cache{n}.log", text) for n, text in enumerate(caches)))["rows"]
+    check([(r["aspect"], r["follows"]) for r in rows] == [("compilations", True), ("caches", False)], f"a cache: {rows}")
+
     # A guard, whose address is another in each process.
     one, two, other = (written(f"guard{i}.log", planted(extra=[guards(*of)]))
                        for i, of in enumerate([("139694803641216", "4"), ("139694803641999", "4"), ("139694803641216", "6")]))
