@@ -5,6 +5,9 @@ namespace partita {
 
 // Questions about a trace log; words are not needed.
 Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>& words);
+/// A row for each line that broke a graph, with the graphs that ended there.
+Result<QueryAnswer> breaks_of(const QuerySubject& subject, const std::vector<std::string>& words);
+/// A row for each recompilation, by the line of its function, with the guards of earlier code that failed.
 Result<QueryAnswer> recompilations_of(const QuerySubject& subject, const std::vector<std::string>& words);
 Result<QueryAnswer> caches_of(const QuerySubject& subject, const std::vector<std::string>& words);
 Result<QueryAnswer> guards_of(const QuerySubject& subject, const std::vector<std::string>& words);

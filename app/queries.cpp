@@ -158,18 +158,6 @@ Result<QueryAnswer> dtype(const QuerySubject& s, const Words& words) {
   return out;
 }
 
-/// Why dynamo began new graphs, as a trace log says.
-Result<QueryAnswer> breaks(const QuerySubject& s, const Words&) {
-  QueryAnswer out;
-  for (const Artefact& a : s.loaded.artefacts) {
-    if (a.is_graph() || a.id.find("dynamo_graph_break_reason") == std::string::npos) continue;
-    TRY(const std::string text, a.text());
-    out.rows.push_back({{}, (a.group.empty() ? a.id : a.group) + ": " + text, {}});
-  }
-  out.text = out.rows.empty() ? "no graph break is in it" : counted(out.rows.size(), "graph break");
-  return out;
-}
-
 /// The graph after the first N passes of the flow that `run` takes, whose graph is the given or the joint one.
 Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
   TRY(const std::size_t from, number_of(words[0], "N"));
@@ -292,7 +280,7 @@ const std::vector<Query> table = {
     {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved},
     {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
     {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},
-    {"breaks", {}, "the graph breaks of a trace log, and why", false, breaks},
+    {"breaks", {}, "the lines that break graphs in a trace log, and why", false, breaks_of},
     {"times", {}, "where the time of compiling went, as a trace log says", false, compile_times_of},
     {"recompilations", {}, "why a trace log's programs were compiled again", false, recompilations_of},
     {"caches", {}, "what caches answered in a trace log", false, caches_of},
@@ -332,6 +320,7 @@ nlohmann::ordered_json to_json(const QueryAnswer& answer) {
   for (const QueryRow& row : answer.rows) {
     nlohmann::ordered_json out = {{"node", row.node}, {"text", row.text}};
     if (row.number) out["number"] = *row.number;
+    if (!row.artefact.empty()) out["graph"] = row.artefact;
     rows.push_back(std::move(out));
   }
   return {{"answer", answer.text}, {"rows", rows}};

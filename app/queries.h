@@ -21,11 +21,15 @@ struct QueryRow {
   std::string node;  ///< what the row is about; empty: no node
   std::string text;
   std::optional<double> number;  ///< bytes, or what rows are ranked by
+  /// Of what the row is about, when that is not the graph of the question: its id.
+  std::string artefact = {};
+  std::vector<std::string> cells = {};  ///< the same as `text` in the answer's columns
 };
 
 struct QueryAnswer {
   std::string text;  ///< the answer in one line
   std::vector<QueryRow> rows;
+  std::vector<std::string> columns = {};  ///< headings of the rows' cells; empty: rows are texts
 };
 
 struct Query {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/load/dynamo_reasons.h"
 #include "core/load/output_code.h"
 #include "core/load/records.h"
 
@@ -76,15 +77,10 @@ std::string without_addresses(std::string_view guard) {
 
 Facts break_facts(const Compilation& c) {
   Facts out;
-  // The place, the kind of reason after "Graph Break Reason: ", what it was in particular, the stack.
   each_text(c, "dynamo_graph_break_reason", [&](const std::string& text) {
-    std::vector<std::string> lines;
-    each_line(text, [&](std::string_view line) { lines.emplace_back(line); });
-    if (lines.empty()) return;
-    std::string reason;
-    for (std::size_t i = 1; i < std::min<std::size_t>(lines.size(), 3) && !lines[i].starts_with("User code"); ++i)
-      reason += (reason.empty() ? "" : " ") + lines[i];
-    out.emplace_back(lines[0], reason.empty() ? "a graph break" : reason);
+    const GraphBreak found = read_graph_break(text);
+    out.emplace_back(found.at.file.empty() ? "graph break" : fmt::format("{}:{}", found.at.file, found.at.line),
+                     found.reason);
   });
   return out;
 }
@@ -92,10 +88,9 @@ Facts break_facts(const Compilation& c) {
 Facts recompilation_facts(const Compilation& c) {
   Facts out;
   each_text(c, "recompile_reasons", [&](const std::string& text) {
-    const Json list = Json::parse(text, nullptr, false);
-    const auto add = [&](std::string_view reason) { out.emplace_back("reason", std::string(trimmed(reason))); };
-    if (!list.is_array()) return each_line(text, add);
-    for (const Json& reason : list) add(text_of(reason));
+    for (const FailedGuard& failed : read_recompile_reasons(text))
+      out.emplace_back("guard that failed",
+                       (failed.earlier.empty() ? std::string() : failed.earlier + ": ") + failed.guard);
   });
   return out;
 }

@@ -72,6 +72,38 @@ with tempfile.TemporaryDirectory() as work:
                          '"attempt": 0, "has_payload": ""}\n\tGraph break in user code at model.py:7\n')
     check("model.py:7" in run(log, "breaks"), "a graph break")
 
+    # One line that broke two graphs, with PyTorch's words around it: it is one break, and its stack is none.
+    said = lambda name, key, text: (
+        'V1121 08:13:51.015000 1 torch/_dynamo/utils.py:1] {"artifact": {"name": "%s"}, "frame_id": %d, '
+        '"frame_compile_id": %d, "attempt": 0, "has_payload": ""}\n' % (name, *key) +
+        "".join(f"\t{line}\n" for line in text.split("\n")))
+    frame = '  File "/home/me/model.py", line 7, in forward\n    print(x)\n    ^^^^^^^^\n'
+    broken = ("Graph break in user code at /home/me/model.py:7\nGraph Break Reason: Encountered graph break when attempting "
+              "to trace CALL: a function call, e.g. f(x, y):\n\nFailed to trace builtin operator\n  Explanation: Dynamo "
+              "does not know it.\n  Hint: Avoid `print`.\n\n  Developer debug context: builtin print\n\n For more "
+              'details: https://example.org\n\nUser code traceback:\n  File "/home/me/run.py", line 3, in <module>\n    '
+              f"net(x)\n{frame}\nTraceback (most recent call last):\n" + frame.replace("me/model", "torch/x") +
+              "torch._dynamo.exc.Unsupported: Failed to trace builtin operator\n  Hint: Avoid `print`.")
+    log = f"{work}/twice.log"
+    open(log, "w").write("".join(said("dynamo_graph_break_reason", key, broken) for key in [(0, 0), (0, 1)]))
+    out = run(log, "breaks")
+    check(out.startswith("1 graph break, 2 times in all\n"), out)
+    check("/home/me/model.py:7  print(x)\n" in out and "Failed to trace builtin operator\n" in out and
+          "2 times, in 0/0, 0/1\n" in out and out.count("Hint: Avoid `print`.") == 1, out)
+    check("run.py" not in out and "torch/x" not in out and "Encountered" not in out and "details" not in out, out)
+
+    # A recompilation has as many guards as there was code before it: plain text for one, a list for several.
+    guard = "n == 4      # return x * n  # me/model.py:7 in forward\nUser stack trace:\n" + frame.rstrip()
+    listed = json.dumps([f"0/1: {guard}", "0/0: tensor 'x' size mismatch at index 0. expected 8, actual 12"])
+    open(log, "w").write(said("recompile_reasons", (0, 1), f"0/0: {guard}") + said("recompile_reasons", (0, 2), listed))
+    found = json.loads(run(log, "recompilations", "--json"))
+    check(found["answer"] == "2 recompilations" and len(found["rows"]) == 2, f"{found}")
+    one, two = (row["text"].split("\n") for row in found["rows"])
+    check(one == ["0/1", "    n == 4, guarded by 0/0", "      /home/me/model.py:7  print(x)"], f"{one}")
+    check(two[0] == "0/2" and two[3] == "    tensor 'x' size mismatch at index 0. expected 8, actual 12, guarded by 0/0",
+          f"{two}")
+    check([row["graph"] for row in found["rows"]] == ["0_1.recompile_reasons", "0_2.recompile_reasons"], f"{found}")
+
     # Two steps within one, of which one runs twice.
     events = [("B", "dynamo", 0), ("B", "trace", 1), ("E", "trace", 2), ("B", "trace", 3), ("E", "trace", 4),
               ("B", "compile", 4), ("E", "compile", 9), ("E", "dynamo", 10)]
@@ -86,12 +118,13 @@ with tempfile.TemporaryDirectory() as work:
     check("3.000 s of its own  0/0  dynamo" in times["rows"][0]["text"] and "trace, 2 times" in times["rows"][1]["text"],
           f"{times['rows']}")
     recorded = f"{source}/tests/load/data/trace.log"
-    check("no reasons" in run(recorded, "recompilations"), "a log without a recompilation")
+    check("no recompilation is" in run(recorded, "recompilations"), "a log without a recompilation")
     log = f"{work}/again.log"
     head = 'V1121 08:13:51.015000 1 torch/_dynamo/utils.py:1] {{"artifact": {{"name": "{}"}}, "frame_id": 0, "frame_compile_id": 1, "attempt": 0, "has_payload": ""}}\n'
     open(log, "w").write(head.format("recompile_reasons") + '\t["0/0: size of x", "0/0: y is None"]\n' +
                          head.format("fx_graph_cache_miss") + "\t{}\n")
-    check(len(json.loads(run(log, "recompilations", "--json"))["rows"]) == 2, "all reasons of a recompilation")
+    check([row["text"].count("guarded by") for row in json.loads(run(log, "recompilations", "--json"))["rows"]] == [2],
+          "all guards of a recompilation")
     check("0/1  fx_graph_cache: miss" in run(log, "caches"), "a cache")
     check("no guards" in run(log, "guards"), "a log without guards")
 
