@@ -274,7 +274,7 @@ Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
   return out;
 }
 
-const std::vector<Query> table = {
+const std::vector<Query> questions = {
     {"users", {"NODE"}, "who reads a value", true, users},
     {"path", {"A", "B"}, "a shortest path of data from A to B", true, path},
     {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved},
@@ -293,14 +293,14 @@ const std::vector<Query> table = {
 }  // namespace
 
 std::span<const Query> queries() {
-  return table;
+  return questions;
 }
 
 Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& question, const Words& words) {
-  const auto query = std::ranges::find(table, question, &Query::name);
-  if (query == table.end()) {
+  const auto query = std::ranges::find(questions, question, &Query::name);
+  if (query == questions.end()) {
     std::vector<std::string_view> names;
-    for (const Query& q : table) names.push_back(q.name);
+    for (const Query& q : questions) names.push_back(q.name);
     return input_error("query.unknown", fmt::format("no question {}; there are {}", question, fmt::join(names, ", ")));
   }
   const auto needed = static_cast<std::size_t>(

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct AotVerbOptions {
   std::string path, graph, inputs, output, backend;
   std::vector<std::string> save, recompute;
   bool inference = false, json = false, as_run = false;
@@ -83,7 +83,7 @@ Json stages(const AotGraphs& graphs) {
   return out;
 }
 
-Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& o) {
+Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const AotVerbOptions& o) {
   const Partition& p = graphs.partition;
   Json saved = Json::array();
   for (const SavedValue& s : p.saved)
@@ -137,7 +137,7 @@ Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::files
   return write_file((folder / "metadata.json").string(), facts.dump(2) + "\n");
 }
 
-Result<AotOptions> read_options(const Options& o) {
+Result<AotOptions> read_options(const AotVerbOptions& o) {
   AotOptions a;
   a.train = !o.inference;
   a.partition.save = o.save;
@@ -171,7 +171,7 @@ Result<Made> make(const Artefact& artefact, const AotOptions& options, const std
   return Made{function.graphs(), function.wrappers()};
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const AotVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
   TRY(const AotOptions options, read_options(o));
@@ -205,7 +205,7 @@ Result<int> run(const Options& o) {
 extern const Command aot_command;
 const Command aot_command = {
     "aot", "Functionalise, differentiate and partition a graph", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<AotVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();
       app.add_option(
           "--inputs", o->inputs,

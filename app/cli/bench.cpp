@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct BenchVerbOptions {
   RunRequest request;
   std::string backend{default_compiler().name};
   double seconds = 2;
@@ -40,7 +40,7 @@ struct Prepared {
   std::shared_ptr<nlohmann::ordered_json> sizes;  ///< each compilation of a graph with symbolic sizes, and why
 };
 
-Result<Prepared> prepare(const Options& o) {
+Result<Prepared> prepare(const BenchVerbOptions& o) {
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Loaded loaded, load(o.request.path));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
@@ -107,7 +107,7 @@ nlohmann::ordered_json compile_times(const Prepared& p) {
 }
 
 /// compile_times() of a new process for which the store is filled.
-Result<nlohmann::ordered_json> warm_times(const Options& o) {
+Result<nlohmann::ordered_json> warm_times(const BenchVerbOptions& o) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   std::string command =
@@ -127,7 +127,7 @@ Result<nlohmann::ordered_json> warm_times(const Options& o) {
   return line;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const BenchVerbOptions& o) {
   if (o.compile_only) {
     TRY(const Prepared p, prepare(o));
     fmt::print("{}\n", compile_times(p).dump());
@@ -166,7 +166,7 @@ Result<int> run(const Options& o) {
 extern const Command bench_command;
 const Command bench_command = {
     "bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<BenchVerbOptions>();
       add_run_options(app, o->request);
       app.add_option("--backend", o->backend, "as `run --backend`, in this process")->capture_default_str();
       app.add_option("--seconds", o->seconds, "how long to run")->check(CLI::Range(0.0, 3600.0))->capture_default_str();

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CheckVerbOptions {
   std::string path, backend = "debug";
   bool train = false, json = false;
   unsigned jobs = 0;
@@ -65,7 +65,7 @@ Result<RunFile> file_runner(const std::string& name) {
   });
 }
 
-Json to_json(const CaseResult& r, bool done) {
+Json case_json(const CaseResult& r, bool done) {
   return {{"file", r.file},       {"kind", r.kind},           {"index", r.index},         {"outcome", r.outcome},
           {"message", r.message}, {"refused", r.unsupported}, {"by_double", r.by_double}, {"done", done}};
 }
@@ -93,16 +93,16 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
         CaseResult started;
         started.file = files[file];
         started.kind = "aot";
-        tell(to_json(started, false));
-        tell(to_json(check_aot_case(files[file], options.train, run_file, run_in_double), true));
+        tell(case_json(started, false));
+        tell(case_json(check_aot_case(files[file], options.train, run_file, run_in_double), true));
       }
-      for (const CaseResult& r : check_aot_graphs(files[file])) tell(to_json(r, true));
+      for (const CaseResult& r : check_aot_graphs(files[file])) tell(case_json(r, true));
       return;
     }
     CaseOptions told = options;
     told.skip = from;
-    told.starting = [&](const CaseResult& r) { tell(to_json(r, false)); };
-    told.finished = [&](const CaseResult& r) { tell(to_json(r, true)); };
+    told.starting = [&](const CaseResult& r) { tell(case_json(r, false)); };
+    told.finished = [&](const CaseResult& r) { tell(case_json(r, true)); };
     if (auto checked = check_cases(files[file], told); !checked) tell({{"error", checked.error().line()}});
   };
   workers.receive = [&](std::size_t file, std::string_view message) {
@@ -144,7 +144,7 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
   return results;
 }
 
-Result<int> check(const Options& options) {
+Result<int> check(const CheckVerbOptions& options) {
   TRY(std::vector<std::string> files, find_case_files(options.path));
   TRY(RunGraph run, runner(options.backend));
   TRY(const RunFile run_file, file_runner(options.backend));
@@ -198,8 +198,8 @@ Result<int> check(const Options& options) {
   return all.failed ? 1 : 0;
 }
 
-Action add(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+Action add_check(CLI::App& app) {
+  auto options = std::make_shared<CheckVerbOptions>();
   app.add_option("path", options->path, "Folder of operator or AOTAutograd cases, or one case file")->required();
   app.add_option("--backend", options->backend,
                  "What runs the graphs: debug also compares every node with its annotation")
@@ -216,6 +216,6 @@ Action add(CLI::App& app) {
 }  // namespace
 
 extern const Command check_command;
-const Command check_command = {"check", "Runs a folder of corpus cases and says which differ", add};
+const Command check_command = {"check", "Runs a folder of corpus cases and says which differ", add_check};
 
 }  // namespace partita::cli

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -25,5 +26,12 @@ std::vector<const Command*> commands();
 
 /// Without a verb: opens an empty window.
 Result<int> open_window();
+
+/// Text of a file as a part of a line: control characters become '?'.
+inline std::string without_control(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
 
 }  // namespace partita::cli

@@ -16,7 +16,7 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct CompareVerbOptions {
   RunRequest request;
   std::string backends = "interp,cpu";
   double rtol = 1e-4, atol = 1e-5;
@@ -46,7 +46,7 @@ Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::stri
 }
 
 /// A's values, B's against them, and both against those that the file holds.
-Result<std::vector<Report>> compare_pair(const Options& o, const Artefact& artefact, const TensorFile& io,
+Result<std::vector<Report>> compare_pair(const CompareVerbOptions& o, const Artefact& artefact, const TensorFile& io,
                                          const std::shared_ptr<CodeStore>& store) {
   TRY(const auto pair, parse_backends(o.backends));
   const auto [a, b] = pair;
@@ -90,7 +90,7 @@ struct Sides {
   CompareSide reference;
   std::vector<CompareSide> columns;
 };
-Result<Sides> parse_sides(const Options& o, const TensorFile& io) {
+Result<Sides> parse_sides(const CompareVerbOptions& o, const TensorFile& io) {
   Sides sides;
   TRY(sides.reference, parse_side(o.reference, io, o.request.train));
   for (const std::string& text : o.against) {
@@ -100,7 +100,7 @@ Result<Sides> parse_sides(const Options& o, const TensorFile& io) {
 }
 
 /// One table for the reports of each graph, which follow each other.
-std::string tables(std::span<const Report> reports, const Options& o) {
+std::string tables(std::span<const Report> reports, const CompareVerbOptions& o) {
   std::string text;
   for (std::size_t begin = 0; begin < reports.size();) {
     std::size_t end = begin + 1;
@@ -112,8 +112,9 @@ std::string tables(std::span<const Report> reports, const Options& o) {
 }
 
 /// The values of one row in all columns, as text and as JSON.
-Result<std::pair<std::string, std::string>> row_values(const Options& o, const Artefact& artefact, const TensorFile& io,
-                                                       const Sides& sides, const std::shared_ptr<CodeStore>& store) {
+Result<std::pair<std::string, std::string>> row_values(const CompareVerbOptions& o, const Artefact& artefact,
+                                                       const TensorFile& io, const Sides& sides,
+                                                       const std::shared_ptr<CodeStore>& store) {
   const std::size_t colon = o.values.find(':');
   const std::string graph = colon == std::string::npos ? (o.per_node ? "" : "results") : o.values.substr(0, colon);
   const std::string row = colon == std::string::npos ? o.values : o.values.substr(colon + 1);
@@ -129,7 +130,7 @@ Result<std::pair<std::string, std::string>> row_values(const Options& o, const A
   return std::pair(std::string(), json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-Result<int> run(Options o) {
+Result<int> run(CompareVerbOptions o) {
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
@@ -170,7 +171,7 @@ Result<int> run(Options o) {
 extern const Command compare_command;
 const Command compare_command = {
     "compare", "Compare backends, stored results and earlier runs with one another", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<CompareVerbOptions>();
       add_run_options(app, o->request);
       add_worker_options(app, o->request);
       auto* backends =

@@ -12,13 +12,13 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct CompileVerbOptions {
   std::string path, graph, inputs, weights = "inside";
   codegen::LibraryOptions library;
   bool json = false;
 };
 
-void print(const codegen::LibraryReport& r, const Options& o) {
+void print(const codegen::LibraryReport& r, const CompileVerbOptions& o) {
   if (o.json) {
     const nlohmann::ordered_json document = {{"library", o.library.output}, {"library_bytes", r.library_bytes},
                                              {"code_bytes", r.code_bytes},  {"weight_bytes", r.weight_bytes},
@@ -42,7 +42,7 @@ void print(const codegen::LibraryReport& r, const Options& o) {
              r.compile_ms, r.link_ms);
 }
 
-Result<int> run(Options o) {
+Result<int> run(CompileVerbOptions o) {
   ProgressLine line;
   o.library.progress = &line.progress();
   o.library.weights_beside = o.weights == "beside";
@@ -64,7 +64,7 @@ Result<int> run(Options o) {
 extern const Command compile_command;
 const Command compile_command = {
     "compile", "Compile a graph ahead of time, to a shared library with a C interface", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<CompileVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();
       app.add_option("-o,--output", o->library.output,
                      "the library; its interface, partita_model.h, is written beside it")

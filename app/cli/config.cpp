@@ -8,7 +8,7 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct ConfigVerbOptions {
   std::string name;
   bool changed = false, json = false;
 };
@@ -40,7 +40,7 @@ void print_whole(const ConfigRow& row) {
              row.use == ConfigUse::Code ? "enters the key of stored code" : "does not enter the key of stored code");
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const ConfigVerbOptions& o) {
   std::vector<const ConfigRow*> rows = config_part(config(), o.changed ? ConfigPart::Differs : ConfigPart::All);
   if (!o.name.empty()) {
     TRY(const ConfigRow* row, find_config_row(o.name));
@@ -64,7 +64,7 @@ Result<int> run(const Options& o) {
 extern const Command config_command;
 const Command config_command = {"config", "The configuration: what may be chosen, and what is",
                                 [](CLI::App& app) -> Action {
-                                  auto o = std::make_shared<Options>();
+                                  auto o = std::make_shared<ConfigVerbOptions>();
                                   app.add_option("name", o->name, "the row to show; all when not given");
                                   app.add_flag("--changed", o->changed, "only what is not at its default");
                                   app.add_flag("--json", o->json, "one JSON document");

@@ -14,16 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DiffVerbOptions {
   std::vector<std::string> paths;
   bool all = false, json = false;
 };
-
-std::string without_control(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  return text;
-}
 
 /// A, B, ... Z, 27, 28, ...
 std::string letter(std::size_t run) {
@@ -111,7 +105,7 @@ void print_json(const Diff& diff) {
   fmt::print("{}\n", document.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const DiffVerbOptions& o) {
   ProgressLine line;
   std::vector<Loaded> loaded;
   std::vector<const Loaded*> opened;
@@ -135,7 +129,7 @@ Result<int> run(const Options& o) {
 extern const Command diff_command;
 const Command diff_command = {
     "diff", "What differs between whole compilations: files, folders, logs, ranks", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<DiffVerbOptions>();
       app.add_option("paths", o->paths, "Two or more files or folders; or one folder, whose logs are compared")
           ->required();
       app.add_flag("--all", o->all, "also what follows from other differences, and more than 20 of a kind");

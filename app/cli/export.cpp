@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ExportVerbOptions {
   std::string path, graph, inputs, output;
   ExportOptions how;
   bool joint_simple = false, json = false;
@@ -72,7 +72,7 @@ Status write_export(const std::string& code, const Json& facts, const std::files
   return write_file((folder / "signature.json").string(), text_of(facts));
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const ExportVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
   TRY(const std::unique_ptr<Graph> graph, artefact->graph());
@@ -106,7 +106,7 @@ extern const Command export_command;
 const Command export_command = {
     "export", "Make the functional graph of a module, with its signature, as aot_export_module",
     [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<ExportVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();
       auto* joint = app.add_flag("--trace-joint", o->how.trace_joint, "the gradients of the loss too, in one graph");
       auto* loss =

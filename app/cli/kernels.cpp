@@ -33,14 +33,6 @@ std::string count_text(double n) {
   return n < 1e9 ? fmt::format("{:.3g} M", n / 1e6) : fmt::format("{:.3g} G", n / 1e9);
 }
 
-/// Control characters are no part of a line.
-std::string plain(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return out;
-}
-
 /// "zoo.py:41", where the node comes from in the user's program; empty when that is not known.
 std::string source_of(const Graph& graph, const std::string& name) {
   const Node* node = graph.find(name);
@@ -79,13 +71,13 @@ std::string kernels_text(const PlannedGraph& graph) {
       out += fmt::format(" {:>9} {:>7}", seconds_text(row.seconds.value_or(0)),
                          share ? fmt::format("{:.0f} %{}", 100 * *share, report.in_cache(row) ? " *" : "") : "-");
     }
-    out += "  " + plain(row.name);
+    out += "  " + without_control(row.name);
     if (!row.library.empty()) out += fmt::format(" ({})", row.library);
     out += "\n";
     std::vector<std::string> origins;
     for (const std::string& origin : row.origins) {
       const std::string source = source_of(nodes, origin);
-      origins.push_back(plain(source.empty() ? origin : fmt::format("{} ({})", origin, source)));
+      origins.push_back(without_control(source.empty() ? origin : fmt::format("{} ({})", origin, source)));
     }
     if (row.origins.size() > 1 || row.kind != schedule::KernelRow::Kind::Kernel)
       out += fmt::format("      of {}\n", fmt::join(origins, ", "));
@@ -97,7 +89,7 @@ std::string kernels_text(const PlannedGraph& graph) {
     out += fmt::format("most memory at step {}: {} of temporaries\n", *peak, bytes_text(report.live[*peak]));
     for (const schedule::BufferRow* b : report.live_at(*peak))
       out += fmt::format("      {:>9}  %{} {}, steps {} to {}, arena+{:.0f}\n", bytes_text(b->bytes), b->buffer,
-                         plain(b->node), b->first, b->last, b->offset);
+                         without_control(b->node), b->first, b->last, b->offset);
   }
   return out;
 }
@@ -127,7 +119,7 @@ std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph
       for (int i : code.lines[line])
         if (static_cast<std::size_t>(i) < origins.size()) {
           const std::string source = source_of(*graph.planned.first, origins[static_cast<std::size_t>(i)]);
-          nodes.push_back(plain(origins[static_cast<std::size_t>(i)] + (source.empty() ? "" : " " + source)));
+          nodes.push_back(without_control(origins[static_cast<std::size_t>(i)] + (source.empty() ? "" : " " + source)));
         }
     out += nodes.empty() ? shown + "\n" : fmt::format("{:<76} ; {}\n", shown, fmt::join(nodes, ", "));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -136,21 +128,24 @@ std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph
 }
 
 std::string inductor_text(const InductorCode& code) {
-  std::string out = fmt::format("{}: {} calls; {} links to nodes found, {} missed\n", plain(code.code->id),
+  std::string out = fmt::format("{}: {} calls; {} links to nodes found, {} missed\n", without_control(code.code->id),
                                 code.kernels.size(), code.found, code.missed);
   for (const InductorKernel& k : code.kernels) {
-    out += fmt::format("{:>6}  {:<7} {:<9} {}\n", k.call, k.language, name(k.link), plain(k.name));
-    if (!k.nodes.empty()) out += fmt::format("        of {}\n", plain(fmt::format("{}", fmt::join(k.nodes, ", "))));
+    out += fmt::format("{:>6}  {:<7} {:<9} {}\n", k.call, k.language, name(k.link), without_control(k.name));
+    if (!k.nodes.empty())
+      out += fmt::format("        of {}\n", without_control(fmt::format("{}", fmt::join(k.nodes, ", "))));
     if (!k.sources.empty())
-      out += fmt::format("        of the program's {}\n", plain(fmt::format("{}", fmt::join(k.sources, ", "))));
-    for (const StackFrame& f : k.frames) out += plain(fmt::format("        {}:{}  {}", f.file, f.line, f.code)) + "\n";
+      out +=
+          fmt::format("        of the program's {}\n", without_control(fmt::format("{}", fmt::join(k.sources, ", "))));
+    for (const StackFrame& f : k.frames)
+      out += without_control(fmt::format("        {}:{}  {}", f.file, f.line, f.code)) + "\n";
     if (!k.missed.empty())
-      out += fmt::format("        in no graph: {}\n", plain(fmt::format("{}", fmt::join(k.missed, ", "))));
+      out += fmt::format("        in no graph: {}\n", without_control(fmt::format("{}", fmt::join(k.missed, ", "))));
   }
   return out;
 }
 
-struct Options {
+struct KernelsVerbOptions {
   RunRequest request;
   std::string backend{default_compiler().name};
   std::string show, kernel;
@@ -162,7 +157,7 @@ int print_json(const Json& document) {
   return 0;
 }
 
-Result<int> inductor(const Options& o, const Loaded& loaded) {
+Result<int> inductor(const KernelsVerbOptions& o, const Loaded& loaded) {
   if (!o.show.empty() && o.show != "code")
     return input_error("cli.usage", "--backend pytorch has --show code only: what inductor wrote");
   std::vector<InductorCode> all = inductor_code(loaded);
@@ -206,7 +201,7 @@ Result<const KernelForm*> find_form(const StagedCompiler& compiler, const std::s
 }
 
 /// Prints, or adds to the document, the code of the steps that are asked for.
-Result<bool> show(const Options& o, const KernelForm& form, const PlannedGraph& graph, Json& steps) {
+Result<bool> show(const KernelsVerbOptions& o, const KernelForm& form, const PlannedGraph& graph, Json& steps) {
   bool met = false;
   std::optional<std::size_t> only;
   if (!o.kernel.empty() && !(only = find_step(graph.report, o.kernel))) return false;
@@ -231,7 +226,7 @@ Result<bool> show(const Options& o, const KernelForm& form, const PlannedGraph& 
   return met;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const KernelsVerbOptions& o) {
   if (!o.kernel.empty() && o.show.empty())
     return input_error("cli.usage", "--kernel chooses what --show prints; give --show, too");
   TRY(const Loaded loaded, load(o.request.path));
@@ -270,7 +265,7 @@ extern const Command kernels_command;
 const Command kernels_command = {
     "kernels", "What a compiler makes of a graph: kernels and calls, their code, and memory over time",
     [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<KernelsVerbOptions>();
       add_run_options(app, o->request);
       app.add_option("--backend", o->backend,
                      "a compiler, as `run --backend`; pytorch: what a log or debug folder has of inductor's")

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ListVerbOptions {
   std::string path;
   bool json = false;
 };
@@ -23,13 +23,6 @@ struct Row {
 
 std::string origin_of(const Artefact& a) {
   return a.where.line > 0 ? a.where.file + ":" + std::to_string(a.where.line) : a.where.file;
-}
-
-std::string without_control(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  return out;
 }
 
 void print_json(const Loaded& loaded, const std::vector<Row>& rows, const std::vector<Diagnostic>& warnings) {
@@ -67,7 +60,7 @@ void print_table(const Loaded& loaded, const std::vector<Row>& rows) {
                   without_control(origin_of(a)).c_str());
 }
 
-Result<int> list(const Options& options) {
+Result<int> list(const ListVerbOptions& options) {
   TRY(Loaded loaded, load(options.path));
   std::vector<Row> rows;
   std::vector<Diagnostic> warnings = loaded.warnings;
@@ -94,8 +87,8 @@ Result<int> list(const Options& options) {
   return 0;
 }
 
-Action add(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+Action add_list(CLI::App& app) {
+  auto options = std::make_shared<ListVerbOptions>();
   app.add_option("path", options->path, "File or folder")->required();
   app.add_flag("--json", options->json, "One JSON document");
   return [options] { return list(*options); };
@@ -104,6 +97,7 @@ Action add(CLI::App& app) {
 }  // namespace
 
 extern const Command list_command;
-const Command list_command = {"list", "Every graph in a file or folder: id, kind, nodes, ops, inputs, origin", add};
+const Command list_command = {"list", "Every graph in a file or folder: id, kind, nodes, ops, inputs, origin",
+                              add_list};
 
 }  // namespace partita::cli

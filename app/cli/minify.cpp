@@ -18,14 +18,14 @@ namespace {
 
 using minify::Candidate;
 
-struct Options {
+struct MinifyVerbOptions {
   MinifyCheck check;
   std::string path, graph, inputs, out;
   std::uint64_t seed = 0;
   bool resume = false, once = false, blame = false, json = false, cut_only = false;
 };
 
-Result<minify::Start> load_start(const Options& o, const MinifyQuestion& q) {
+Result<minify::Start> load_start(const MinifyVerbOptions& o, const MinifyQuestion& q) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
   TensorFile io;
@@ -53,7 +53,7 @@ std::string as_text(const minify::MinifyResult& r, const minify::Culprit& culpri
 }
 
 /// Tries the graph as it is; 1 when it fails.
-Result<int> try_once(const Options& o, const MinifyQuestion& q, const minify::Start& start) {
+Result<int> try_once(const MinifyVerbOptions& o, const MinifyQuestion& q, const minify::Start& start) {
   const Candidate candidate = minify::with_inputs(start.graph, start.inputs, 0);
   TRY(const minify::Verdict verdict, minify::judge(q.oracle, candidate, nullptr));
   if (verdict && o.blame) {
@@ -71,7 +71,7 @@ Result<int> try_once(const Options& o, const MinifyQuestion& q, const minify::St
   return verdict ? 1 : 0;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const MinifyVerbOptions& o) {
   TRY(const MinifyQuestion q, minify_question(o.check));
   const bool as_it_is = o.once || o.blame;
   if (o.out.empty() && !as_it_is) return input_error("cli.usage", "minify needs -o, the folder for what it finds");
@@ -105,7 +105,7 @@ Result<int> run(const Options& o) {
 extern const Command minify_command;
 const Command minify_command = {
     "minify", "Find the small part of a graph that fails", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<MinifyVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();
       app.add_option("--inputs", o->inputs, "safetensors file with input.0, input.1, ...; what it lacks is random");
       app.add_option("--check", o->check.check,

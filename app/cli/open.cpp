@@ -27,7 +27,7 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct OpenVerbOptions {
   std::vector<std::string> paths, against;
   std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler, events;
   double scale = 1, after = 0;
@@ -43,7 +43,7 @@ Status check_display() {
 }
 
 // Shows what the options ask for; an error when it is not there. To be called once all files are open.
-Status show_asked(views::Workbench& bench, const Options& options) {
+Status show_asked(views::Workbench& bench, const OpenVerbOptions& options) {
   const views::Document* shown = bench.current();
   if (!options.graph.empty() && (!shown || shown->id.toStdString() != options.graph))
     return input_error("open.graph", "no graph '" + options.graph + "'; partita list FILE names them");
@@ -58,7 +58,7 @@ Status show_asked(views::Workbench& bench, const Options& options) {
 }
 
 // Shows what the options ask for, takes the picture once no job runs, and ends.
-Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const Options& options) {
+Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const OpenVerbOptions& options) {
   std::optional<Diagnostic> failed;
   auto fail = [&](const Diagnostic& problem) {
     if (!failed) failed = problem;
@@ -98,7 +98,7 @@ Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const Op
   return 0;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(const OpenVerbOptions& options) {
   TRY_DO(check_display());
   // Qt only warns when no thread can be started, and jobs would wait for ever. This raises what main reports.
   std::thread([] {}).join();
@@ -176,8 +176,8 @@ std::vector<std::string> overlay_names() {
   return names;
 }
 
-Action add(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+Action add_open(CLI::App& app) {
+  auto options = std::make_shared<OpenVerbOptions>();
   app.add_option("paths", options->paths, "Files and folders to open");
   app.add_option("--graph", options->graph, "Id of the graph to show first, as partita list prints it");
   app.add_option("--screenshot", options->screenshot, "Write a picture of the window to a PNG file and end");
@@ -216,10 +216,10 @@ Action add(CLI::App& app) {
 }  // namespace
 
 Result<int> open_window() {
-  return run({});
+  return run(OpenVerbOptions{});
 }
 
 extern const Command open_command;
-const Command open_command = {"open", "The window", add};
+const Command open_command = {"open", "The window", add_open};
 
 }  // namespace partita::cli

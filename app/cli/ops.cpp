@@ -10,7 +10,7 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct OpsVerbOptions {
   std::string name;
   bool json = false;
 };
@@ -151,12 +151,12 @@ bool fits(std::string_view name, std::string_view wanted) {
   return wanted.empty() || begins(name) || begins(name.substr(name.find('.') + 1));
 }
 
-std::string text_of(const Json& value) {
+std::string field_text(const Json& value) {
   if (value.is_null()) return "-";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const OpsVerbOptions& o) {
   Json rows = Json::array();
   std::string text;
   for (const OpRecord* r : ops().all()) {
@@ -175,7 +175,7 @@ Result<int> run(const Options& o) {
     if (!o.name.empty())
       for (const Field& f : fields) {
         row["fields"][f.name] = f.value(*r);
-        text += fmt::format("  {:<28} {}\n", f.name, text_of(row["fields"][f.name]));
+        text += fmt::format("  {:<28} {}\n", f.name, field_text(row["fields"][f.name]));
       }
     rows.push_back(std::move(row));
   }
@@ -201,7 +201,7 @@ Result<int> run(const Options& o) {
 extern const Command ops_command;
 const Command ops_command = {
     "ops", "What each operator has: a table of the records, or every field of one", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<OpsVerbOptions>();
       app.add_option("name", o->name,
                      "an overload or an operator (aten.add, add), with every field of its record; or nothing for all");
       app.add_flag("--json", o->json, "one JSON document");

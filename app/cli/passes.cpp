@@ -17,7 +17,7 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct PassesVerbOptions {
   std::string path, graph, inputs, print, stage, backend;
   int stop_after = -1;
   bool check = false, list = false, json = false, train = false;
@@ -25,7 +25,7 @@ struct Options {
   AotOptions how = {};  ///< the graphs that the backend asks for
 };
 
-Result<PassStage> choose_stage(const Options& o, ArtefactKind kind) {
+Result<PassStage> choose_stage(const PassesVerbOptions& o, ArtefactKind kind) {
   if (o.stage.empty()) return o.train ? PassStage::PostGrad : stage_of(kind);
   for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
     if (stage_name(s) == o.stage) return s;
@@ -43,7 +43,7 @@ struct Reached {
 };
 
 /// A graph of the file is at its own stage; from there the flow that `run` takes makes the later ones.
-Result<Reached> reach(const Options& o, const Artefact& artefact, PassStage stage) {
+Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
   Reached out;
   const PassStage own = stage_of(artefact.kind);
@@ -80,7 +80,8 @@ int list_passes(bool json) {
 }
 
 /// Values for a graph of the file, or random ones for a graph that the flow made.
-Result<std::vector<Value>> inputs_for_check(const Options& o, const Artefact& artefact, const Reached::Named& at) {
+Result<std::vector<Value>> inputs_for_check(const PassesVerbOptions& o, const Artefact& artefact,
+                                            const Reached::Named& at) {
   if (!at.name.empty()) {
     if (o.inputs.empty()) return random_inputs(*at.graph, o.seed);
     return input_error("passes.inputs",
@@ -124,7 +125,7 @@ std::string as_line(const PassRun& run, const Difference* numbers) {
 }
 
 /// Each rewrite of a pass with what it changed, as text, or as "rewrites" of its row.
-Status show_rewrites(const Options& o, const PassRun& run, const PassContext& context, const Graph& before,
+Status show_rewrites(const PassesVerbOptions& o, const PassRun& run, const PassContext& context, const Graph& before,
                      nlohmann::ordered_json& row) {
   const std::vector<Pass> passes = passes_of(run.stage);
   const auto pass = std::ranges::find(passes, run.name, &Pass::name);
@@ -146,7 +147,8 @@ Status show_rewrites(const Options& o, const PassRun& run, const PassContext& co
 }
 
 /// Prints what the passes did, or appends it to `rows`.
-Status show(const Options& o, const CheckedRun& checked, const std::string& graph, nlohmann::ordered_json& rows) {
+Status show(const PassesVerbOptions& o, const CheckedRun& checked, const std::string& graph,
+            nlohmann::ordered_json& rows) {
   const PipelineRun& run = checked.run;
   const Graph* before = run.before.get();
   if (!graph.empty() && !o.json && !run.passes.empty()) fmt::print("{} graph\n", graph);
@@ -176,7 +178,8 @@ std::string graph_of(FlowStage stage, bool train) {
   return "given";
 }
 
-Result<CheckedRun> run_at(const Options& o, const Artefact& artefact, const Reached::Named& at, PassStage stage) {
+Result<CheckedRun> run_at(const PassesVerbOptions& o, const Artefact& artefact, const Reached::Named& at,
+                          PassStage stage) {
   PassContext context{.pack_linears = o.how.pack_linears};
   PipelineOptions options;
   options.stop_after = o.stop_after;
@@ -194,7 +197,7 @@ Result<CheckedRun> run_at(const Options& o, const Artefact& artefact, const Reac
   return done;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const PassesVerbOptions& o) {
   if (o.list) return list_passes(o.json);
   if (o.path.empty()) return input_error("cli.usage", "passes needs a PATH; see partita passes --help");
   TRY(const Loaded loaded, load(o.path));
@@ -241,7 +244,7 @@ Result<int> run(const Options& o) {
 extern const Command passes_command;
 const Command passes_command = {
     "passes", "Step through the passes of a graph's stage", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<PassesVerbOptions>();
       add_graph_options(app, o->path, o->graph);
       app.add_option("--stage", o->stage,
                      "pre_grad, joint or post_grad; when not given, the one that fits the graph's kind. A graph of an "

@@ -8,21 +8,21 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct QueryVerbOptions {
   RunRequest request;
   std::string question;
   std::vector<std::string> words;
   bool json = false;
 };
 
-std::string without_control(std::string text) {
+std::string printable_lines(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = '?';
   while (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const QueryVerbOptions& o) {
   TRY(const Loaded loaded, load(o.request.path));
   QuerySubject subject{loaded, nullptr, o.request};
   const auto query = std::ranges::find(queries(), o.question, &Query::name);
@@ -37,8 +37,8 @@ Result<int> run(const Options& o) {
     fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return 0;
   }
-  fmt::print("{}\n", without_control(found.text));
-  for (const QueryRow& row : found.rows) fmt::print("  {}\n", without_control(row.text));
+  fmt::print("{}\n", printable_lines(found.text));
+  for (const QueryRow& row : found.rows) fmt::print("  {}\n", printable_lines(row.text));
   return 0;
 }
 
@@ -54,7 +54,7 @@ std::string questions() {
 
 extern const Command query_command;
 const Command query_command = {"query", "Fixed questions about a graph, answered exactly", [](CLI::App& app) -> Action {
-                                 auto o = std::make_shared<Options>();
+                                 auto o = std::make_shared<QueryVerbOptions>();
                                  add_run_options(app, o->request);
                                  app.add_option("question", o->question, "one of those below")->required();
                                  app.add_option("words", o->words, "what the question is about");

@@ -9,12 +9,12 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct ReportVerbOptions {
   ReportRequest request;
   std::string output;
 };
 
-Result<int> run(Options o) {
+Result<int> run(ReportVerbOptions o) {
   ProgressLine line;
   o.request.run.progress = &line.progress();
   TRY(const ReportContent content, report_content(o.request));
@@ -33,7 +33,7 @@ Result<int> run(Options o) {
 extern const Command report_command;
 const Command report_command = {
     "report", "One HTML page to send: graphs, cut, passes, kernels, comparison", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<ReportVerbOptions>();
       add_run_options(app, o->request.run);
       add_worker_options(app, o->request.run);
       app.add_option("--repro", o->request.repro, "folder that `partita minify -o` wrote, to put its files in");

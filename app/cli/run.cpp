@@ -17,7 +17,7 @@
 namespace partita::cli {
 namespace {
 
-struct Options {
+struct RunVerbOptions {
   RunRequest request;
   std::string backend = "interp", compiler, out;
   CompilerSetup setup;
@@ -53,7 +53,7 @@ std::string summary(const TensorFile& out, bool json) {
   return json ? document.dump(1) + "\n" : text;
 }
 
-Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io, const Options& o,
+Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io, const RunVerbOptions& o,
                                   const Compiler& compiler, const std::shared_ptr<CodeStore>& store) {
   CompilerSetup setup = o.setup;
   setup.backend.store = store;
@@ -74,7 +74,7 @@ void tell_device(const Artefact& artefact, const Backend& backend) {
                device->str());
 }
 
-Result<int> run(Options o) {
+Result<int> run(RunVerbOptions o) {
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Backend* backend, find_backend(o.backend));
@@ -108,7 +108,7 @@ Result<int> run(Options o) {
 extern const Command run_command;
 const Command run_command = {
     "run", "Run a graph on given inputs", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
+      auto o = std::make_shared<RunVerbOptions>();
       add_run_options(app, o->request);
       add_worker_options(app, o->request);
       add_config_option(app, "--functionalize-rng", "functionalize_rng");

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ShowVerbOptions {
   std::string path, graph, format = "text", output;
 };
 
@@ -81,7 +81,7 @@ Result<std::string> render(const std::string& path, const Artefact& artefact, co
   return draw_with_graphviz(*graph, format);
 }
 
-Result<int> show(const Options& options) {
+Result<int> show(const ShowVerbOptions& options) {
   TRY(Loaded loaded, load(options.path));
   TRY(const Artefact* artefact, loaded.pick(options.graph));
   TRY(std::string text, render(options.path, *artefact, options.format));
@@ -94,8 +94,8 @@ Result<int> show(const Options& options) {
   return 0;
 }
 
-Action add(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+Action add_show(CLI::App& app) {
+  auto options = std::make_shared<ShowVerbOptions>();
   app.add_option("path", options->path, "File or folder")->required();
   app.add_option("--graph", options->graph,
                  "Id of the graph, as partita list shows it; not needed when there is only one");
@@ -108,6 +108,6 @@ Action add(CLI::App& app) {
 }  // namespace
 
 extern const Command show_command;
-const Command show_command = {"show", "One graph as FX text, Graphviz source, picture or JSON", add};
+const Command show_command = {"show", "One graph as FX text, Graphviz source, picture or JSON", add_show};
 
 }  // namespace partita::cli

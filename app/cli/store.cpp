@@ -20,13 +20,13 @@ namespace {
 
 constexpr const char* checks_table = "checks/";
 
-struct Options {
+struct StoreVerbOptions {
   std::string id, other, file;
   std::size_t recompile = 0;
   bool json = false;
 };
 
-Result<int> stats(const Options& o) {
+Result<int> stats(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const StoreStats s, store.stats());
   if (o.json) {
@@ -44,7 +44,7 @@ Result<int> stats(const Options& o) {
   return 0;
 }
 
-Result<int> list(const Options& o) {
+Result<int> list(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const std::vector<StoreEntry> rows, store.list());
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
@@ -59,14 +59,14 @@ Result<int> list(const Options& o) {
   return 0;
 }
 
-Result<int> show(const Options& o) {
+Result<int> show(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const std::string text, store.show(o.id));
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
-void print_json(const nlohmann::ordered_json& document) {
+void print_document(const nlohmann::ordered_json& document) {
   fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
@@ -88,7 +88,7 @@ std::string side_text(const Difference* d) {
 }
 
 /// Two comparisons row by row; those of which nothing changed are counted.
-Result<int> explain_checks(const Options& o) {
+Result<int> explain_checks(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const Report a, stored_report(store, o.id));
   TRY(const Report b, stored_report(store, o.other));
@@ -102,7 +102,7 @@ Result<int> explain_checks(const Options& o) {
       if (row.a) out.back()["a"] = side_text(row.a);
       if (row.b) out.back()["b"] = side_text(row.b);
     }
-    print_json({{"a", o.id}, {"b", o.other}, {"rows", out}, {"same", same}});
+    print_document({{"a", o.id}, {"b", o.other}, {"rows", out}, {"same", same}});
     return 0;
   }
   fmt::print("A  {}: {} against {}\nB  {}: {} against {}\n", o.id, a.found_name, a.expected_name, o.other, b.found_name,
@@ -114,14 +114,14 @@ Result<int> explain_checks(const Options& o) {
   return 0;
 }
 
-Result<int> explain(const Options& o) {
+Result<int> explain(const StoreVerbOptions& o) {
   if (o.id.starts_with(checks_table) && o.other.starts_with(checks_table)) return explain_checks(o);
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const EntryDifference found, explain_entries(store, o.id, o.other));
   if (o.json) {
     nlohmann::ordered_json differs = nlohmann::ordered_json::array();
     for (const KeyDifference& d : found.parts) differs.push_back({{"part", d.part}, {"lines", d.lines}});
-    print_json({{"a", found.a}, {"b", found.b}, {"differs", std::move(differs)}});
+    print_document({{"a", found.a}, {"b", found.b}, {"differs", std::move(differs)}});
     return 0;
   }
   if (o.other.empty()) fmt::print("nearest before it: {}\n", found.a);
@@ -168,7 +168,7 @@ Result<Recompiled> recompile(StoreFile& store, const std::string& id) {
   return Recompiled::Same;
 }
 
-Result<int> verify(const Options& o) {
+Result<int> verify(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(std::vector<std::string> problems, store.verify());
   std::size_t compared = 0, of_other_builds = 0;
@@ -192,13 +192,13 @@ Result<int> verify(const Options& o) {
   return problems.empty() ? 0 : 1;
 }
 
-Result<int> clear(const Options&) {
+Result<int> clear(const StoreVerbOptions&) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY_DO(store.clear());
   return 0;
 }
 
-Result<int> export_copy(const Options& o) {
+Result<int> export_copy(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY_DO(store.export_to(o.file));
   return 0;
@@ -209,9 +209,9 @@ Result<int> export_copy(const Options& o) {
 extern const Command store_command;
 const Command store_command = {
     "store", "What is remembered between runs: compiled code, runs, checks, snapshots", [](CLI::App& app) -> Action {
-      auto o = std::make_shared<Options>();
-      auto chosen = std::make_shared<Result<int> (*)(const Options&)>(nullptr);
-      const auto verb = [&](const char* name, const char* summary, Result<int> (*run)(const Options&)) {
+      auto o = std::make_shared<StoreVerbOptions>();
+      auto chosen = std::make_shared<Result<int> (*)(const StoreVerbOptions&)>(nullptr);
+      const auto verb = [&](const char* name, const char* summary, Result<int> (*run)(const StoreVerbOptions&)) {
         CLI::App* sub = app.add_subcommand(name, summary);
         sub->callback([chosen, run] { *chosen = run; });
         return sub;

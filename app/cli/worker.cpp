@@ -6,7 +6,7 @@
 namespace partita::cli {
 namespace {
 
-Result<CompileFn> make(const std::string& name, const std::string& plant, const BackendOptions& options) {
+Result<CompileFn> make_compiler(const std::string& name, const std::string& plant, const BackendOptions& options) {
   TRY(const Backend* backend, find_backend(name));
   CompileFn compile = backend->make(options);
   if (plant.empty()) return compile;
@@ -14,8 +14,8 @@ Result<CompileFn> make(const std::string& name, const std::string& plant, const 
   return planted(std::move(compile), fault.first, fault.second);
 }
 
-Result<int> run() {
-  TRY_DO(serve_as_worker(worker_socket, make));
+Result<int> serve() {
+  TRY_DO(serve_as_worker(worker_socket, make_compiler));
   return 0;
 }
 
@@ -25,7 +25,7 @@ extern const Command worker_command;
 const Command worker_command = {"worker", "Compiles and runs graphs for another partita, which starts it",
                                 [](CLI::App& app) -> Action {
                                   app.group("");  // not in --help: people do not call it
-                                  return run;
+                                  return serve;
                                 }};
 
 }  // namespace partita::cli

@@ -14,10 +14,11 @@
 namespace partita {
 namespace {
 
-using Json = nlohmann::json;
+using CaseJson = nlohmann::json;
 
 /// Compares the fields that both have; those that only one has are its own.
-void compare_fields(const std::string& path, const Json& expected, const Json& found, std::vector<std::string>& out) {
+void compare_fields(const std::string& path, const CaseJson& expected, const CaseJson& found,
+                    std::vector<std::string>& out) {
   if (expected.is_array() && found.is_array() && expected.size() == found.size()) {
     for (std::size_t i = 0; i < expected.size(); ++i)
       compare_fields(fmt::format("{}[{}]", path, i), expected[i], found[i], out);
@@ -79,7 +80,7 @@ Status compare_text(const std::filesystem::path& folder, const std::string& name
 
 }  // namespace
 
-Result<CaseGraphs> compare_case_graphs(const std::string& folder, const Json& recorded, const Artefact& artefact,
+Result<CaseGraphs> compare_case_graphs(const std::string& folder, const CaseJson& recorded, const Artefact& artefact,
                                        const TensorFile& io, const std::vector<bool>& is_leaf) {
   CaseGraphs out;
   const auto requires_grad = [](const auto& entry) { return entry.second.requires_grad; };
@@ -90,13 +91,13 @@ Result<CaseGraphs> compare_case_graphs(const std::string& folder, const Json& re
   options.effect_tokens = true;
   options.partition.partitioner = Partitioner::Default;
   TRY(const AotGraphs graphs, aot(*made.graph, nullptr, options));
-  Json metadata = metadata_json(graphs);
+  CaseJson metadata = metadata_json(graphs);
   for (const char* text : {"traced_tangents", "num_symints_saved_for_bw"}) metadata.erase(text);
   compare_fields("", recorded.at("fw_metadata"), metadata, out.metadata);
   // The static inputs are recorded where the partitioner got them.
   if (recorded.contains("partition_kwargs")) {
     const std::string kept = recorded["partition_kwargs"].value("static_lifetime_input_indices", "[]");
-    compare_fields("static_input_indices", Json::parse(kept), metadata["static_input_indices"], out.metadata);
+    compare_fields("static_input_indices", CaseJson::parse(kept), metadata["static_input_indices"], out.metadata);
   }
   TRY_DO(compare_text(folder, "joint", graphs.joint.get(), out.texts));
   TRY_DO(compare_text(folder, "forward", graphs.partition.forward.get(), out.texts));
@@ -112,7 +113,7 @@ Result<CaseGraphs> compare_case_graphs(const std::string& folder, const Json& re
     TRY_DO(compare_text(folder, "forward_nokeep", without.partition.forward.get(), out.texts));
     if (recorded.contains("fw_metadata_nokeep")) {
       std::vector<std::string> lines;
-      Json other = metadata_json(without);
+      CaseJson other = metadata_json(without);
       other.erase("traced_tangents"), other.erase("num_symints_saved_for_bw");
       compare_fields("", recorded["fw_metadata_nokeep"], other, lines);
       for (const std::string& line : lines) out.metadata.push_back("nokeep: " + line);

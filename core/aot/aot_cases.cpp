@@ -18,7 +18,7 @@
 namespace partita {
 namespace {
 
-using Json = nlohmann::json;
+using CaseJson = nlohmann::json;
 
 Diagnostic differs(std::string message) {
   Diagnostic d = input_error("compare.differs", std::move(message));
@@ -26,11 +26,11 @@ Diagnostic differs(std::string message) {
   return d;
 }
 
-Diagnostic bad(std::string message) {
+Diagnostic bad_case(std::string message) {
   return input_error("compare.cases", std::move(message));
 }
 
-Sizes integers(const Json& list) {
+Sizes integers(const CaseJson& list) {
   return list.get<std::vector<std::int64_t>>();
 }
 
@@ -50,10 +50,10 @@ Result<Moments> moments(const Tensor& t) {
 }
 
 // The tensors of an entry of a case: the inner ones of a tensor subclass, whose keys end in ".a", or the only one.
-std::vector<std::pair<std::string, const Json*>> parts(const Json& entry) {
+std::vector<std::pair<std::string, const CaseJson*>> parts(const CaseJson& entry) {
   if (!entry.contains("subclass")) return {{"", &entry}};
-  std::vector<std::pair<std::string, const Json*>> inner;
-  for (const Json& part : entry.at("inner")) {
+  std::vector<std::pair<std::string, const CaseJson*>> inner;
+  for (const CaseJson& part : entry.at("inner")) {
     const std::string key = part.at("key");
     inner.emplace_back("." + key.substr(key.rfind('.') + 1), &part);
   }
@@ -62,7 +62,7 @@ std::vector<std::pair<std::string, const Json*>> parts(const Json& entry) {
 
 class AotCase {
  public:
-  AotCase(const Json& json, const TensorFile& stored, const RunFile& run, const RunFile& run_in_double)
+  AotCase(const CaseJson& json, const TensorFile& stored, const RunFile& run, const RunFile& run_in_double)
       : json_(json), stored_(stored), run_(run), run_in_double_(run_in_double) {}
 
   mutable bool by_double = false;  ///< some numbers are right only by the run in double
@@ -77,9 +77,9 @@ class AotCase {
     TRY(found_, run_(artefact, io_, train_));
     for (std::size_t i = 0; i < json_.at("outputs").size(); ++i)
       if (graph_output_[i]) TRY_DO(check_output(i));
-    for (const Json& entry : json_.at("inputs_after")) TRY_DO(check_input_after(entry));
+    for (const CaseJson& entry : json_.at("inputs_after")) TRY_DO(check_input_after(entry));
     if (train_)
-      for (const Json& entry : json_.at("grads")) TRY_DO(check_gradient(entry));
+      for (const CaseJson& entry : json_.at("grads")) TRY_DO(check_gradient(entry));
     return {};
   }
 
@@ -89,7 +89,7 @@ class AotCase {
     TRY_DO(make_inputs());
     std::vector<bool> is_leaf;
     for (const std::string& key : keys_) {
-      const Json* entry = input(key);
+      const CaseJson* entry = input(key);
       is_leaf.push_back(!entry || entry->value("is_leaf", true));
     }
     TRY(CaseGraphs found, compare_case_graphs(folder, json_["aot"], artefact, io_, is_leaf));
@@ -99,28 +99,30 @@ class AotCase {
  private:
   /// Dynamo's graph does not return inputs: its caller does.
   Status number_outputs(std::size_t returned) {
-    const Json& outputs = json_.at("outputs");
-    const auto is_input = [](const Json& o) { return o.contains("aliasing") && o["aliasing"].contains("is_input"); };
+    const CaseJson& outputs = json_.at("outputs");
+    const auto is_input = [](const CaseJson& o) {
+      return o.contains("aliasing") && o["aliasing"].contains("is_input");
+    };
     const bool all = returned == outputs.size();
     std::size_t next = 0;
-    for (const Json& o : outputs) {
+    for (const CaseJson& o : outputs) {
       graph_output_.emplace_back();
       if (all || !is_input(o)) graph_output_.back() = next++;
     }
-    if (next != returned) return bad(fmt::format("the graph returns {} values, the case has {}", returned, next));
+    if (next != returned) return bad_case(fmt::format("the graph returns {} values, the case has {}", returned, next));
     return {};
   }
 
-  Result<Tensor> stored(const Json& entry) const {
+  Result<Tensor> stored(const CaseJson& entry) const {
     const std::string key = entry.at("key");
     const Tensor* t = stored_.find(key);
-    if (!t) return bad("the tensor " + key + " is missing in io.safetensors");
+    if (!t) return bad_case("the tensor " + key + " is missing in io.safetensors");
     if (entry.contains("stored_as")) return view_as_complex(*t);
     return *t;
   }
 
-  const Json* input(const std::string& key) const {
-    for (const Json& entry : json_.at("inputs"))
+  const CaseJson* input(const std::string& key) const {
+    for (const CaseJson& entry : json_.at("inputs"))
       if (entry.at("key") == key) return &entry;
     return nullptr;
   }
@@ -132,10 +134,10 @@ class AotCase {
   }
 
   /// The key of the storage that several placeholders lie in; empty if it is one placeholder's own.
-  std::string shared_storage(const Json& entry) const {
+  std::string shared_storage(const CaseJson& entry) const {
     if (!entry.contains("storage")) return {};
     const auto in_it = [&](const std::string& key) {
-      const Json* other = input(key);
+      const CaseJson* other = input(key);
       return other && other->contains("storage") && (*other)["storage"] == entry["storage"];
     };
     if (std::ranges::count_if(keys_, in_it) < 2) return {};
@@ -144,7 +146,7 @@ class AotCase {
 
   Status make_inputs() {
     keys_.clear();
-    for (const Json& p : json_.at("placeholders")) keys_.push_back(p.value("key", ""));
+    for (const CaseJson& p : json_.at("placeholders")) keys_.push_back(p.value("key", ""));
     for (const auto& [key, constant] : stored_.tensors)  // const.GRAPH.NAME
       if (key.starts_with("const.dynamo.")) io_.tensors["constant." + key.substr(13)] = constant;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -154,8 +156,8 @@ class AotCase {
             Tensor::scalar(DType::Int64, std::stod(json_["placeholders"][i].at("value").get<std::string>())));
         continue;
       }
-      const Json* entry = input(keys_[i]);
-      if (!entry) return bad("no input " + keys_[i]);
+      const CaseJson* entry = input(keys_[i]);
+      if (!entry) return bad_case("no input " + keys_[i]);
       if (entry->contains("subclass")) {
         TRY_DO(make_subclass(key, *entry));
         continue;
@@ -163,7 +165,7 @@ class AotCase {
       TRY(const Tensor values, stored(*entry));
       const std::string whole_key = fmt::format("storage.{}", entry->at("storage").get<int>());
       const Tensor* whole = stored_.find(whole_key);
-      if (!whole) return bad("the tensor " + whole_key + " is missing in io.safetensors");
+      if (!whole) return bad_case("the tensor " + whole_key + " is missing in io.safetensors");
       Tensor& t = io_.tensors[key];
       t = {whole->storage,
            values.dtype,
@@ -183,11 +185,11 @@ class AotCase {
   }
 
   /// Operators of the corpus's subclasses act on each inner tensor apart; the comparison tells if they do not.
-  Status make_subclass(const std::string& key, const Json& entry) {
-    Json declared = Json::object();
+  Status make_subclass(const std::string& key, const CaseJson& entry) {
+    CaseJson declared = CaseJson::object();
     if (const auto before = io_.metadata.find("subclasses"); before != io_.metadata.end())
-      declared = Json::parse(before->second);
-    Json& attributes = declared[entry.at("subclass").get<std::string>()] = Json::array();
+      declared = CaseJson::parse(before->second);
+    CaseJson& attributes = declared[entry.at("subclass").get<std::string>()] = CaseJson::array();
     for (const auto& [suffix, part] : parts(entry)) {
       attributes.push_back(suffix.substr(1));
       TRY(Tensor inner, stored(*part));
@@ -199,7 +201,7 @@ class AotCase {
   }
 
   Status make_tangents() {
-    for (const Json& entry : json_.at("tangents")) {
+    for (const CaseJson& entry : json_.at("tangents")) {
       const std::string of = entry.at("of");
       std::string key;
       if (of.starts_with("out.")) {
@@ -243,7 +245,7 @@ class AotCase {
                                b.mean, b.deviation));
   }
 
-  static Status compare_strides(const std::string& key, const Json& entry, const Tensor& found) {
+  static Status compare_strides(const std::string& key, const CaseJson& entry, const Tensor& found) {
     const Sizes expected = integers(entry.at("stride"));
     if (same_significant_strides(found.sizes, expected, found.strides)) return {};
     return differs(fmt::format("{}: strides [{}] expected, [{}] found", key, fmt::join(expected, ", "),
@@ -251,7 +253,7 @@ class AotCase {
   }
 
   Status check_output(std::size_t i) const {
-    const Json& entry = json_["outputs"][i];
+    const CaseJson& entry = json_["outputs"][i];
     const std::string key = fmt::format("output.{}", *graph_output_[i]);
     if (entry.contains("python")) {
       const Tensor* found = found_.find(key);
@@ -269,7 +271,7 @@ class AotCase {
     return entry.contains("subclass") ? Status() : check_alias(i, key);
   }
 
-  Status check_tensor(const std::string& key, const Json& entry, const Tensor* found) const {
+  Status check_tensor(const std::string& key, const CaseJson& entry, const Tensor* found) const {
     TRY(const Tensor expected, stored(entry));
     TRY_DO(compare(key, expected, found));
     return compare_strides(key, entry, *found);
@@ -277,18 +279,18 @@ class AotCase {
 
   /// In whose memory does output i lie: the first input's or output's that shares it. Unset: in its own.
   std::optional<std::pair<std::string, std::int64_t>> expected_owner(std::size_t i) const {
-    const Json& aliasing = json_["outputs"][i].at("aliasing");
+    const CaseJson& aliasing = json_["outputs"][i].at("aliasing");
     std::optional<std::size_t> first;
     if (aliasing.contains("shares_storage_with_inputs"))
-      for (const Json& key : aliasing["shares_storage_with_inputs"])
+      for (const CaseJson& key : aliasing["shares_storage_with_inputs"])
         if (const auto p = placeholder_of(key)) first = std::min(first.value_or(*p), *p);
     if (first) {
-      for (const Json& after : json_.at("inputs_after"))
+      for (const CaseJson& after : json_.at("inputs_after"))
         if (after.at("input") == keys_[*first])
           return std::pair(fmt::format("input.{}", *first), after.at("storage_offset").get<std::int64_t>());
     }
     if (aliasing.contains("shares_storage_with_outputs"))
-      for (const Json& other : aliasing["shares_storage_with_outputs"]) {
+      for (const CaseJson& other : aliasing["shares_storage_with_outputs"]) {
         const auto o = other.get<std::size_t>();
         if (graph_output_[o] && o < i && (!first || o < *first)) first = o;
       }
@@ -314,7 +316,7 @@ class AotCase {
                                expected->first, offset));
   }
 
-  Status check_input_after(const Json& entry) const {
+  Status check_input_after(const CaseJson& entry) const {
     const auto i = placeholder_of(entry.at("input"));
     if (!i) return {};
     const std::string before = fmt::format("input.{}", *i), key = fmt::format("input_after.{}", *i);
@@ -330,9 +332,9 @@ class AotCase {
   /// "leaf.N" is the tensor behind the inputs of the N-th storage whose inputs are no leaves.
   std::vector<std::size_t> inputs_over(const std::string& leaf) const {
     const auto wanted = std::stoul(leaf.substr(std::string_view("leaf.").size()));
-    std::vector<Json> storages;
+    std::vector<CaseJson> storages;
     std::vector<std::size_t> out;
-    for (const Json& entry : json_.at("inputs")) {
+    for (const CaseJson& entry : json_.at("inputs")) {
       if (entry.value("is_leaf", true) || !entry.contains("storage")) continue;
       if (entry.contains("same_tensor_as") && entry["same_tensor_as"].is_string()) continue;
       if (std::ranges::find(storages, entry["storage"]) == storages.end()) storages.push_back(entry["storage"]);
@@ -343,13 +345,13 @@ class AotCase {
   }
 
   /// The gradient of the tensor that these inputs are views of.
-  Result<Tensor> sum_of_views(const Json& entry, const std::vector<std::size_t>& inputs) const {
+  Result<Tensor> sum_of_views(const CaseJson& entry, const std::vector<std::size_t>& inputs) const {
     TRY(const Tensor like, stored(entry));
     TRY(Tensor total, Tensor::zeros(DType::Float64, like.sizes));
     for (std::size_t i : inputs) {
       const Tensor* gradient = found_.find(fmt::format("grad.input.{}", i));
       if (!gradient) continue;
-      const Json& view = *input(keys_[i]);
+      const CaseJson& view = *input(keys_[i]);
       const Tensor place =
           total.view_as(gradient->sizes, integers(view.at("stride")), view.at("storage_offset").get<std::int64_t>());
       TRY(const Tensor more, gradient->to(DType::Float64));
@@ -360,14 +362,14 @@ class AotCase {
     return total.to(like.dtype);
   }
 
-  Status check_gradient(const Json& entry) const {
+  Status check_gradient(const CaseJson& entry) const {
     const std::string leaf = entry.at("leaf");
     std::string key;
     if (const auto p = placeholder_of(leaf)) {
       key = fmt::format("grad.input.{}", *p);
     } else if (leaf.starts_with("leaf.")) {
       const std::vector<std::size_t> over = inputs_over(leaf);
-      if (over.empty()) return bad("no input is a view of " + leaf);
+      if (over.empty()) return bad_case("no input is a view of " + leaf);
       key = fmt::format("grad.input.{}", over[0]);
       if (over.size() > 1) key = "grad." + shared_storage(*input(keys_[over[0]]));
     } else {
@@ -398,7 +400,7 @@ class AotCase {
     return compare(key, expected, found);
   }
 
-  const Json& json_;
+  const CaseJson& json_;
   const TensorFile& stored_;
   const RunFile &run_, &run_in_double_;
   const Artefact* artefact_ = nullptr;
@@ -411,7 +413,7 @@ class AotCase {
 
 struct CaseFile {
   std::filesystem::path folder;
-  Json json;
+  CaseJson json;
   TensorFile stored;
   Loaded loaded;
 };
@@ -421,8 +423,8 @@ Result<CaseFile> read_case(const std::string& json_path) {
   std::ifstream in(json_path);
   std::ostringstream text;
   text << in.rdbuf();
-  c.json = Json::parse(text.str(), nullptr, false);
-  if (c.json.is_discarded()) return bad(json_path + " is not JSON");
+  c.json = CaseJson::parse(text.str(), nullptr, false);
+  if (c.json.is_discarded()) return bad_case(json_path + " is not JSON");
   c.folder = std::filesystem::path(json_path).parent_path();
   TRY(c.stored, read_safetensors((c.folder / "io.safetensors").string()));
   TRY(c.loaded, load((c.folder / "dynamo.py").string()));
@@ -437,8 +439,8 @@ Result<bool> check(const std::string& json_path, bool train, const RunFile& run,
     AotCase checked(c.json, c.stored, run, run_in_double);
     TRY_DO(checked.check(*artefact, train));
     return checked.by_double;
-  } catch (const Json::exception& e) {
-    return bad(json_path + " is not a case: " + e.what());
+  } catch (const CaseJson::exception& e) {
+    return bad_case(json_path + " is not a case: " + e.what());
   }
 }
 
@@ -447,8 +449,8 @@ Result<std::optional<CaseGraphs>> check_graphs(const std::string& json_path) {
   TRY(const Artefact* artefact, c.loaded.pick({}));
   try {
     return AotCase(c.json, c.stored, {}, {}).check_graphs(c.folder.string(), *artefact);
-  } catch (const Json::exception& e) {
-    return bad(json_path + " is not a case: " + e.what());
+  } catch (const CaseJson::exception& e) {
+    return bad_case(json_path + " is not a case: " + e.what());
   }
 }
 

@@ -21,10 +21,6 @@
 namespace partita {
 namespace {
 
-bool is_number(const Tensor& t) {
-  return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
-}
-
 /// The keys of the placeholders' values in IO files. For an archive, only user inputs are counted as input.N.
 std::vector<std::string> input_keys(const Graph& graph, const ExportedProgram* program, const TensorFile& io) {
   if (!program) return text_keys(graph, io);
@@ -176,13 +172,12 @@ void flatten(const Value& value, std::vector<Value>& out) {
   for (const Value& item : *list) flatten(item, out);
 }
 
-/// "buffer.NAME" -> "buffer_after.NAME"
+}  // namespace
+
 std::string after_key(const std::string& key) {
   const std::size_t dot = key.find('.');
   return key.substr(0, dot) + "_after" + key.substr(dot);
 }
-
-}  // namespace
 
 void GraphInputs::erase(std::size_t i) {
   const auto n = static_cast<std::ptrdiff_t>(i);

@@ -13,6 +13,9 @@ namespace partita {
 
 struct AotGraphs;
 
+/// "buffer.NAME" -> "buffer_after.NAME"
+std::string after_key(const std::string& key);
+
 struct GraphInputs {
   std::vector<Value> values;      ///< in placeholder order
   std::vector<std::string> keys;  ///< keys in files: "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0"

@@ -25,12 +25,6 @@
 namespace partita {
 namespace {
 
-/// "buffer.NAME" -> "buffer_after.NAME"
-std::string after_key(const std::string& key) {
-  std::size_t dot = key.find('.');
-  return key.substr(0, dot) + "_after" + key.substr(dot);
-}
-
 /// "param.NAME" -> "grad.NAME", "input.3" -> "grad.input.3"
 std::string gradient_key(const std::string& key) {
   return key.starts_with("param.") ? "grad." + key.substr(6) : "grad." + key;

@@ -48,10 +48,6 @@ bool is_weight(InputRole role) {
   return role == InputRole::Parameter || role == InputRole::Buffer || role == InputRole::Constant;
 }
 
-bool is_number(const Tensor& t) {
-  return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
-}
-
 bool is_tangent(const Graph& graph, const Node& placeholder) {
   return graph.form == GraphForm::Joint && placeholder.name().starts_with("tangents_");
 }
@@ -116,6 +112,10 @@ std::optional<std::vector<std::string>> placed(const Graph& graph, const TensorF
 }
 
 }  // namespace
+
+bool is_number(const Tensor& t) {
+  return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
+}
 
 InputBinding text_role(const Node& placeholder) {
   const std::string& source = placeholder.target.empty() ? placeholder.name() : placeholder.target;

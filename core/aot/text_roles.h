@@ -20,4 +20,7 @@ InputBinding text_role(const Node& placeholder);
 /// placeholders are "param.NAME". A symbol whose number the file leaves out is "symbol.NAME".
 std::vector<std::string> text_keys(const Graph& graph, const TensorFile& io);
 
+/// Whether a symbol's number may be kept in t.
+bool is_number(const Tensor& t);
+
 }  // namespace partita

@@ -153,7 +153,7 @@ struct Reader {
   }
 };
 
-Diagnostic bad(const std::string& what) {
+Diagnostic bad_wrappers(const std::string& what) {
   return input_error("aot.wrappers", "this is no list of wrappers: " + what);
 }
 
@@ -189,16 +189,16 @@ Json to_json(const Wrappers& wrappers) {
 
 Result<Wrappers> read_wrappers(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_array()) return bad("a JSON list is expected");
+  if (!json.is_array()) return bad_wrappers("a JSON list is expected");
   Wrappers out;
   try {
     for (const Json& item : json)
       if (!read_any(item, out, std::type_identity<Wrapper>()))
-        return bad("no wrapper is named " + item.at("name").dump());
+        return bad_wrappers("no wrapper is named " + item.at("name").dump());
   } catch (const Json::exception& e) {
-    return bad(e.what());
+    return bad_wrappers(e.what());
   } catch (Diagnostic& e) {
-    return bad(e.line());
+    return bad_wrappers(e.line());
   }
   return out;
 }

@@ -27,7 +27,7 @@
 namespace partita {
 namespace {
 
-using Json = nlohmann::json;
+using CaseJson = nlohmann::json;
 
 Diagnostic bad(const std::string& file, std::string message) {
   return input_error("compare.cases", std::move(message), Where{.file = file});
@@ -63,13 +63,13 @@ void weigh_in_double(Difference& d, const Graph& graph, const std::vector<Value>
 }
 
 /// Sizes and strides of a case. Anything but integers in the range of memory is refused.
-Sizes integers(const Json& list) {
+Sizes integers(const CaseJson& list) {
   return list.get<std::vector<std::int64_t>>();
 }
 
 class Case {
  public:
-  Case(const Json& json, const std::string& kind, const TensorFile& tensors, const CaseOptions& options)
+  Case(const CaseJson& json, const std::string& kind, const TensorFile& tensors, const CaseOptions& options)
       : json_(json), kind_(kind), tensors_(tensors), options_(options) {}
 
   bool by_double = false;  ///< some numbers are right only by the run in double
@@ -106,7 +106,7 @@ class Case {
   }
 
   /// The tensor of an entry, with its dtype (complex ones are stored as pairs) and strides.
-  Result<Tensor> tensor_of(const Json& entry, bool with_strides) {
+  Result<Tensor> tensor_of(const CaseJson& entry, bool with_strides) {
     TRY(Tensor values, stored(entry["key"]));
     std::string dtype_name = entry["dtype"];
     auto dtype = dtype_from_torch(dtype_name);
@@ -125,7 +125,7 @@ class Case {
   Status set_constants(Graph& graph) {
     const char* key = kind_ == "graph" ? "constants" : "pre_dispatch_constants";
     if (!json_.contains(key)) return {};
-    for (const Json& entry : json_[key]) {
+    for (const CaseJson& entry : json_[key]) {
       TRY(Tensor t, tensor_of(entry, true));
       graph.attributes[entry["name"].get<std::string>()] = std::move(t);
     }
@@ -134,7 +134,7 @@ class Case {
 
   Result<std::vector<Value>> make_inputs() {
     std::vector<Value> out;
-    for (const Json& entry : json_["inputs"]) {
+    for (const CaseJson& entry : json_["inputs"]) {
       TRY(Tensor t, tensor_of(entry, true));
       out.push_back(std::move(t));
     }
@@ -209,7 +209,7 @@ class Case {
   Status find_gauge(const Graph& graph, const std::vector<Tensor>& found) {
     if (!json_.value("gauge_dependent", false)) return {};
     std::vector<Tensor> expected;
-    for (const Json& entry : json_["outputs"]) {
+    for (const CaseJson& entry : json_["outputs"]) {
       TRY(Tensor values, tensor_of(entry, false));
       expected.push_back(std::move(values));
     }
@@ -238,14 +238,14 @@ class Case {
   }
 
   Status check_outputs(const Graph& graph, const std::vector<Value>& outputs, const std::vector<Value>& inputs) {
-    const Json& expected = json_["outputs"];
+    const CaseJson& expected = json_["outputs"];
     std::vector<Tensor> tensors;
     for (const Value& v : outputs) collect_tensors(v, tensors);
     if (tensors.size() != expected.size())
       return differs(fmt::format("{} tensor outputs expected, {} found", expected.size(), tensors.size()));
     TRY_DO(find_gauge(graph, tensors));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const Json& entry = expected[i];
+      const CaseJson& entry = expected[i];
       const Tensor& found = tensors[i];
       TRY(Tensor values, tensor_of(entry, false));
       if (entry.value("undefined_values", false)) {
@@ -256,7 +256,8 @@ class Case {
       values.strides = row_major_strides(values.sizes);
       TRY(const std::vector<Value> again, make_inputs());
       TRY_DO(check_values(fmt::format("output.{}", i), graph, again, i, values, gauge_.aligned(i, found)));
-      const Json& stride = json_.contains(kind_ + "_out_strides") ? json_[kind_ + "_out_strides"][i] : entry["stride"];
+      const CaseJson& stride =
+          json_.contains(kind_ + "_out_strides") ? json_[kind_ + "_out_strides"][i] : entry["stride"];
       if (!stride.is_null()) TRY_DO(check_strides(i, integers(stride), found));
       if (!entry.contains("conj_bit")) TRY_DO(check_alias(i, entry, found, inputs));
     }
@@ -265,7 +266,8 @@ class Case {
 
   /// Is it the input, or a view of it at the right place? PyTorch's lazy conjugate, which Partita lacks, is compared by
   /// values only.
-  static Status check_alias(std::size_t i, const Json& entry, const Tensor& found, const std::vector<Value>& inputs) {
+  static Status check_alias(std::size_t i, const CaseJson& entry, const Tensor& found,
+                            const std::vector<Value>& inputs) {
     for (const char* how : {"aliases_input", "is_input"}) {
       if (!entry.contains(how)) continue;
       const Tensor& base = *inputs[entry[how].get<std::size_t>()].get<Tensor>();
@@ -283,10 +285,10 @@ class Case {
 
   Status check_inputs_after(const std::vector<Value>& inputs) {
     if (!json_.contains("inputs_after")) return {};
-    for (const Json& entry : json_["inputs_after"]) {
+    for (const CaseJson& entry : json_["inputs_after"]) {
       TRY(Tensor values, tensor_of(entry, false));
       auto i = entry["input"].get<std::size_t>();
-      const auto is_it = [&](const Json& output) {
+      const auto is_it = [&](const CaseJson& output) {
         return !output.contains("conj_bit") && output.value("is_input", -1) == int(i);
       };
       if (std::ranges::any_of(json_["outputs"], is_it)) continue;  // it is also returned, and compared there
@@ -311,13 +313,14 @@ class Case {
 
   Status check_gradients(const Graph& graph, std::vector<Value> inputs) {
     FunctionalizeOptions functional;
-    for (const Json& entry : json_["inputs"]) functional.requires_grad.push_back(entry.value("requires_grad", false));
+    for (const CaseJson& entry : json_["inputs"])
+      functional.requires_grad.push_back(entry.value("requires_grad", false));
     TRY(FunctionalGraph forward, functionalize(graph, functional));
     std::size_t mutated = forward.meta.mutated_runtime_inputs().size();
     TRY(Joint joint, make_joint(std::move(forward), {.tangents_for_aliases = true}));
     for (std::size_t output : joint.tangent_of) {
-      const Json* tangent = nullptr;
-      for (const Json& t : json_["tangents"])
+      const CaseJson* tangent = nullptr;
+      for (const CaseJson& t : json_["tangents"])
         if (output >= mutated && t["output"].get<std::size_t>() == output - mutated) tangent = &t;
       if (tangent) {
         TRY(Tensor t, tensor_of(*tangent, false));
@@ -330,7 +333,7 @@ class Case {
         options_.run ? options_.run : [](const Graph& g, std::vector<Value> in) { return interpret(g, std::move(in)); };
     TRY(const std::vector<Value> own, copy_values(inputs));
     TRY(std::vector<Value> results, run(*joint.graph, own));
-    for (const Json& entry : json_["grads"]) {
+    for (const CaseJson& entry : json_["grads"]) {
       auto i = entry["input"].get<std::size_t>();
       const Value& found = results[joint.forward_outputs + i];
       if (entry["key"].is_null() && !vanishes(found))
@@ -346,7 +349,7 @@ class Case {
     return {};
   }
 
-  const Json& json_;
+  const CaseJson& json_;
   const std::string kind_;
   const TensorFile& tensors_;
   const CaseOptions& options_;
@@ -401,13 +404,13 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
   std::ifstream in(json_path);
   std::ostringstream text;
   text << in.rdbuf();
-  Json json = Json::parse(text.str(), nullptr, false);
+  CaseJson json = CaseJson::parse(text.str(), nullptr, false);
   if (json.is_discarded() || !json.contains("cases")) return bad(json_path, "not a file of operator cases");
   std::filesystem::path tensor_path = std::filesystem::path(json_path).replace_extension(".safetensors");
   TRY(TensorFile tensors, read_safetensors(tensor_path.string()));
   std::vector<CaseResult> out;
   std::size_t position = 0, number = 0;
-  for (const Json& entry : json["cases"]) {
+  for (const CaseJson& entry : json["cases"]) {
     if (number++ % std::max<std::size_t>(options.every, 1) != 0) continue;
     for (const char* kind : {"graph", "pre_dispatch_graph", "symbolic_graph"}) {
       if (kind != std::string_view("graph") && (!entry.contains(kind) || entry[kind].is_null())) continue;
@@ -427,7 +430,7 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
           result.message = d.line();
           if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
         }
-      } catch (const Json::exception& e) {
+      } catch (const CaseJson::exception& e) {
         return bad(json_path, std::string("a case that is not as corpus/README.md says: ") + e.what());
       }
       if (options.finished) options.finished(result);

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 using Link = InductorKernel::Link;
 
 /// The items of "a, b]..." up to the bracket.
-std::vector<std::string> items(std::string_view list) {
+std::vector<std::string> bracketed_items(std::string_view list) {
   std::vector<std::string> out;
   list = list.substr(0, list.find(']'));
   while (!list.empty()) {
@@ -70,7 +70,7 @@ class Reader {
   void comment(std::string_view text) {
     constexpr std::string_view sorted = "Topologically Sorted Source Nodes: [", handle = "[Provenance debug handles] ";
     if (text.starts_with(sorted)) {
-      said_.sources = items(text.substr(sorted.size()));
+      said_.sources = bracketed_items(text.substr(sorted.size()));
       said_.any = true;
     } else if (text.starts_with(handle)) {
       said_.handle = text.substr(handle.size());

@@ -11,9 +11,9 @@ namespace {
 constexpr std::size_t max_objects = 4'000'000;
 constexpr std::size_t max_copied = 20'000'000;  ///< limit of list entries that calls copy: a few bytes can ask for a
                                                 ///< million
-constexpr std::size_t max_rank = 64;
+constexpr std::size_t max_strides = 64;
 
-Diagnostic bad(std::string message) {
+Diagnostic bad_pickle(std::string message) {
   return input_error("load.pickle", "not a readable pickle: " + message);
 }
 
@@ -112,13 +112,13 @@ class Machine {
 
   Result<Pickle> run() {
     for (;;) {
-      if (at_ >= bytes_.size()) return bad("it ends without STOP; is it truncated?");
+      if (at_ >= bytes_.size()) return bad_pickle("it ends without STOP; is it truncated?");
       auto op = static_cast<unsigned char>(bytes_[at_++]);
       if (op == '.') break;
       TRY_DO(step(op));
-      if (out_.objects.size() > max_objects) return bad("too many objects");
+      if (out_.objects.size() > max_objects) return bad_pickle("too many objects");
     }
-    if (stack_.size() != 1 || !stack_[0]) return bad("STOP without exactly one value");
+    if (stack_.size() != 1 || !stack_[0]) return bad_pickle("STOP without exactly one value");
     out_.root = stack_[0];
     return std::move(out_);
   }
@@ -138,7 +138,7 @@ class Machine {
   }
 
   Result<std::string_view> take(std::uint64_t n) {
-    if (n > bytes_.size() - at_) return bad("an item reaches beyond the end; is it truncated?");
+    if (n > bytes_.size() - at_) return bad_pickle("an item reaches beyond the end; is it truncated?");
     std::string_view out = bytes_.substr(at_, n);
     at_ += n;
     return out;
@@ -152,13 +152,13 @@ class Machine {
   }
   Result<std::string_view> line() {
     std::size_t end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos) return bad("an unterminated line");
+    if (end == std::string_view::npos) return bad_pickle("an unterminated line");
     std::string_view out = bytes_.substr(at_, end - at_);
     at_ = end + 1;
     return out;
   }
   Result<Object> pop() {
-    if (stack_.empty() || !stack_.back()) return bad("the stack is empty");
+    if (stack_.empty() || !stack_.back()) return bad_pickle("the stack is empty");
     Object o = stack_.back();
     stack_.pop_back();
     return o;
@@ -166,13 +166,13 @@ class Machine {
   Result<std::vector<Object>> pop_to_mark() {
     std::size_t i = stack_.size();
     while (i > 0 && stack_[i - 1]) --i;
-    if (i == 0) return bad("no mark on the stack");
+    if (i == 0) return bad_pickle("no mark on the stack");
     std::vector<Object> out(stack_.begin() + static_cast<std::ptrdiff_t>(i), stack_.end());
     stack_.resize(i - 1);
     return out;
   }
   Result<Object> top() {
-    if (stack_.empty() || !stack_.back()) return bad("the stack is empty");
+    if (stack_.empty() || !stack_.back()) return bad_pickle("the stack is empty");
     return stack_.back();
   }
 
@@ -204,21 +204,21 @@ class Machine {
 
   Status append(Object to, std::span<const Object> items) {
     auto* list = std::get_if<PickleList>(&to->v);
-    if (!list || list->kind == PickleList::Tuple) return bad("items for an object that is not a list");
+    if (!list || list->kind == PickleList::Tuple) return bad_pickle("items for an object that is not a list");
     list->items.insert(list->items.end(), items.begin(), items.end());
     return {};
   }
 
   Status set_items(Object to, std::span<const Object> items) {
     auto* dict = std::get_if<PickleDict>(&to->v);
-    if (!dict || items.size() % 2 != 0) return bad("entries for an object that is not a dict");
+    if (!dict || items.size() % 2 != 0) return bad_pickle("entries for an object that is not a dict");
     for (std::size_t i = 0; i < items.size(); i += 2) dict->items.emplace_back(items[i], items[i + 1]);
     return {};
   }
 
   Status get(std::uint64_t key) {
     auto it = memo_.find(key);
-    if (it == memo_.end()) return bad(fmt::format("memo {} is not set", key));
+    if (it == memo_.end()) return bad_pickle(fmt::format("memo {} is not set", key));
     stack_.push_back(it->second);
     return {};
   }
@@ -240,7 +240,7 @@ class Machine {
 
   Status big_integer(std::uint64_t n) {
     TRY(std::string_view raw, take(n));
-    if (n > 9 || (n == 9 && raw[8] != 0)) return bad("an integer beyond 64 bits");
+    if (n > 9 || (n == 9 && raw[8] != 0)) return bad_pickle("an integer beyond 64 bits");
     std::uint64_t value = n > 0 && (raw[n - 1] & 0x80) ? ~std::uint64_t{0} : 0;
     std::memcpy(&value, raw.data(), std::min<std::uint64_t>(n, 8));
     return push(static_cast<std::int64_t>(value));
@@ -256,7 +256,7 @@ class Machine {
         stack_.push_back(nullptr);
         return {};
       case '0':
-        if (stack_.empty()) return bad("the stack is empty");
+        if (stack_.empty()) return bad_pickle("the stack is empty");
         stack_.pop_back();  // a mark too
         return {};
       case '1':
@@ -370,7 +370,7 @@ class Machine {
       case 0x93: {
         TRY(Object name, pop());
         TRY(Object module, pop());
-        if (!name->get<std::string>() || !module->get<std::string>()) return bad("a global without a name");
+        if (!name->get<std::string>() || !module->get<std::string>()) return bad_pickle("a global without a name");
         return global(*module->get<std::string>(), *name->get<std::string>());
       }
       case 'R':
@@ -381,7 +381,7 @@ class Machine {
       case 'Q':
         return persistent();
       default:
-        return bad(fmt::format("opcode 0x{:02x} is not admitted", op));
+        return bad_pickle(fmt::format("opcode 0x{:02x} is not admitted", op));
     }
   }
 
@@ -397,7 +397,7 @@ class Machine {
     TRY(Object object, top());
     if (auto* name = object->get<PickleGlobal>(); name && is_of_torchao(name->name)) return {};
     if (!object->get<PickleDict>() || (!state->get<PickleDict>() && !state->get<PickleList>()))
-      return bad("state for an object that takes none");
+      return bad_pickle("state for an object that takes none");
     return {};
   }
 
@@ -408,11 +408,11 @@ class Machine {
 
   static Result<Sizes> sizes(const PickleValue* value) {
     const PickleItems* items = tuple_of(value);
-    if (!items || items->size() > max_rank) return bad("a size that is not a tuple of integers");
+    if (!items || items->size() > max_strides) return bad_pickle("a size that is not a tuple of integers");
     Sizes out;
     for (const PickleValue* item : *items) {
       auto* n = item->get<std::int64_t>();
-      if (!n) return bad("a size that is not a tuple of integers");
+      if (!n) return bad_pickle("a size that is not a tuple of integers");
       out.push_back(*n);
     }
     return out;
@@ -423,13 +423,13 @@ class Machine {
     TRY(Object callable, pop());
     const PickleItems* args = tuple_of(args_object);
     auto* function = callable->get<PickleGlobal>();
-    if (!function || !args) return bad("a call of an object that is not a function");
+    if (!function || !args) return bad_pickle("a call of an object that is not a function");
     if (is_of_torchao(function->name)) return push(*function);
     const GlobalRow* row = find_global(function->name);
     Callable call = row ? row->call : Callable::None;
     if (const PickleItems* given = args->empty() ? nullptr : tuple_of((*args)[0]);
         given && (copied_ += given->size()) > max_copied)
-      return bad("calls that copy too many list entries");
+      return bad_pickle("calls that copy too many list entries");
     auto string_arg = [&](std::size_t i) { return i < args->size() ? (*args)[i]->get<std::string>() : nullptr; };
     switch (call) {
       case Callable::Dict: {
@@ -439,7 +439,7 @@ class Machine {
         if (!pairs) return {};
         for (const PickleValue* pair : *pairs) {
           const PickleItems* entry = tuple_of(pair);
-          if (!entry || entry->size() != 2) return bad("a dict of items that are not pairs");
+          if (!entry || entry->size() != 2) return bad_pickle("a dict of items that are not pairs");
           std::get<PickleDict>(dict->v).items.emplace_back((*entry)[0], (*entry)[1]);
         }
         return {};
@@ -453,7 +453,7 @@ class Machine {
       case Callable::Device: {
         const std::string* text = string_arg(0);
         auto device = text ? Device::parse(*text) : std::nullopt;
-        if (!device) return bad("torch.device of an unknown device");
+        if (!device) return bad_pickle("torch.device of an unknown device");
         if (args->size() > 1)
           if (auto* index = (*args)[1]->get<std::int64_t>()) device->index = static_cast<int>(*index);
         return push(*device);
@@ -476,13 +476,13 @@ class Machine {
       case Callable::RebuildSubclass:
         return rebuild_subclass(*args);
       case Callable::RebuildParameter: {
-        if (args->empty() || !(*args)[0]->get<Tensor>()) return bad("a parameter without data");
+        if (args->empty() || !(*args)[0]->get<Tensor>()) return bad_pickle("a parameter without data");
         Tensor t = *(*args)[0]->get<Tensor>();
         t.requires_grad = args->size() > 1 && (*args)[1]->get<bool>() && *(*args)[1]->get<bool>();
         return push(std::move(t));
       }
       default:
-        return bad(fmt::format("a call of {}", function->name));
+        return bad_pickle(fmt::format("a call of {}", function->name));
     }
   }
 
@@ -490,10 +490,10 @@ class Machine {
   Status rebuild_subclass(const PickleItems& args) {
     auto* function = args.size() == 4 ? args[0]->get<PickleGlobal>() : nullptr;
     if (!function || function->name != "torch._utils._rebuild_wrapper_subclass")
-      return bad("a tensor of a type that does not wrap other tensors");
+      return bad_pickle("a tensor of a type that does not wrap other tensors");
     const PickleItems* with_slots = tuple_of(args[3]);
     const PickleValue* state = with_slots && !with_slots->empty() ? with_slots->front() : args[3];
-    if (!state->get<PickleDict>()) return bad("a tensor that wraps others without a dict of them");
+    if (!state->get<PickleDict>()) return bad_pickle("a tensor that wraps others without a dict of them");
     return push(*state->get<PickleDict>());
   }
 
@@ -501,18 +501,18 @@ class Machine {
   Status rebuild_tensor(const PickleItems& args, bool has_dtype) {
     auto* storage = args.size() >= 5 ? args[0]->get<Tensor>() : nullptr;
     auto* offset = storage ? args[1]->get<std::int64_t>() : nullptr;
-    if (!offset) return bad("a tensor without storage");
+    if (!offset) return bad_pickle("a tensor without storage");
     Tensor t = *storage;
     if (has_dtype) {
       auto* dtype = args.size() >= 7 ? args[6]->get<DType>() : nullptr;
-      if (!dtype) return bad("a tensor without dtype");
+      if (!dtype) return bad_pickle("a tensor without dtype");
       t.dtype = *dtype;
     }
     TRY(t.sizes, sizes(args[2]));
     TRY(t.strides, sizes(args[3]));
     t.offset = *offset;
     TRY(const bool within, within_storage(t));
-    if (!within) return bad("a tensor reaches beyond its storage");
+    if (!within) return bad_pickle("a tensor reaches beyond its storage");
     auto* grad = args[4]->get<bool>();
     t.requires_grad = grad && *grad;
     return push(std::move(t));
@@ -524,12 +524,12 @@ class Machine {
     const PickleItems* items = tuple_of(id);
     if (!items || items->size() < 5 || !(*items)[0]->get<std::string>() ||
         *(*items)[0]->get<std::string>() != "storage")
-      return bad("a persistent id that is not a storage");
+      return bad_pickle("a persistent id that is not a storage");
     auto* type = (*items)[1]->get<PickleGlobal>();
     auto* key = (*items)[2]->get<std::string>();
     auto dtype = type ? storage_dtype(type->name) : std::nullopt;
-    if (!dtype || !key) return bad("a storage of an unknown type");
-    if (!storages_) return bad("tensors in a pickle that has no storages");
+    if (!dtype || !key) return bad_pickle("a storage of an unknown type");
+    if (!storages_) return bad_pickle("tensors in a pickle that has no storages");
     auto& storage = storage_by_key_[*key];
     if (!storage) {
       TRY(storage, storages_(*key));

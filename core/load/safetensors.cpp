@@ -16,13 +16,13 @@ using Json = nlohmann::json;
 using Metadata = std::map<std::string, std::string>;
 
 constexpr std::uint64_t max_header = 100'000'000;  // the format's own limit
-constexpr std::size_t max_rank = 64;
+constexpr std::size_t max_tensor_rank = 64;
 
-Diagnostic bad(std::string message) {
+Diagnostic bad_header(std::string message) {
   return input_error("load.safetensors", "not a valid safetensors file: " + message);
 }
 
-struct Entry {
+struct TensorEntry {
   std::string name;
   DType dtype;
   Sizes sizes;
@@ -30,21 +30,21 @@ struct Entry {
 };
 
 Result<Sizes> integers(const Json& list, const std::string& name) {
-  if (!list.is_array() || list.size() > max_rank)
-    return bad(fmt::format("'{}': a list of at most {} integers expected", name, max_rank));
+  if (!list.is_array() || list.size() > max_tensor_rank)
+    return bad_header(fmt::format("'{}': a list of at most {} integers expected", name, max_tensor_rank));
   Sizes out;
   for (const Json& item : list) {
     if (!item.is_number_integer() || (item.is_number_unsigned() && item.get<std::uint64_t>() > INT64_MAX))
-      return bad(fmt::format("'{}': a list of integers expected", name));
+      return bad_header(fmt::format("'{}': a list of integers expected", name));
     out.push_back(item.get<std::int64_t>());
   }
   return out;
 }
 
-Result<Entry> read_entry(const std::string& name, const Json& json, std::uint64_t data_bytes) {
+Result<TensorEntry> read_entry(const std::string& name, const Json& json, std::uint64_t data_bytes) {
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets") ||
       !json["dtype"].is_string())
-    return bad(fmt::format("'{}' lacks dtype, shape or data_offsets", name));
+    return bad_header(fmt::format("'{}' lacks dtype, shape or data_offsets", name));
   std::string dtype_name = json["dtype"].get<std::string>();
   auto dtype = dtype_from_safetensors(dtype_name);
   if (!dtype) return unsupported("load.safetensors.dtype", fmt::format("'{}' has unknown dtype {}", name, dtype_name));
@@ -52,15 +52,15 @@ Result<Entry> read_entry(const std::string& name, const Json& json, std::uint64_
   TRY(Sizes offsets, integers(json["data_offsets"], name));
   if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] ||
       static_cast<std::uint64_t>(offsets[1]) > data_bytes)
-    return bad(fmt::format("data of '{}' lies outside the file; is it truncated?", name));
+    return bad_header(fmt::format("data of '{}' lies outside the file; is it truncated?", name));
   TRY(std::int64_t count, reach(sizes, row_major_strides(sizes)));
   std::uint64_t bytes;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(count), itemsize(*dtype), &bytes) ||
       bytes != static_cast<std::uint64_t>(offsets[1] - offsets[0]))
-    return bad(
+    return bad_header(
         fmt::format("'{}' has {} bytes of data, its shape and dtype need {}", name, offsets[1] - offsets[0], bytes));
-  return Entry{name, *dtype, std::move(sizes), static_cast<std::uint64_t>(offsets[0]),
-               static_cast<std::uint64_t>(offsets[1])};
+  return TensorEntry{name, *dtype, std::move(sizes), static_cast<std::uint64_t>(offsets[0]),
+                     static_cast<std::uint64_t>(offsets[1])};
 }
 
 /// Reads a metadata entry of Partita's: a string that holds JSON. Null when absent.
@@ -68,7 +68,7 @@ Result<Json> convention(Metadata& metadata, const char* key) {
   auto it = metadata.find(key);
   if (it == metadata.end()) return Json();
   Json json = Json::parse(it->second, nullptr, false);
-  if (json.is_discarded()) return bad(fmt::format("metadata '{}' is not JSON", key));
+  if (json.is_discarded()) return bad_header(fmt::format("metadata '{}' is not JSON", key));
   metadata.erase(it);
   return json;
 }
@@ -77,9 +77,9 @@ Result<std::set<std::string>> key_set(Metadata& metadata, const char* key) {
   TRY(Json json, convention(metadata, key));
   std::set<std::string> out;
   if (json.is_null()) return out;
-  if (!json.is_array()) return bad(fmt::format("metadata '{}' is not a list of keys", key));
+  if (!json.is_array()) return bad_header(fmt::format("metadata '{}' is not a list of keys", key));
   for (const Json& item : json) {
-    if (!item.is_string()) return bad(fmt::format("metadata '{}' is not a list of keys", key));
+    if (!item.is_string()) return bad_header(fmt::format("metadata '{}' is not a list of keys", key));
     out.insert(item.get<std::string>());
   }
   return out;
@@ -95,12 +95,12 @@ Result<std::map<std::string, SharedMemory>> shared_memory(Metadata& metadata, co
       good = good && pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_number_integer();
       if (good) out[name] = {pair[0].get<std::string>(), pair[1].get<std::int64_t>()};
     }
-  if (!good) return bad(fmt::format("metadata '{}' is not a map of key to [key, offset]", key));
+  if (!good) return bad_header(fmt::format("metadata '{}' is not a map of key to [key, offset]", key));
   return out;
 }
 
 /// `budget`: bytes that strides with gaps may still take.
-Result<Tensor> copy_in(const Entry& entry, const char* data, bool is_complex, const Sizes* strides,
+Result<Tensor> copy_in(const TensorEntry& entry, const char* data, bool is_complex, const Sizes* strides,
                        std::uint64_t& budget) {
   Tensor flat;
   TRY(flat.storage, Storage::allocate(entry.end - entry.begin));
@@ -113,10 +113,11 @@ Result<Tensor> copy_in(const Entry& entry, const char* data, bool is_complex, co
   }
   if (!strides) return flat;
   if (strides->size() != flat.sizes.size())
-    return bad(fmt::format("'{}' has {} dimensions but {} strides", entry.name, flat.sizes.size(), strides->size()));
+    return bad_header(
+        fmt::format("'{}' has {} dimensions but {} strides", entry.name, flat.sizes.size(), strides->size()));
   TRY(std::int64_t elements, reach(flat.sizes, *strides));
   if (static_cast<std::uint64_t>(elements) > budget / itemsize(flat.dtype))
-    return bad(
+    return bad_header(
         fmt::format("strides of '{}' span {} elements for {} values, and all tensors together may take 64 times "
                     "the file",
                     entry.name, elements, flat.numel()));
@@ -131,15 +132,16 @@ Status share_storage(TensorFile& file, const std::string& name, const SharedMemo
   auto view = file.tensors.find(name);
   auto whole = file.tensors.find(memory.key);
   if (view == file.tensors.end() || whole == file.tensors.end())
-    return bad(fmt::format("metadata 'storages' names '{}' in '{}', but one of them is missing", name, memory.key));
+    return bad_header(
+        fmt::format("metadata 'storages' names '{}' in '{}', but one of them is missing", name, memory.key));
   Tensor& t = view->second;
   const auto before = static_cast<std::int64_t>(itemsize(whole->second.dtype)) * whole->second.offset /
                       static_cast<std::int64_t>(itemsize(t.dtype));
   t.storage = whole->second.storage;
   if (__builtin_add_overflow(memory.offset, before, &t.offset))
-    return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
+    return bad_header(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
   TRY(const bool within, within_storage(t));
-  if (!within) return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
+  if (!within) return bad_header(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
   return {};
 }
 
@@ -153,42 +155,44 @@ Status share_storages(TensorFile& file) {
 
 Result<TensorFile> parse(std::string_view bytes) {
   std::uint64_t header_size = 0;
-  if (bytes.size() < 8) return bad("shorter than its 8-byte header length");
+  if (bytes.size() < 8) return bad_header("shorter than its 8-byte header length");
   std::memcpy(&header_size, bytes.data(), 8);
   if (header_size > max_header || header_size > bytes.size() - 8)
-    return bad(fmt::format("header of {} bytes in a file of {}", header_size, bytes.size()));
+    return bad_header(fmt::format("header of {} bytes in a file of {}", header_size, bytes.size()));
   std::string_view header = bytes.substr(8, header_size), data = bytes.substr(8 + header_size);
   Json json = Json::parse(header.begin(), header.end(), nullptr, false);
-  if (!json.is_object()) return bad("the header is not a JSON object");
+  if (!json.is_object()) return bad_header("the header is not a JSON object");
 
   TensorFile file;
-  std::vector<Entry> entries;
+  std::vector<TensorEntry> entries;
   for (auto& [name, value] : json.items()) {
     if (name == "__metadata__") {
-      if (!value.is_object()) return bad("__metadata__ is not an object");
+      if (!value.is_object()) return bad_header("__metadata__ is not an object");
       for (auto& [key, text] : value.items()) {
-        if (!text.is_string()) return bad(fmt::format("metadata '{}' is not a string", key));
+        if (!text.is_string()) return bad_header(fmt::format("metadata '{}' is not a string", key));
         file.metadata[key] = text.get<std::string>();
       }
       continue;
     }
-    TRY(Entry entry, read_entry(name, value, data.size()));
+    TRY(TensorEntry entry, read_entry(name, value, data.size()));
     entries.push_back(std::move(entry));
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
   for (std::size_t i = 1; i < entries.size(); ++i)
     if (entries[i].begin < entries[i - 1].end)
-      return bad(fmt::format("data of '{}' and '{}' overlap", entries[i - 1].name, entries[i].name));
+      return bad_header(fmt::format("data of '{}' and '{}' overlap", entries[i - 1].name, entries[i].name));
 
   TRY(auto complex_keys, key_set(file.metadata, "complex"));
   TRY(auto requires_grad, key_set(file.metadata, "requires_grad"));
   TRY(file.storages, shared_memory(file.metadata, "storages"));
   TRY(file.aliases, shared_memory(file.metadata, "alias"));
   TRY(Json strides, convention(file.metadata, "strides"));
-  if (!strides.is_null() && !strides.is_object()) return bad("metadata 'strides' is not a map of key to integers");
+  if (!strides.is_null() && !strides.is_object())
+    return bad_header("metadata 'strides' is not a map of key to integers");
   std::uint64_t budget = most_bytes_in_memory(bytes.size());
-  for (const Entry& entry : entries) {
+  for (const TensorEntry& entry : entries) {
     Sizes layout;
     bool has_layout = strides.is_object() && strides.contains(entry.name);
     if (has_layout) {
@@ -225,7 +229,7 @@ Result<Tensor> view_as_complex(const Tensor& real) {
   out.dtype = complex_of(real.dtype);
   if (out.dtype == real.dtype || real.sizes.empty() || real.sizes.back() != 2 || !real.is_contiguous() ||
       real.offset % 2 != 0)
-    return bad("complex values must be stored as real ones with a last dimension of 2");
+    return bad_header("complex values must be stored as real ones with a last dimension of 2");
   out.sizes.pop_back();
   out.strides = row_major_strides(out.sizes);
   out.offset = real.offset / 2;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t max_entries = 1'000'000;
 constexpr std::uint64_t max_deflate_ratio = 1100;  // deflate compresses at most 1032 to 1
 
-Diagnostic bad(std::string message) {
+Diagnostic bad_archive(std::string message) {
   return input_error("load.zip", "not a valid archive: " + message);
 }
 
@@ -67,11 +67,11 @@ Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::shared_ptr<cons
     return message;
   };
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
-  if (!source) return bad(text());
+  if (!source) return bad_archive(text());
   zip_t* archive = zip_open_from_source(source, ZIP_RDONLY, &error);
   if (!archive) {
     zip_source_free(source);
-    return bad(text() + "; is it truncated?");
+    return bad_archive(text() + "; is it truncated?");
   }
   ZipArchive out;
   out.archive_ = std::shared_ptr<zip>(archive, [](zip* z) { zip_discard(z); });
@@ -80,11 +80,12 @@ Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::shared_ptr<cons
   out.local_headers_ = find_local_headers(bytes);
   out.budget_ = std::make_shared<std::uint64_t>(most_bytes_in_memory(bytes.size()));
   std::int64_t count = zip_get_num_entries(archive, 0);
-  if (count > max_entries) return bad(fmt::format("{} entries", count));
+  if (count > max_entries) return bad_archive(fmt::format("{} entries", count));
   for (std::int64_t i = 0; i < count; ++i) {
     const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
-    if (!name) return bad("an entry without a name");
-    if (escapes(name)) return bad(fmt::format("entry '{}' leads out of it", std::string_view(name).substr(0, 100)));
+    if (!name) return bad_archive("an entry without a name");
+    if (escapes(name))
+      return bad_archive(fmt::format("entry '{}' leads out of it", std::string_view(name).substr(0, 100)));
     out.names_.emplace_back(name);
     out.index_.emplace(name, static_cast<std::uint64_t>(i));
   }
@@ -103,18 +104,19 @@ std::string ZipArchive::root() const {
 
 Result<std::uint64_t> ZipArchive::checked_size(const std::string& name) const {
   auto it = index_.find(name);
-  if (it == index_.end()) return bad(fmt::format("entry '{}' is missing", name.substr(0, 200)));
+  if (it == index_.end()) return bad_archive(fmt::format("entry '{}' is missing", name.substr(0, 200)));
   zip_stat_t status;
   if (zip_stat_index(archive_.get(), it->second, 0, &status) != 0 || !(status.valid & ZIP_STAT_SIZE) ||
       !(status.valid & ZIP_STAT_COMP_SIZE))
-    return bad(fmt::format("entry '{}' has no size", name.substr(0, 200)));
+    return bad_archive(fmt::format("entry '{}' has no size", name.substr(0, 200)));
   bool stored = status.comp_method == ZIP_CM_STORE;
   if (status.comp_size > bytes_.size() ||
       (stored ? status.size > bytes_.size() : status.size / max_deflate_ratio > status.comp_size))
-    return bad(fmt::format("entry '{}' claims {} bytes", name.substr(0, 200), status.size));
+    return bad_archive(fmt::format("entry '{}' claims {} bytes", name.substr(0, 200), status.size));
   if (status.size > *budget_)
-    return bad(fmt::format("with entry '{}' its content takes over 64 times its size; store large entries uncompressed",
-                           name.substr(0, 200)));
+    return bad_archive(
+        fmt::format("with entry '{}' its content takes over 64 times its size; store large entries uncompressed",
+                    name.substr(0, 200)));
   *budget_ -= status.size;
   return status.size;
 }
@@ -123,7 +125,7 @@ Status ZipArchive::fill(const std::string& name, char* to, std::uint64_t size) c
   std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive_.get(), index_.at(name), 0),
                                                          zip_fclose);
   auto damaged = [&](const char* why) {
-    return bad(fmt::format("entry '{}' is damaged: {}", name.substr(0, 200), why));
+    return bad_archive(fmt::format("entry '{}' is damaged: {}", name.substr(0, 200), why));
   };
   if (!file) return damaged(zip_strerror(archive_.get()));
   for (std::uint64_t done = 0; done < size;) {

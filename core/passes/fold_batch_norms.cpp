@@ -12,9 +12,9 @@
 namespace partita {
 namespace {
 
-class Folder {
+class BatchNormFolder {
  public:
-  Folder(Graph& graph, PassContext& context) : graph_(graph), context_(context), aliases_(graph) {}
+  BatchNormFolder(Graph& graph, PassContext& context) : graph_(graph), context_(context), aliases_(graph) {}
 
   Result<bool> run() {
     bool changed = false;
@@ -98,7 +98,7 @@ class Folder {
 }  // namespace
 
 Result<bool> fold_batch_norms(Graph& graph, PassContext& context) {
-  return Folder(graph, context).run();
+  return BatchNormFolder(graph, context).run();
 }
 
 }  // namespace partita

@@ -22,9 +22,9 @@
 namespace partita {
 namespace {
 
-class Folder {
+class ConstantFolder {
  public:
-  Folder(Graph& graph, PassContext& context)
+  ConstantFolder(Graph& graph, PassContext& context)
       : graph_(graph), context_(context), aliases_(graph), values_(graph.id_limit()) {
     for (const auto& [name, tensor] : graph.attributes) given_.insert(tensor.storage.get());
   }
@@ -171,7 +171,7 @@ class Folder {
 }  // namespace
 
 Result<bool> fold_constants(Graph& graph, PassContext& context) {
-  return Folder(graph, context).run();
+  return ConstantFolder(graph, context).run();
 }
 
 }  // namespace partita

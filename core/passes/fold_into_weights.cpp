@@ -20,9 +20,9 @@ struct Convolution {
   std::int64_t groups = 1;
 };
 
-class Folder {
+class WeightFolder {
  public:
-  Folder(Graph& graph, PassContext& context) : graph_(graph), context_(context), aliases_(graph) {}
+  WeightFolder(Graph& graph, PassContext& context) : graph_(graph), context_(context), aliases_(graph) {}
 
   Result<bool> run() {
     bool changed = false;
@@ -155,7 +155,7 @@ class Folder {
 }  // namespace
 
 Result<bool> fold_into_weights(Graph& graph, PassContext& context) {
-  return Folder(graph, context).run();
+  return WeightFolder(graph, context).run();
 }
 
 }  // namespace partita

@@ -7,9 +7,9 @@
 namespace partita::views {
 namespace {
 
-constexpr double kMargin = 12, kGap = 14, kRampWidth = 160, kWidestEntry = 190;
+constexpr double kStripMargin = 12, kGap = 14, kRampWidth = 160, kWidestEntry = 190;
 
-struct Row {
+struct EntryRow {
   QPainter& painter;
   const QRectF& strip;
   const Theme& theme;
@@ -73,10 +73,10 @@ void paint_legend(QPainter& painter, const QRectF& strip, const Overlay& overlay
   painter.fillRect(strip, theme.panel);
   painter.setPen(theme.line);
   painter.drawLine(strip.topLeft() + QPointF(0, 0.5), strip.topRight() + QPointF(0, 0.5));
-  Row row{painter, strip, theme, QFontMetricsF(painter.font()), strip.x() + kMargin};
+  EntryRow row{painter, strip, theme, QFontMetricsF(painter.font()), strip.x() + kStripMargin};
   painter.setClipRect(strip);
   if (overlay.ramp) row.ramp(*overlay.ramp);
-  double end = strip.right() - kMargin;
+  double end = strip.right() - kStripMargin;
   for (std::size_t i = 0; i < overlay.legend.size(); ++i) {
     QString shown = row.metrics.elidedText(overlay.legend[i].text, Qt::ElideMiddle, kWidestEntry);
     QString rest = i + 1 < overlay.legend.size() ? QString("+%1").arg(overlay.legend.size() - i - 1) : QString();

@@ -75,7 +75,7 @@ std::string shortened(const std::string& name) {
 }
 
 // Empty: an expression too long for a card.
-std::string size_text(const ByteSum& bytes) {
+std::string card_size(const ByteSum& bytes) {
   if (!bytes.unknown.is(0)) {
     constexpr std::size_t kLongest = 16;
     const std::string expression = (bytes.unknown + SymExpr(bytes.known)).str();
@@ -334,7 +334,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         card.key = "frame:" + f.key;
         card.title = shortened(f.label.substr(0, f.label.find("  ")));  // without the code of a line
         card.detail = std::to_string(f.nodes) + " nodes";
-        if (const std::string size = size_text(f.bytes); !size.empty()) card.detail += ", " + size;
+        if (const std::string size = card_size(f.bytes); !size.empty()) card.detail += ", " + size;
         card.nodes = f.nodes;
         card.bytes = f.bytes;
         card.side = side;

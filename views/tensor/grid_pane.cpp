@@ -10,7 +10,7 @@
 namespace partita::views {
 namespace {
 
-constexpr int kMargin = 8, kTitleHeight = 20, kScaleHeight = 30, kLargestCell = 40;
+constexpr int kPaneMargin = 8, kTitleHeight = 20, kScaleHeight = 30, kLargestCell = 40;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void GridPane::set_marked(int cell) {
 // Square cells if they are large enough to be told apart; else the picture fills the pane.
 QRectF GridPane::picture_box() const {
   if (!grid_ || grid_->cells.empty()) return {};
-  double w = width() - 2.0 * kMargin, h = height() - kTitleHeight - kScaleHeight;
+  double w = width() - 2.0 * kPaneMargin, h = height() - kTitleHeight - kScaleHeight;
   double across = w / grid_->columns, down = h / grid_->rows;
   double side = std::min({across, down, double(kLargestCell)});
   constexpr double kTooSmall = 4;
@@ -64,7 +64,7 @@ QRectF GridPane::picture_box() const {
   } else {
     across = down = side;
   }
-  return {double(kMargin), double(kTitleHeight), across * grid_->columns, down * grid_->rows};
+  return {double(kPaneMargin), double(kTitleHeight), across * grid_->columns, down * grid_->rows};
 }
 
 QRectF GridPane::cell_box(int row, int column) const {
@@ -79,8 +79,8 @@ void GridPane::paintEvent(QPaintEvent*) {
   painter.fillRect(rect(), theme.paper);
   painter.setFont(card_detail_font());
   painter.setPen(theme.ink);
-  painter.drawText(QRectF(kMargin, 0, width() - 2 * kMargin, kTitleHeight), Qt::AlignVCenter,
-                   painter.fontMetrics().elidedText(title_, Qt::ElideRight, width() - 2 * kMargin));
+  painter.drawText(QRectF(kPaneMargin, 0, width() - 2 * kPaneMargin, kTitleHeight), Qt::AlignVCenter,
+                   painter.fontMetrics().elidedText(title_, Qt::ElideRight, width() - 2 * kPaneMargin));
   if (image_.isNull()) return;
   QRectF box = picture_box();
   painter.drawImage(box, image_);  // one pixel per cell, without smoothing, so that cells have edges
@@ -111,10 +111,10 @@ void GridPane::paint_scale(QPainter& painter) {
   double top = picture_box().bottom() + 8;
   if (error && colours_.errors.empty()) {
     painter.setPen(theme.good);
-    painter.drawText(QPointF(kMargin, top + 14), tr("no difference"));
+    painter.drawText(QPointF(kPaneMargin, top + 14), tr("no difference"));
     return;
   }
-  QRectF bar(kMargin, top, std::min(width() - 2.0 * kMargin, 220.0), 6);
+  QRectF bar(kPaneMargin, top, std::min(width() - 2.0 * kPaneMargin, 220.0), 6);
   if (!error && colours_.signed_values()) {  // symmetric about zero, so that signs are hues
     high = std::max(-low, high);
     low = -high;

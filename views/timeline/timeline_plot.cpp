@@ -17,7 +17,7 @@
 namespace partita::views {
 namespace {
 
-constexpr int kAxis = 24, kHeading = 22, kLane = 20, kMargin = 12;
+constexpr int kAxis = 24, kHeading = 22, kLane = 20, kPlotMargin = 12;
 constexpr double kLeastSeconds = 1e-6;  // of the whole width
 constexpr double kLeastShare = 1e-9;    // of the time line: closer, numbers of its seconds can no longer be told apart
 
@@ -76,7 +76,7 @@ void TimelinePlot::set_timeline(std::shared_ptr<const Timeline> timeline) {
 }
 
 void TimelinePlot::update_scroll_range() {
-  const int room = viewport()->height() - kAxis, needed = tops_.empty() ? 0 : tops_.back() + kMargin;
+  const int room = viewport()->height() - kAxis, needed = tops_.empty() ? 0 : tops_.back() + kPlotMargin;
   verticalScrollBar()->setRange(0, std::max(0, needed - room));
   verticalScrollBar()->setPageStep(std::max(1, room));
   verticalScrollBar()->setSingleStep(kLane);
@@ -113,15 +113,15 @@ void TimelinePlot::zoom_to(int span) {
 }
 
 void TimelinePlot::zoom_by(double factor, double x) {
-  const double wide = std::max(1, viewport()->width() - 2 * kMargin);
-  const double share = std::clamp((x - kMargin) / wide, 0.0, 1.0);
+  const double wide = std::max(1, viewport()->width() - 2 * kPlotMargin);
+  const double share = std::clamp((x - kPlotMargin) / wide, 0.0, 1.0);
   const double here = from_ + share * (to_ - from_);
   const double length = allowed((to_ - from_) / factor);
   show_range(here - share * length, here + (1 - share) * length);
 }
 
 double TimelinePlot::x_of(double seconds) const {
-  return kMargin + (seconds - from_) / (to_ - from_) * (viewport()->width() - 2 * kMargin);
+  return kPlotMargin + (seconds - from_) / (to_ - from_) * (viewport()->width() - 2 * kPlotMargin);
 }
 
 QRectF TimelinePlot::box_of(int span) const {
@@ -172,7 +172,7 @@ void TimelinePlot::highlight(const QString& step) {
 void TimelinePlot::paint_axis(QPainter& painter) const {
   const Theme& theme = Theme::current();
   painter.fillRect(QRect(0, 0, viewport()->width(), kAxis), theme.panel);
-  const double step = tick_step((to_ - from_) * 90 / std::max(1, viewport()->width() - 2 * kMargin));
+  const double step = tick_step((to_ - from_) * 90 / std::max(1, viewport()->width() - 2 * kPlotMargin));
   for (double t = std::ceil(from_ / step) * step; t <= to_; t += step) {
     const double x = x_of(t);
     painter.setPen(theme.line);
@@ -238,8 +238,8 @@ void TimelinePlot::paintEvent(QPaintEvent*) {
     painter.setPen(theme.dim);
     const QString title = (track.name.starts_with('/') ? file_title(text(track.name)) : text(track.name)) + "   " +
                           seconds_text(track.busy_seconds);
-    painter.drawText(QRect(kMargin, y, viewport()->width() - 2 * kMargin, kHeading), Qt::AlignVCenter,
-                     painter.fontMetrics().elidedText(title, Qt::ElideMiddle, viewport()->width() - 2 * kMargin));
+    painter.drawText(QRect(kPlotMargin, y, viewport()->width() - 2 * kPlotMargin, kHeading), Qt::AlignVCenter,
+                     painter.fontMetrics().elidedText(title, Qt::ElideMiddle, viewport()->width() - 2 * kPlotMargin));
   }
   // Of steps that share a pixel of their lane the first is drawn, and the chosen one on top.
   std::vector<std::vector<double>> drawn(timeline_->tracks.size());
@@ -290,7 +290,7 @@ void TimelinePlot::mouseMoveEvent(QMouseEvent* event) {
   if (!dragged_ && moved.manhattanLength() <= 4) return;
   dragged_ = true;
   viewport()->setCursor(Qt::ClosedHandCursor);
-  const double seconds = moved.x() / std::max(1, viewport()->width() - 2 * kMargin) * (to_ - from_);
+  const double seconds = moved.x() / std::max(1, viewport()->width() - 2 * kPlotMargin) * (to_ - from_);
   show_range(from_ - seconds, to_ - seconds);
   verticalScrollBar()->setValue(verticalScrollBar()->value() - static_cast<int>(moved.y()));
   drag_from_ = event->position();
