@@ -1,22 +1,34 @@
 // torch.tensor(data) and numbers in the place of tensors: constants of the graph, lifted.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/promote.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
 namespace {
 
+/// What a number that the graph computes is; null for anything else.
+const SymExpr* symbolic_number(const Arg& data) {
+  return data.node() ? data.node()->meta.sym() : nullptr;
+}
+
+DType dtype_of(const Arg& number) {
+  return symbolic_number(number) ? Operand::of_number(*number.node()).dtype : number_dtype(*as_number(number));
+}
+
 /// Adds the numbers of nested lists in row-major order. `sizes` are those of the first item at each depth, which all
 /// items must have.
-void flatten(const Arg& data, std::size_t depth, Sizes& sizes, std::vector<Number>& numbers) {
+void flatten(const Arg& data, std::size_t depth, Sizes& sizes, std::vector<Arg>& numbers) {
   const auto* list = data.get<ArgList>();
   const bool known = depth < sizes.size() || !numbers.empty();
   if (!list) {
-    const auto number = as_number(data);
-    if (!number) fail_unsupported("torch.tensor of a list that holds anything but numbers");
+    if (!as_number(data) && !symbolic_number(data))
+      fail_unsupported("torch.tensor of a list that holds anything but numbers");
     if (depth != sizes.size()) fail("expected sequences of equal length");
-    numbers.push_back(*number);
+    numbers.push_back(data);
     return;
   }
   const auto size = static_cast<std::int64_t>(list->items.size());
@@ -55,17 +67,22 @@ Arg torch_tensor(Builder& build, NamedArgs& names) {
   const auto* wanted = value_of(names, "dtype").get<DType>();
   if (const Node* n = data.node()) {
     if (!n->meta.sym()) fail_unsupported("torch.tensor of a tensor");
-    return number_as_tensor(build, data, wanted ? *wanted : DType::Int64);
+    return number_as_tensor(build, data, wanted ? *wanted : dtype_of(data));
   }
   Sizes sizes;
-  std::vector<Number> numbers;
+  std::vector<Arg> numbers;
   flatten(data, 0, sizes, numbers);
-  DType dtype = numbers.empty() ? DType::Float32 : number_dtype(numbers.front());
-  for (const Number& n : numbers) dtype = promote(dtype, number_dtype(n));
+  DType dtype = numbers.empty() ? DType::Float32 : dtype_of(numbers.front());
+  for (const Arg& n : numbers) dtype = promote(dtype, dtype_of(n));
   if (wanted) dtype = *wanted;
+  if (std::ranges::any_of(numbers, symbolic_number)) {
+    for (Arg& n : numbers) n = number_as_tensor(build, n, dtype);
+    Node* const flat = build.call("aten.stack.default", {Arg::list(std::move(numbers))});
+    return build.call("aten.view.default", {flat, build.sizes({sizes.begin(), sizes.end()})});
+  }
   Tensor value = unwrap(Tensor::empty(dtype, sizes));
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    value.view_as({}, {}, static_cast<std::int64_t>(i)).copy_from(kernels::number_tensor(numbers[i], dtype));
+    value.view_as({}, {}, static_cast<std::int64_t>(i)).copy_from(kernels::number_tensor(*as_number(numbers[i]), dtype));
   return constant_tensor(build, std::move(value));
 }
 

@@ -170,7 +170,8 @@ class Expression {
       Arg a = unary();
       if (auto* i = a.get<std::int64_t>()) return (-SymExpr(*i)).as_int();
       if (auto* d = a.get<double>()) return -*d;
-      return build_.call("aten.neg.default", {a});
+      const bool number = a.node() && a.node()->meta.sym();
+      return build_.call(number ? "_operator.neg" : "aten.neg.default", {a});
     }
     return postfix(primary());
   }

@@ -34,13 +34,32 @@ SymExpr size_of(const Arg& a) {
   fail("a size is expected in a formula");
 }
 
-Number number_of(const Arg& a) {
-  if (a.node() && a.node()->meta.sym() && a.node()->meta.sym()->is_int()) return a.node()->meta.sym()->as_int();
-  if (auto* i = a.get<std::int64_t>()) return *i;
-  if (auto* b = a.get<bool>()) return *b;
-  if (auto* d = a.get<double>()) return *d;
-  if (auto* c = a.get<std::complex<double>>()) return *c;
-  fail("a number is expected in a formula");
+/// A number that the graph computes.
+const SymExpr* symbolic(const Arg& a) {
+  const SymExpr* e = a.node() ? a.node()->meta.sym() : nullptr;
+  return e && !e->is_int() && e->kind() != SymKind::Float ? e : nullptr;
+}
+
+/// The value of a symbolic integer, which a guard fixes.
+std::int64_t fixed(const FormulaCall& f, SymExpr e) {
+  const auto hint = e.is_float() ? std::nullopt : f.build.graph.shapes->hint(e);
+  if (!hint) fail_unsupported("a gradient by a number that is known only at run time: " + e.str());
+  f.guards().test(sym_eq(e, *hint), "a gradient needs a number");
+  return *hint;
+}
+
+Number number_of(const FormulaCall& f, const Arg& a) {
+  if (const auto literal = as_number(a)) return *literal;
+  const SymExpr* e = a.node() ? a.node()->meta.sym() : nullptr;
+  if (!e) fail("a number is expected in a formula");
+  if (e->kind() == SymKind::Float) return e->as_float();
+  return fixed(f, *e);
+}
+
+/// The number in argument i as a tensor that takes part in type promotion as a number does beside x.
+Arg number_beside(const FormulaCall& f, std::size_t i, const TensorMeta& x) {
+  const DType dtype = x.dim() == 0 || is_complex(x.dtype) ? x.dtype : DType::Float64;
+  return f.build.call("aten.scalar_tensor.default", {f.args[i]}, {{"dtype", dtype}});
 }
 
 }  // namespace
@@ -54,10 +73,7 @@ SymList FormulaCall::sizes(std::size_t i) const {
 }
 Sizes FormulaCall::integers(std::size_t i) const {
   Sizes out;
-  for (SymExpr e : sizes(i)) {
-    if (!e.is_int()) fail_unsupported("a gradient by a number that is known only at run time: " + e.str());
-    out.push_back(e.as_int());
-  }
+  for (SymExpr e : sizes(i)) out.push_back(fixed(*this, e));
   return out;
 }
 std::int64_t FormulaCall::integer(std::size_t i) const {
@@ -66,10 +82,10 @@ std::int64_t FormulaCall::integer(std::size_t i) const {
   return all[0];
 }
 double FormulaCall::real(std::size_t i) const {
-  return as_double(number_of(args[i]));
+  return as_double(number_of(*this, args[i]));
 }
 bool FormulaCall::flag(std::size_t i) const {
-  return has(i) && as_double(number_of(args[i])) != 0;
+  return has(i) && as_double(number_of(*this, args[i])) != 0;
 }
 
 namespace {
@@ -154,8 +170,11 @@ Arg contiguous(const FormulaCall& f) {
 /// A number among the operands becomes a 0-dim tensor in the result's dtype.
 Arg where(const FormulaCall& f) {
   std::vector<Operand> operands;
-  for (std::size_t i : {1, 2})
-    operands.push_back(f.is_tensor(i) ? Operand::of(f.tensor(i)) : Operand::of(number_of(f.args[i])));
+  for (std::size_t i : {1, 2}) {
+    operands.push_back(f.is_tensor(i)          ? Operand::of(f.tensor(i))
+                       : symbolic(f.args[i]) ? Operand::of_number(*f.args[i].node())
+                                             : Operand::of(number_of(f, f.args[i])));
+  }
   DType type = result_type(operands);
   auto choice = [&](std::size_t i) -> Arg {
     if (f.is_tensor(i)) {
@@ -256,26 +275,29 @@ Arg as_strided_backward(const FormulaCall& f) {
   return f.build.call("aten.as_strided.default", {storage, f.build.sizes(self.sizes), f.build.sizes(self.strides), at});
 }
 
+Arg pow_backward_self(const FormulaCall& f) {
+  return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
+           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
+}
 Arg pow_backward(const FormulaCall& f) {
+  if (symbolic(f.args[2])) return pow_backward_self({f.build, {f.args[0], f.args[1], number_beside(f, 2, f.tensor(1))}});
   // PyTorch makes a double of an integer exponent.
-  const Number exponent = number_of(f.args[2]);
+  const Number exponent = number_of(f, f.args[2]);
   const double e = as_double(exponent);
   if (e == 0) return f("zeros_like(x1)");
   const auto* c = std::get_if<std::complex<double>>(&exponent);
   const Arg factor = c ? Arg(*c) : Arg(e), less = c ? Arg(*c - 1.0) : Arg(e - 1);
   return f("x0 * conj(aten.mul.Scalar(pow(x1, less), factor))", {{"less", less}, {"factor", factor}});
 }
-Arg pow_backward_self(const FormulaCall& f) {
-  return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
-           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
-}
 /// grad * result * log(self); 0 where the base is 0 and the real part of the exponent is not negative.
 Arg pow_backward_exponent(const FormulaCall& f) {
   const Arg real = is_complex(f.tensor(2).dtype) ? f("aten.select.int(view_as_real(x2), -1, 0)") : f.args[2];
   std::vector<std::pair<std::string, Arg>> names = {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")},
                                                     {"real", real}};
+  if (symbolic(f.args[1]))
+    return pow_backward_exponent({f.build, {f.args[0], number_beside(f, 1, f.tensor(2)), f.args[2], f.args[3]}});
   if (!f.is_tensor(1)) {
-    const Number base = number_of(f.args[1]);
+    const Number base = number_of(f, f.args[1]);
     if (auto* c = std::get_if<std::complex<double>>(&base); c && *c != 0.0)
       return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(*c)}});
     if (as_double(base) == 0) return f("where(ge(real, 0), zero, x0 * conj(aten.mul.Scalar(x3, -inf)))", names);
@@ -289,20 +311,30 @@ Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
   fail_unsupported("the gradient of sgn of complex numbers");
 }
 Arg one_minus(const FormulaCall& f) {
-  Number n = number_of(f.args[0]);
+  if (symbolic(f.args[0])) return f("1 - x0");
+  Number n = number_of(f, f.args[0]);
   if (auto* c = std::get_if<std::complex<double>>(&n)) return 1.0 - *c;
   return 1 - as_double(n);
 }
 /// For xlogy.Scalar_Other: xlogy_backward_self(grad, self, other number).
 Arg xlogy_backward_self(const FormulaCall& f) {
-  if (as_double(number_of(f.args[2])) > 0) return f("xlogy(x0, x2)");
+  if (symbolic(f.args[2]))
+    return f("masked_fill(xlogy(x0, t), logical_and(eq(x1, 0.0), le(t, 0.0)), 0.0)",
+             {{"t", number_beside(f, 2, f.tensor(1))}});
+  if (as_double(number_of(f, f.args[2])) > 0) return f("xlogy(x0, x2)");
   return f("masked_fill(xlogy(x0, x2), eq(x1, 0.0), 0.0)");
 }
 
 /// dropout_scale(p, train): the factor by which dropout scales the elements that it keeps.
 Arg dropout_scale(const FormulaCall& f) {
-  double p = as_double(number_of(f.args[0]));
-  return f.flag(1) ? p == 1 ? 0.0 : 1 / (1 - p) : 1.0;
+  if (!f.flag(1)) return 1.0;
+  if (symbolic(f.args[0])) {
+    Node* const all = f.build.call("_operator.eq", {f.args[0], 1.0});  // are dropped
+    Node* const kept = f.build.call("torch.sym_ite", {all, 1.0, f("1 - x0")});
+    return f.build.call("torch.sym_ite", {all, 0.0, f.build.call("_operator.truediv", {1.0, kept})});
+  }
+  const double p = as_double(number_of(f, f.args[0]));
+  return p == 1 ? 0.0 : 1 / (1 - p);
 }
 
 /// last_sizes(x, n): the last n sizes.

@@ -5,6 +5,7 @@
 
 #include "core/ops/formula_functions.h"
 #include "core/ops/promote.h"
+#include "core/sym/integer.h"
 
 namespace partita {
 namespace {
@@ -92,16 +93,18 @@ Arg value_selecting_reduction_backward(const FormulaCall& f) {
 Arg var_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   std::vector<std::size_t> dims = reduced_dims(f, 2, self.dim());
-  const double correction = f.has(3) ? f.real(3) : 1;
+  const Arg correction = f.has(3) ? f.args[3] : Arg(1);
   Arg grad = restore(f, f.args[0], dims, f.flag(4), self.dim());
   const SymExpr count = reduced_count(f, 1, 2);
   Arg scaled;
-  if (count.is_int()) {
-    scaled = f.build.call("aten.mul.Scalar", {grad, 2.0 / (static_cast<double>(count.as_int()) - correction)});
-  } else if (const auto whole = static_cast<std::int64_t>(correction); static_cast<double>(whole) == correction) {
-    scaled = f.build.call("aten.div.Scalar", {f("g * 2", {{"g", grad}}), f.build.size(count - whole)});
+  if (const auto number = as_number(correction); number && count.is_int()) {
+    scaled = f.build.call("aten.mul.Scalar", {grad, 2.0 / (static_cast<double>(count.as_int()) - as_double(*number))});
   } else {
-    fail_unsupported("the gradient of a variance over a symbolic size with a fractional correction");
+    const auto whole = number ? as_integer(as_double(*number)) : std::nullopt;
+    const bool exact = whole && static_cast<double>(*whole) == as_double(*number);
+    const Arg degrees = exact ? f.build.size(count - *whole)
+                              : f("n - c", {{"n", f.build.size(count)}, {"c", correction}});
+    scaled = f.build.call("aten.div.Scalar", {f("g * 2", {{"g", grad}}), degrees});
   }
   std::vector<Arg> list;
   for (std::size_t d : dims) list.push_back(static_cast<std::int64_t>(d));

@@ -4,9 +4,17 @@
 
 namespace partita {
 
-bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const char* reason) {
+std::optional<bool> guard_if_known(const FakeCall& call, SymExpr condition, const char* reason) {
   if (auto known = call.shapes.statically(condition)) return *known;
-  return call.shapes.hint(condition) ? call.test(condition, reason) : otherwise;
+  return call.shapes.hint(condition) ? std::optional(call.test(condition, reason)) : std::nullopt;
+}
+
+bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const char* reason) {
+  return guard_if_known(call, condition, reason).value_or(otherwise);
+}
+
+bool checked(const FakeCall& call, SymExpr condition, const char* reason) {
+  return guard_or(call, condition, true, reason);
 }
 
 bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason) {

@@ -7,6 +7,13 @@ namespace partita {
 /// it depends on a size known only at run time.
 bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const char* reason);
 
+/// The truth of a condition as FakeCall::test finds it; nullopt when it depends on a number known only at run time.
+std::optional<bool> guard_if_known(const FakeCall& call, SymExpr condition, const char* reason);
+
+/// A condition without which a call is refused. Where it depends on a number known only at run time it is taken to hold;
+/// whoever runs the call asks again, as torch._check does.
+bool checked(const FakeCall& call, SymExpr condition, const char* reason);
+
 /// Whether the two must be equal. Where this depends on a size known only at run time the answer is true; torch._check
 /// asserts it then.
 bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason);

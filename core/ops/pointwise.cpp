@@ -101,7 +101,7 @@ Promoted pointwise_dtypes(const OpRecord& record, const FakeCall& call) {
     if (call.is_tensor(name))
       operands.push_back(Operand::of(call.tensor(name)));
     else if (e)
-      operands.push_back({e->is_float() ? DType::Float32 : DType::Int64, Operand::Rank::Number});
+      operands.push_back(Operand::of_number(*call.arg(name).node()));
     else
       operands.push_back(Operand::of(call.number(name)));
   }

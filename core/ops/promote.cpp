@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/guards.h"
+#include "core/ops/python_ops.h"
 
 namespace partita {
 namespace {
@@ -84,6 +85,11 @@ std::vector<std::size_t> iteration_order(const FakeCall& call, const SymList& si
 }
 
 }  // namespace
+
+Operand Operand::of_number(const Node& number) {
+  const bool real = number.meta.sym()->is_float();
+  return {real ? DType::Float32 : is_truth_value(number) ? DType::Bool : DType::Int64, Rank::Number};
+}
 
 DType result_type(std::span<const Operand> operands) {
   std::optional<DType> by_rank[3];

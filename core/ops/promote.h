@@ -17,6 +17,7 @@ struct Operand {
 
   static Operand of(const TensorMeta& meta) { return {meta.dtype, meta.sizes.empty() ? Rank::ZeroDim : Rank::Tensor}; }
   static Operand of(const Number& n) { return {number_dtype(n), Rank::Number}; }
+  static Operand of_number(const Node& number);  ///< a number that the graph computes
 };
 
 /// torch.result_type.

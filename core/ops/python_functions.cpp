@@ -6,6 +6,8 @@
 
 #include "core/base/check.h"
 #include "core/base/text.h"
+#include "core/ops/formula_functions.h"
+#include "core/ops/promote.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -61,7 +63,8 @@ const Function* find_function(std::string_view name) {
 
 struct Parameter {
   std::string_view name, default_text;  ///< default_text is empty when the parameter is required
-  bool variadic = false;
+  bool variadic = false;  ///< *tensors
+  bool lists = false;     ///< **shapes: variadic, and a list is one argument of it
 };
 
 std::vector<Parameter> parameters_of(const Function& f) {
@@ -74,6 +77,8 @@ std::vector<Parameter> parameters_of(const Function& f) {
     Parameter p;
     p.variadic = text.starts_with("*");
     if (p.variadic) text.remove_prefix(1);
+    p.lists = text.starts_with("*");
+    if (p.lists) text.remove_prefix(1);
     std::size_t equals = text.find('=');
     p.name = text.substr(0, equals);
     if (equals != std::string_view::npos) p.default_text = text.substr(equals + 1);
@@ -90,7 +95,7 @@ Names bind_parameters(Builder& b, const Function& f, const Args& args, const Kwa
     if (p.variadic) {
       // f(a, b) and f([a, b]) mean the same.
       std::vector<Arg> items(args.begin() + static_cast<std::ptrdiff_t>(std::min(next, args.size())), args.end());
-      if (items.size() == 1 && items[0].get<ArgList>()) items = items[0].get<ArgList>()->items;
+      if (!p.lists && items.size() == 1 && items[0].get<ArgList>()) items = items[0].get<ArgList>()->items;
       next = args.size();
       names.emplace_back(p.name, Arg::list(std::move(items)));
       continue;
@@ -256,8 +261,32 @@ Arg check(Builder& b, Names& names) {
   return b.call("aten._assert_scalar.default", {value_of(names, "cond"), "Expected cond to be True, but got False."});
 }
 
+/// torch._check_is_size(i, message, max): 0 <= i, and i <= max where there is one.
+Arg check_is_size(Builder& b, NamedArgs& names) {
+  const Arg &i = value_of(names, "i"), &most = value_of(names, "max");
+  const auto require = [&](const char* comparison, const Arg& bound) {
+    b.call("aten._assert_scalar.default",
+           {b.call(comparison, {i, bound}), "Expected cond to be True, but got False."});
+  };
+  require("_operator.ge", 0);
+  if (!most.is_none()) require("_operator.le", most);
+  return Arg();
+}
+
+/// torch.broadcast_shapes(*shapes), each a list of sizes or one size.
+Arg broadcast_shapes(Builder& b, NamedArgs& names) {
+  std::vector<SymList> shapes;
+  const FakeCall guards = FormulaCall{b, {}}.guards();
+  for (const Arg& shape : value_of(names, "shapes").get<ArgList>()->items)
+    shapes.push_back(FormulaCall{b, {repeated(shape, 1)}}.sizes(0));
+  return Arg::tuple(b.sizes(broadcast(guards, shapes)).get<ArgList>()->items);
+}
+
 constexpr PythonSpecial specials[] = {
     {"torch._check", check},
+    {"torch._check_is_size", check_is_size},
+    {"torch.functional.broadcast_shapes", broadcast_shapes},
+    {"torch.broadcast_shapes", broadcast_shapes},
     {"torch.functional.split", split},
     {"torch.split", split},
     {"torch.functional.norm", norm},

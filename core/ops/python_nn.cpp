@@ -24,8 +24,18 @@ std::int64_t choice(NamedArgs& names, std::string_view key, std::initializer_lis
   return it - choices.begin();
 }
 
+/// Is it anything but a number that the graph computes?
+bool is_known(const Arg& arg) {
+  const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr;
+  return !e || e->is_int() || e->kind() == SymKind::Float;
+}
+
 Number number(const Arg& arg) {
-  if (const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr; e && e->is_int()) return e->as_int();
+  if (const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr) {
+    if (e->is_int()) return e->as_int();
+    if (e->kind() == SymKind::Float) return e->as_float();
+    fail_unsupported("a size that depends on the number " + e->str());
+  }
   std::optional<Number> n = as_number(arg);
   if (!n) fail("a number is expected");
   return *n;
@@ -43,7 +53,7 @@ Arg as_floats(const Arg& list) {
   const ArgList* l = list.get<ArgList>();
   if (!l) return list;
   std::vector<Arg> items;
-  for (const Arg& item : l->items) items.emplace_back(real(item));
+  for (const Arg& item : l->items) items.push_back(is_known(item) ? Arg(real(item)) : item);
   return Arg::list(std::move(items));
 }
 
@@ -52,9 +62,11 @@ Arg scaled_sizes(Builder& b, Node* input, const Arg& scales) {
   const ArgList* list = scales.get<ArgList>();
   std::vector<Arg> sizes;
   for (std::size_t i = 0; i < list->items.size(); ++i) {
-    SymExpr size = b.tensor(input).sizes.at(i + 2);
-    if (!size.is_int()) fail_unsupported("interpolate of a symbolic size with recompute_scale_factor");
-    sizes.emplace_back(as_int(std::floor(static_cast<double>(size.as_int()) * real(list->items[i]))));
+    const SymExpr size = b.tensor(input).sizes.at(i + 2);
+    if (size.is_int() && is_known(list->items[i]))
+      sizes.emplace_back(as_int(std::floor(static_cast<double>(size.as_int()) * real(list->items[i]))));
+    else
+      sizes.emplace_back(b.call("math.floor", {b.call("_operator.mul", {b.size(size), list->items[i]})}));
   }
   return Arg::list(std::move(sizes));
 }
@@ -134,7 +146,10 @@ Arg max_unpool(Builder& b, NamedArgs& names) {
   stride = stride.is_none() || (given && given->items.empty()) ? kernel : repeated(stride, rank);
   const TensorMeta& meta = b.tensor(input);
   if (meta.dim() < rank + 1) fail(fmt::format("max_unpool{}d: the input has too few dimensions", rank));
-  auto item = [](const Arg& list, std::size_t i) { return as_int(number(list.get<ArgList>()->items.at(i))); };
+  auto item = [](const Arg& list, std::size_t i) -> SymExpr {
+    const Arg& each = list.get<ArgList>()->items.at(i);
+    return is_known(each) ? SymExpr(as_int(number(each))) : *each.node()->meta.sym();
+  };
   std::vector<Arg> sizes;
   if (const ArgList* asked = value_of(names, "output_size").get<ArgList>()) {
     if (asked->items.size() < rank) fail("output_size should be a sequence of the spatial sizes");
@@ -166,8 +181,11 @@ Arg fractional_max_pool(Builder& b, NamedArgs& names) {
     std::vector<Arg> sizes;
     for (std::size_t i = 0; i < rank; ++i) {
       SymExpr in = meta.sizes[meta.dim() - rank + i];
-      if (!in.is_int()) fail_unsupported("fractional_max_pool with output_ratio of a symbolic size");
-      sizes.emplace_back(as_int(static_cast<double>(in.as_int()) * real(ratio.get<ArgList>()->items.at(i))));
+      const Arg& each = ratio.get<ArgList>()->items.at(i);
+      if (in.is_int() && is_known(each))
+        sizes.emplace_back(as_int(static_cast<double>(in.as_int()) * real(each)));
+      else
+        sizes.emplace_back(b.call("math.trunc", {b.call("_operator.mul", {b.size(in), each})}));
     }
     size = Arg::list(std::move(sizes));
   }
@@ -230,10 +248,10 @@ Arg lp_pool(Builder& b, NamedArgs& names) {
   Arg stride = value_of(names, "stride").is_none() ? Arg::list({}) : repeated(value_of(names, "stride"), rank);
   names.emplace_back("kernel", kernel);
   names.emplace_back("steps", stride);
-  double p = real(value_of(names, "norm_type")), count = 1;
-  for (const Arg& k : kernel.get<ArgList>()->items) count *= real(k);
+  Arg count = 1.0;
+  for (const Arg& k : kernel.get<ArgList>()->items) count = b.expression("n * k", {{"n", count}, {"k", k}});
   names.emplace_back("count", count);
-  names.emplace_back("root", 1 / p);
+  names.emplace_back("root", b.expression("1 / norm_type", names));
   names.emplace_back(
       "out", b.expression(fmt::format("avg_pool{}d(pow(input, norm_type), kernel, steps, 0, ceil_mode)", rank), names));
   return b.expression("pow(sign(out) * relu(abs(out)) * count, root)", names);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -9,23 +10,25 @@
 #include "core/ops/call.h"
 #include "core/ops/resolve.h"
 #include "core/sym/integer.h"
+#include "core/sym/sym_functions.h"
 
 namespace partita {
 namespace {
 
-using SymFunction = SymExpr (*)(std::span<const SymExpr>);
-using RealFunction = double (*)(std::span<const double>);
-using IntFunction = std::int64_t (*)(std::span<const std::int64_t>);
+/// The kind of a result: a float if an argument is one, else an integer (AsArguments); a truth value if all arguments
+/// are, else an integer (Bits); or always the same.
+enum class Kind : unsigned char { AsArguments, Bits, Float, Bool, Integer };
 
-enum class Kind : unsigned char { SameAsArguments, AlwaysFloat, AlwaysBool, AlwaysInt };
-
+/// A function on numbers, by the name that follows its module.
 struct Row {
   std::string_view name;
   Kind kind;
-  SymFunction sym;
-  RealFunction real;
-  IntFunction whole;      ///< null: computed in double
-  std::string_view aten;  ///< the ATen operator for tensors; empty: none
+  std::size_t arguments;
+  SymExpr (*sym)(std::span<const SymExpr>);
+  double (*real)(std::span<const double>);
+  std::int64_t (*whole)(std::span<const std::int64_t>);  ///< null: computed in double
+  std::string_view aten;                                 ///< the ATen operator for tensors; empty: none
+  std::string_view function = {};                        ///< of SymFunction, which stands for `sym` and `real`
 };
 
 /// Whole numbers are computed as symbols are, which hear of an overflow.
@@ -34,11 +37,43 @@ std::int64_t whole(SymExpr e) {
   return e.as_int();
 }
 
+/// 2^count, which is what a shift multiplies or divides by.
+SymExpr power_of_two(std::int64_t count) {
+  if (count < 0) fail("negative shift count");
+  return sym_pow(2, count);
+}
+
+SymExpr as_float(SymExpr e) {
+  return e.is_float() ? e : sym_call("ToFloat", {e});
+}
+
+SymExpr power(SymExpr a, SymExpr b) {
+  return b.is_int() && b.as_int() < 0 ? sym_pow(as_float(a), as_float(b)) : sym_pow(a, b);
+}
+
+/// bool(e)
+SymExpr truth(SymExpr e) {
+  return e.is_boolean() ? e : sym_ne(e, 0);
+}
+
+[[noreturn]] double no_bits(double a) {
+  fail(fmt::format("unsupported operand {}: an integer is expected", a));
+}
+
+bool is_truth(SymExpr e) {
+  return e.is_boolean() || e.is(0) || e.is(1);
+}
+/// Python's & | ^, which are logical on truth values.
+bool are_truths(SymExpr a, SymExpr b) {
+  return (a.is_boolean() || b.is_boolean()) && is_truth(a) && is_truth(b);
+}
+
 #define BINARY(sym_expression, real_expression, int_expression) \
-  [](std::span<const SymExpr> x) -> SymExpr {                   \
-    SymExpr a = x[0], b = x[1];                                 \
-    return sym_expression;                                      \
-  },                                                            \
+  2,                                                            \
+      [](std::span<const SymExpr> x) -> SymExpr {               \
+        SymExpr a = x[0], b = x[1];                             \
+        return sym_expression;                                  \
+      },                                                        \
       [](std::span<const double> x) -> double {                 \
         double a = x[0], b = x[1];                              \
         return real_expression;                                 \
@@ -47,63 +82,130 @@ std::int64_t whole(SymExpr e) {
         std::int64_t a = x[0], b = x[1];                        \
         return int_expression;                                  \
       }
-#define UNARY(sym_expression, real_expression)  \
-  [](std::span<const SymExpr> x) -> SymExpr {   \
-    SymExpr a = x[0];                           \
-    return sym_expression;                      \
-  },                                            \
-      [](std::span<const double> x) -> double { \
-        double a = x[0];                        \
-        return real_expression;                 \
-      },                                        \
-      nullptr
+#define UNARY(sym_expression, real_expression, int_expression) \
+  1,                                                           \
+      [](std::span<const SymExpr> x) -> SymExpr {              \
+        SymExpr a = x[0];                                      \
+        return sym_expression;                                 \
+      },                                                       \
+      [](std::span<const double> x) -> double {                \
+        double a = x[0];                                       \
+        return real_expression;                                \
+      },                                                       \
+      [](std::span<const std::int64_t> x) -> std::int64_t {    \
+        std::int64_t a = x[0];                                 \
+        return int_expression;                                 \
+      }
+#define FUNCTION(arguments, function) arguments, nullptr, nullptr, nullptr, "", function
+#define ROUNDING(function) 1, nullptr, nullptr, [](std::span<const std::int64_t> x) { return x[0]; }, "", function
 
 const Row rows[] = {
-    {"_operator.add", Kind::SameAsArguments, BINARY(a + b, a + b, whole(SymExpr(a) + b)), "aten.add"},
-    {"_operator.sub", Kind::SameAsArguments, BINARY(a - b, a - b, whole(SymExpr(a) - b)), "aten.sub"},
-    {"_operator.mul", Kind::SameAsArguments, BINARY(a* b, a* b, whole(SymExpr(a) * b)), "aten.mul"},
-    {"_operator.floordiv", Kind::SameAsArguments,
-     BINARY(sym_floordiv(a, b), std::floor(a / b), whole(sym_floordiv(a, b))), "aten.floor_divide"},
-    {"_operator.mod", Kind::SameAsArguments, BINARY(sym_mod(a, b), a - std::floor(a / b) * b, whole(sym_mod(a, b))),
-     "aten.remainder"},
-    {"_operator.truediv", Kind::AlwaysFloat, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
-    {"_operator.pow", Kind::SameAsArguments, BINARY(sym_pow(a, b), std::pow(a, b), whole(sym_pow(a, b))), "aten.pow"},
-    {"_operator.eq", Kind::AlwaysBool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
-    {"_operator.ne", Kind::AlwaysBool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
-    {"_operator.lt", Kind::AlwaysBool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
-    {"_operator.le", Kind::AlwaysBool, BINARY(sym_le(a, b), a <= b, a <= b), "aten.le"},
-    {"_operator.gt", Kind::AlwaysBool, BINARY(sym_lt(b, a), a > b, a > b), "aten.gt"},
-    {"_operator.ge", Kind::AlwaysBool, BINARY(sym_le(b, a), a >= b, a >= b), "aten.ge"},
-    {"_operator.and_", Kind::SameAsArguments, BINARY(sym_and(a, b), a != 0 && b != 0, a& b), "aten.bitwise_and"},
-    {"_operator.or_", Kind::SameAsArguments, BINARY(sym_or(a, b), a != 0 || b != 0, a | b), "aten.bitwise_or"},
-    {"_operator.neg", Kind::SameAsArguments, UNARY(-a, -a), "aten.neg"},
-    {"_operator.not_", Kind::AlwaysBool, UNARY(sym_not(a), a == 0), ""},
-    {"torch.sym_max", Kind::SameAsArguments, BINARY(sym_max(a, b), std::max(a, b), std::max(a, b)), ""},
-    {"torch.sym_min", Kind::SameAsArguments, BINARY(sym_min(a, b), std::min(a, b), std::min(a, b)), ""},
-    {"torch.sym_float", Kind::AlwaysFloat, UNARY(sym_call("ToFloat", {a}), a), ""},
-    {"torch.sym_int", Kind::AlwaysInt, UNARY(sym_call("TruncToInt", {a}), std::trunc(a)), ""},
-    {"torch.sym_not", Kind::AlwaysBool, UNARY(sym_not(a), a == 0), ""},
-    {"torch._sym_sqrt", Kind::AlwaysFloat, UNARY(sym_call("OpaqueUnaryFn_sqrt", {a}), std::sqrt(a)), ""},
-    {"math.ceil", Kind::AlwaysInt, UNARY(sym_call("CeilToInt", {a}), std::ceil(a)), ""},
-    {"math.floor", Kind::AlwaysInt, UNARY(sym_call("FloorToInt", {a}), std::floor(a)), ""},
-    {"math.trunc", Kind::AlwaysInt, UNARY(sym_call("TruncToInt", {a}), std::trunc(a)), ""},
+    {"add", Kind::AsArguments, BINARY(a + b, a + b, whole(SymExpr(a) + b)), "aten.add"},
+    {"sub", Kind::AsArguments, BINARY(a - b, a - b, whole(SymExpr(a) - b)), "aten.sub"},
+    {"mul", Kind::AsArguments, BINARY(a* b, a* b, whole(SymExpr(a) * b)), "aten.mul"},
+    {"floordiv", Kind::AsArguments, BINARY(sym_floordiv(a, b), python_floor_divide(a, b), whole(sym_floordiv(a, b))),
+     "aten.floor_divide"},
+    {"mod", Kind::AsArguments, BINARY(sym_mod(a, b), python_remainder(a, b), whole(sym_mod(a, b))), "aten.remainder"},
+    {"truediv", Kind::Float, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
+    {"pow", Kind::AsArguments, BINARY(power(a, b), std::pow(a, b), whole(sym_pow(a, b))), "aten.pow"},
+    {"math.pow", Kind::Float, BINARY(sym_pow(as_float(a), as_float(b)), std::pow(a, b), 0 * a * b), ""},
+    {"gcd", Kind::Integer, BINARY(sym_call("gcd", {a, b}), 0 * a * b, whole(sym_call("gcd", {a, b}))), ""},
+    {"eq", Kind::Bool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
+    {"ne", Kind::Bool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
+    {"lt", Kind::Bool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
+    {"le", Kind::Bool, BINARY(sym_le(a, b), a <= b, a <= b), "aten.le"},
+    {"gt", Kind::Bool, BINARY(sym_lt(b, a), a > b, a > b), "aten.gt"},
+    {"ge", Kind::Bool, BINARY(sym_le(b, a), a >= b, a >= b), "aten.ge"},
+    {"and_", Kind::Bits,
+     BINARY(are_truths(a, b) ? sym_and(a, b) : sym_call("BitwiseFn_bitwise_and", {a, b}), no_bits(a + b), a& b),
+     "aten.bitwise_and"},
+    {"or_", Kind::Bits,
+     BINARY(are_truths(a, b) ? sym_or(a, b) : sym_call("BitwiseFn_bitwise_or", {a, b}), no_bits(a + b), a | b),
+     "aten.bitwise_or"},
+    {"xor", Kind::Bits,
+     BINARY(are_truths(a, b) ? sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b))
+                             : sym_call("BitwiseFn_bitwise_xor", {a, b}),
+            no_bits(a + b), a ^ b),
+     "aten.bitwise_xor"},
+    {"lshift", Kind::Integer,
+     BINARY(b.is_int() ? a * power_of_two(b.as_int()) : sym_call("LShift", {a, b}), no_bits(a + b),
+            whole(a* power_of_two(b))),
+     "aten.__lshift__"},
+    {"rshift", Kind::Integer,
+     BINARY(sym_call("RShift", {a, b}), no_bits(a + b), b > 62 ? (a < 0 ? -1 : 0) : whole(sym_floordiv(a, power_of_two(b)))),
+     "aten.__rshift__"},
+    {"neg", Kind::AsArguments, UNARY(-a, -a, whole(-SymExpr(a))), "aten.neg"},
+    {"pos", Kind::AsArguments, UNARY(a, a, a), "aten.positive"},
+    {"invert", Kind::Integer, UNARY(-a - 1, no_bits(a), whole(-SymExpr(a) - 1)), "aten.bitwise_not"},
+    {"abs", Kind::AsArguments, UNARY(sym_call("Abs", {a}), std::fabs(a), a < 0 ? whole(-SymExpr(a)) : a), "aten.abs"},
+    {"fabs", Kind::Float, UNARY(as_float(sym_call("Abs", {a})), std::fabs(a), a), ""},
+    {"not_", Kind::Bool, UNARY(sym_not(truth(a)), a == 0, a == 0), ""},
+    {"not", Kind::Bool, UNARY(sym_not(truth(a)), a == 0, a == 0), ""},
+    {"truth", Kind::Bool, UNARY(truth(a), a != 0, a != 0), ""},
+    {"bool", Kind::Bool, UNARY(truth(a), a != 0, a != 0), ""},
+    {"index", Kind::Integer, UNARY(a, no_bits(a), a), ""},
+    {"fresh_size", Kind::Integer, UNARY(a, no_bits(a), a), ""},
+    {"max", Kind::AsArguments, BINARY(sym_max(a, b), std::max(a, b), std::max(a, b)), ""},
+    {"min", Kind::AsArguments, BINARY(sym_min(a, b), std::min(a, b), std::min(a, b)), ""},
+    {"float", Kind::Float, UNARY(as_float(a), a, a), ""},
+    {"int", Kind::Integer, UNARY(a.is_boolean() ? sym_call("Where", {a, 1, 0}) : sym_call("TruncToInt", {a}), std::trunc(a), a),
+     ""},
+    {"ceil", Kind::Integer, ROUNDING("CeilToInt")},
+    {"floor", Kind::Integer, ROUNDING("FloorToInt")},
+    {"trunc", Kind::Integer, ROUNDING("TruncToInt")},
+    {"round", Kind::Integer, ROUNDING("RoundToInt")},
+    {"sqrt", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_sqrt")},
+    {"exp", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_exp")},
+    {"log", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_log")},
+    {"log2", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_log2")},
+    {"sin", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_sin")},
+    {"cos", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_cos")},
+    {"tan", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_tan")},
+    {"sinh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_sinh")},
+    {"cosh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_cosh")},
+    {"tanh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_tanh")},
+    {"asin", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_asin")},
+    {"acos", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_acos")},
+    {"atan", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_atan")},
+    {"asinh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_asinh")},
 };
 
-/// Text graphs contain math.trunc as math_trunc, the global name that FX gives it.
-const Row* find_row(const Op* op) {
-  constexpr std::string_view module = "math.", global = "math_";
-  std::string_view name = op->name;
-  for (const Row& row : rows) {
-    if (row.name == name) return &row;
-    std::string_view own = row.name;
-    if (own.starts_with(module) && name.starts_with(global) && own.substr(module.size()) == name.substr(global.size()))
-      return &row;
-  }
-  return nullptr;
+// What does not fit the table: sums of a list, choices, whose result is an argument, and rounding to digits.
+constexpr std::string_view kSum = "sum", kChoice = "ite", kRound = "round";
+
+/// Built-in functions of Python, which FX prints without a module.
+constexpr std::string_view builtins[] = {"abs", "bool", "float", "int", "max", "min", "pow", "round", "sum"};
+
+/// The name without its module; empty for what is no function on numbers. Text graphs contain math.trunc as math_trunc,
+/// the global name that FX gives it.
+std::string_view short_name(std::string_view name) {
+  if (name == "math.pow" || name == "math_pow") return "math.pow";
+  for (std::string_view module :
+       {"_operator.", "_operator_", "math.", "math_", "torch.sym_", "torch._sym_", "builtins."})
+    if (name.starts_with(module)) return name.substr(module.size());
+  return std::ranges::find(builtins, name) != std::end(builtins) ? name : std::string_view();
 }
 
-bool divides_by_zero(std::string_view name, bool zero) {
-  return zero && (name == "_operator.floordiv" || name == "_operator.mod" || name == "_operator.truediv");
+const Row* find_row(const Op* op) {
+  const auto it = std::ranges::find(rows, short_name(op->name), &Row::name);
+  return it == std::end(rows) ? nullptr : it;
+}
+
+SymExpr symbolic(const Row& row, std::span<const SymExpr> x) {
+  return row.sym ? row.sym(x) : sym_call(row.function, {x.begin(), x.end()});
+}
+
+double real(const Row& row, std::span<const double> x) {
+  const double value = row.real ? row.real(x) : find_sym_function(row.function)->value(x);
+  const auto finite = [](double v) { return std::isfinite(v); };
+  if (row.kind == Kind::Float && !row.real && !finite(value) && std::ranges::all_of(x, finite))
+    fail(fmt::format("{}({}): math domain error", row.name, x[0]));
+  return value;
+}
+
+bool divides_by_zero(const Row& row, bool zero) {
+  constexpr std::string_view divisions[] = {"floordiv", "mod", "truediv"};
+  return zero && std::ranges::find(divisions, row.name) != std::end(divisions);
 }
 
 Diagnostic unknown(const Op* op, const Node* node) {
@@ -120,9 +222,31 @@ std::optional<SymExpr> as_sym(const Arg& a) {
   return std::nullopt;
 }
 
+/// A result that is an integer.
+Result<Value> as_whole(const Op* op, double v) {
+  const std::optional<std::int64_t> n = as_integer(v);
+  if (!n) return input_error("ops.arguments", fmt::format("{}: {} is beyond 64 bits", op->name, v));
+  return Value(*n);
+}
+
 /// torch.sym_sum([...]) takes its terms as one list.
 bool is_sum(const Op* op) {
-  return op->name == "torch.sym_sum";
+  return short_name(op->name) == kSum;
+}
+
+/// torch.sym_ite(condition, a, b)
+bool is_choice(const Op* op, std::size_t arguments) {
+  return short_name(op->name) == kChoice && arguments == 3;
+}
+
+/// round(x, digits)
+bool rounds_digits(const Op* op, std::size_t arguments) {
+  return short_name(op->name) == kRound && arguments == 2;
+}
+
+Status check_count(const Op* op, const Row& row, std::size_t given) {
+  if (given == row.arguments) return {};
+  return input_error("ops.arguments", fmt::format("{} takes {} numbers and gets {}", op->name, row.arguments, given));
 }
 
 /// The position that `index`, which may count from the end, means among n results.
@@ -144,9 +268,18 @@ Result<std::size_t> getitem_position(const Arg& index, std::size_t n) {
 }
 
 bool is_python_arithmetic(std::string_view name) {
-  for (std::string_view module : {"_operator.", "math.", "math_", "torch.sym_", "torch._sym_"})
-    if (name.starts_with(module)) return true;
-  return false;
+  return !short_name(name).empty() && !short_name(name).starts_with("constrain_range");  // which is an operator
+}
+
+bool is_truth_value(const Node& number) {
+  const SymExpr* e = number.meta.sym();
+  if (!e || e->is_boolean()) return e;
+  const Row* row = number.op()->kind == OpKind::Function ? find_row(number.op()) : nullptr;
+  if (row && row->kind == Kind::Bool) return true;
+  const Schema* schema = find_schema(number.op());  // of an item of a tensor of bools that is known
+  if (!schema || schema->returns.size() != 1 || schema->returns[0].type != SchemaType::Scalar) return false;
+  const TensorMeta* of = number.args()[0].node() ? number.args()[0].node()->meta.tensor() : nullptr;
+  return of && of->dtype == DType::Bool;
 }
 
 Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
@@ -171,12 +304,16 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
     for (SymExpr e : syms) total = total + e;
     return Meta(total);
   }
+  if (all && is_choice(op, syms.size())) return Meta(sym_call("Where", {truth(syms[0]), syms[1], syms[2]}));
+  if (all && rounds_digits(op, syms.size()))
+    return Meta(syms[0].is_float() ? sym_call("RoundDecimal", std::move(syms)) : syms[0]);
   const Row* row = find_row(op);
   if (!row) return unknown(op, node);
   if (all) {
-    if (syms.size() == 2 && divides_by_zero(row->name, syms[1].is(0)))
+    TRY_DO(check_count(op, *row, syms.size()));
+    if (syms.size() == 2 && divides_by_zero(*row, syms[1].is(0)))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
-    return Meta(row->sym(syms));
+    return Meta(symbolic(*row, syms));
   }
   if (row->aten.empty()) return unknown(op, node);
   TRY(ResolvedCall call, resolve_overload(row->aten, args, kwargs));
@@ -197,7 +334,9 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
   if (is_sum(op) && args.size() == 1 && args[0].get<ValueList>()) list = args[0].get<ValueList>();
   std::vector<double> reals;
   std::vector<std::int64_t> integers;
+  bool truths = true;
   for (const Value& v : *list) {
+    truths &= v.get<bool>() != nullptr;
     if (auto* b = v.get<bool>())
       integers.push_back(*b), reals.push_back(*b);
     else if (auto* i = v.get<std::int64_t>())
@@ -211,19 +350,30 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     for (std::int64_t i : integers) total = total + i;
     return Value(whole(total));
   }
+  if (is_sum(op) && numbers) return Value(std::accumulate(reals.begin(), reals.end(), 0.0));
+  if (numbers && is_choice(op, reals.size())) return (*list)[reals[0] != 0 ? 1 : 2];
+  if (numbers && rounds_digits(op, reals.size())) {
+    const bool stays = list->front().get<std::int64_t>() && reals[1] >= 0;
+    if (stays) return list->front();
+    const double rounded = python_round(reals[0], static_cast<int>(std::clamp(reals[1], -400.0, 400.0)));
+    if (all_whole) return as_whole(op, rounded);
+    return Value(rounded);
+  }
   const Row* row = find_row(op);
   if (!row) return unknown(op, node);
   if (numbers) {
-    if (reals.size() == 2 && divides_by_zero(row->name, reals[1] == 0))
+    TRY_DO(check_count(op, *row, reals.size()));
+    const bool reciprocal = row->name == "pow" && all_whole && reals[1] < 0;  // 2 ** -1
+    if (reals.size() == 2 && (divides_by_zero(*row, reals[1] == 0) || (reciprocal && reals[0] == 0)))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
-    if (all_whole && row->whole && row->kind == Kind::SameAsArguments) return Value(row->whole(integers));
-    double v = row->real(reals);
-    if (row->kind == Kind::AlwaysBool) return Value(v != 0);
-    if (row->kind == Kind::AlwaysInt || (row->kind == Kind::SameAsArguments && all_whole)) {
-      const std::optional<std::int64_t> n = as_integer(v);
-      if (!n) return input_error("ops.arguments", fmt::format("{}: {} is beyond 64 bits", op->name, v));
-      return Value(*n);
+    if (all_whole && row->whole && !reciprocal && row->kind != Kind::Float) {
+      const std::int64_t n = row->whole(integers);
+      if (row->kind == Kind::Bool || (row->kind == Kind::Bits && truths)) return Value(n != 0);
+      return Value(n);
     }
+    const double v = real(*row, reals);
+    if (row->kind == Kind::Bool) return Value(v != 0);
+    if (row->kind == Kind::Integer) return as_whole(op, v);
     return Value(v);
   }
   if (row->aten.empty()) return unknown(op, node);

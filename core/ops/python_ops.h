@@ -11,6 +11,9 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
 /// The position that an index, which may count from the end or be a node of a known value, means among n results.
 Result<std::size_t> getitem_position(const Arg& index, std::size_t n);
 
+/// Is the number of the node, which has a meta, a bool of Python? Type promotion minds it.
+bool is_truth_value(const Node& number);
+
 /// Python's own arithmetic, which infer() and evaluate() know on numbers.
 bool is_python_arithmetic(std::string_view name);
 

@@ -145,7 +145,10 @@ bool is_bookkeeping(std::string_view name) {
 }
 
 Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
-  if (name.starts_with("_operator.")) return call_operator(b, name.substr(10), args, kwargs);
+  // Text graphs contain operator.abs as _operator_abs, and abs of a tensor is that, too.
+  if (name.starts_with("_operator.") || name.starts_with("_operator_"))
+    return call_operator(b, name.substr(10), args, kwargs);
+  if (is_python_arithmetic(name) && std::ranges::any_of(args, is_tensor)) return call_operator(b, name, args, kwargs);
   if (is_python_arithmetic(name)) return b.call(name, args, kwargs);
   if (is_bookkeeping(name)) return Arg();
   if (name == "torch.Size" && args.size() == 1 && args[0].get<ArgList>()) return args[0];

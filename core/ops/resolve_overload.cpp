@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/functional_variant.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -43,7 +44,7 @@ Seen see(const Arg& a) {
     Seen operator()(const std::string&) const { return {Kind::Str, {}}; }
     Seen operator()(Node* n) const {
       if (const SymExpr* e = n->meta.sym())
-        return {e->is_boolean() ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
+        return {is_truth_value(*n) ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
       if (auto* tuple = n->meta.tuple())
         return {Kind::List, std::vector<Seen>(tuple->items.size(), {Kind::Tensor, {}})};
       return {Kind::Tensor, {}};

@@ -5,6 +5,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/verification.h"
+#include "core/ops/python_ops.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/verify_plan.h"
 #include "core/sym/integer.h"
@@ -80,6 +81,7 @@ class Instance {
         *literal = map_nodes(*literal, [&](Node* n) -> Arg {
           SymExpr e = n->meta.sym() ? *n->meta.sym() : SymExpr(0);
           if (Status each = value(e); !each) done = std::move(each);
+          if (is_truth_value(*n) && e.is_int()) return !e.is(0);
           return e.is_int() ? Arg(e.as_int()) : e.kind() == SymKind::Float ? Arg(e.as_float()) : Arg();
         });
         TRY_DO(std::move(done));

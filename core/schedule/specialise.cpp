@@ -7,6 +7,7 @@
 
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/sym/integer.h"
 
@@ -24,11 +25,12 @@ class Specialiser {
   Status run() {
     for (Node* node : graph_) {
       bool symbolic = node->meta.sym() != nullptr;
+      const bool truth = symbolic && is_truth_value(*node);
       TRY_DO(meta(node->meta, *node));
       for (Node* input : node->inputs())
         if (const auto it = numbers_.find(input); it != numbers_.end()) node->replace_input(input, it->second);
       if (const SymExpr* e = symbolic ? node->meta.sym() : nullptr; e && (e->is_int() || e->kind() == SymKind::Float))
-        numbers_[node] = number(*e);
+        numbers_[node] = truth ? Arg(!e->is(0)) : number(*e);
     }
     return {};
   }

@@ -8,7 +8,6 @@
 
 #include "core/ir/symbols_of.h"
 #include "core/ops/record.h"
-#include "core/sym/unbacked.h"
 
 namespace partita::schedule {
 namespace {
@@ -28,14 +27,17 @@ void for_each_expression(Meta& meta, const F& f) {
   }
 }
 
-/// The first call with symbols for what only values decide (u0, zuf0) that no input has, and these symbols.
+/// The first call with symbols for what only values decide, as no input has them, and these symbols.
 std::pair<const Node*, std::set<std::string>> first_unknown(const Graph& graph) {
   std::set<std::string> known;
   for (const Node* node : graph) {
     std::set<std::string> symbols = symbols_of(node->meta);
     if (node->is_placeholder()) known.merge(symbols);
     if (node->is_placeholder() || node->is_output()) continue;
-    std::erase_if(symbols, [&](const std::string& s) { return known.contains(s) || !is_unbacked(s); });
+    // Dynamo calls what an item() gives s0, too.
+    std::erase_if(symbols, [&](const std::string& s) {
+      return known.contains(s) || (graph.shapes && graph.shapes->hint(SymExpr::symbol(s)));
+    });
     if (symbols.empty()) continue;
     while (node->is(Op::getitem()) && node->args()[0].node()) node = node->args()[0].node();
     return {node, symbols};

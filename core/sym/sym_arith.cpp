@@ -1,6 +1,7 @@
 // Arithmetic on symbolic expressions: the canonical forms.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <compare>
 #include <map>
 #include <numeric>
@@ -8,8 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "core/sym/integer.h"
 #include "core/sym/sign.h"
 #include "core/sym/sym_error.h"
+#include "core/sym/sym_functions.h"
 #include "core/sym/sym_node.h"
 
 namespace partita {
@@ -311,6 +314,7 @@ SymExpr operator*(SymExpr a, SymExpr b) {
 SymExpr sym_floordiv(SymExpr a, SymExpr b) {
   if (b.is(0)) divided_by_zero();
   if (a.is_int() && b.is_int()) return floor_div(a.as_int(), b.as_int());
+  if (a.is_float() || b.is_float()) return SymBuilder::make(SymKind::FloorDiv, {a, b});
   if (b.is(1)) return a;
   if (auto q = exact_quotient(a, b)) return *q;
   if (a.kind() == SymKind::Add) {
@@ -336,6 +340,7 @@ SymExpr sym_mod(SymExpr a, SymExpr b) {
     const std::int64_t x = a.as_int(), y = b.as_int(), rest = y == -1 ? 0 : x % y;
     return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
   }
+  if (a.is_float() || b.is_float()) return SymBuilder::make(SymKind::Mod, {a, b});
   if (b.is(1) || exact_quotient(a, b)) return 0;
   if (a.kind() == SymKind::Add) {
     std::vector<SymExpr> rest;
@@ -415,6 +420,22 @@ SymExpr sym_not(SymExpr a) {
 }
 
 SymExpr sym_call(std::string_view function, std::vector<SymExpr> args) {
+  const SymFunction* known = find_sym_function(function);
+  if (known && known->arguments != args.size()) known = nullptr;
+  if (known && known->result == SymFunction::Result::Rounded && !args[0].is_float()) return args[0];
+  if (known && function == "Where" && args[0].is_int()) return args[0].is(0) ? args[2] : args[1];
+  std::vector<double> values;
+  bool real = known && known->result == SymFunction::Result::Float;
+  for (SymExpr a : args) {
+    if (a.is_int()) values.push_back(static_cast<double>(a.as_int()));
+    if (a.kind() == SymKind::Float) values.push_back(a.as_float());
+    real |= known && known->result == SymFunction::Result::AsArguments && a.is_float();
+  }
+  if (known && values.size() == args.size()) {
+    const double value = known->value(values);
+    if (real) return SymExpr::real(value);
+    if (const auto whole = as_integer(value); whole && std::abs(value) < 0x1p53) return *whole;
+  }
   return SymBuilder::make(SymKind::Call, std::move(args), std::string(function));
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/hash.h"
 #include "core/sym/sym_error.h"
+#include "core/sym/sym_functions.h"
 #include "core/sym/sym_node.h"
 #include "core/sym/term_budget.h"
 
@@ -38,7 +39,12 @@ SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string na
   node.hash = h;
   if (kind == SymKind::Float || kind == SymKind::TrueDiv) node.is_float = true;
   if (kind == SymKind::Symbol) node.is_float = node.name.starts_with("zf") || node.name.starts_with("zuf");
-  if (kind == SymKind::Call) node.is_float = node.name == "ToFloat" || node.name.starts_with("OpaqueUnaryFn");
+  if (kind == SymKind::Call) {
+    const SymFunction* function = find_sym_function(node.name);
+    const bool as_arguments = function && function->result == SymFunction::Result::AsArguments;
+    if (!as_arguments)
+      node.is_float = function ? function->result == SymFunction::Result::Float : node.name.starts_with("OpaqueUnaryFn");
+  }
   if (kind >= SymKind::Eq && kind <= SymKind::Not) node.is_float = false;
 
   static std::mutex mutex;
@@ -141,9 +147,9 @@ std::optional<double> SymExpr::evaluate(
     case SymKind::Pow:
       return std::pow(v[0], v[1]);
     case SymKind::FloorDiv:
-      return v[1] == 0 ? std::nullopt : std::optional(std::floor(v[0] / v[1]));
+      return v[1] == 0 ? std::nullopt : std::optional(python_floor_divide(v[0], v[1]));
     case SymKind::Mod:
-      return v[1] == 0 ? std::nullopt : std::optional(v[0] - std::floor(v[0] / v[1]) * v[1]);
+      return v[1] == 0 ? std::nullopt : std::optional(python_remainder(v[0], v[1]));
     case SymKind::TrueDiv:
       return v[1] == 0 ? std::nullopt : std::optional(v[0] / v[1]);
     case SymKind::Min:
@@ -165,12 +171,8 @@ std::optional<double> SymExpr::evaluate(
     case SymKind::Not:
       return v[0] == 0;
     case SymKind::Call:
-      if (name() == "ToFloat") return v[0];
-      if (name() == "CeilToInt") return std::ceil(v[0]);
-      if (name() == "FloorToInt" || name() == "TruncToInt")
-        return name()[0] == 'F' ? std::floor(v[0]) : std::trunc(v[0]);
-      if (name() == "OpaqueUnaryFn_sqrt") return std::sqrt(v[0]);
-      if (name() == "Where" && v.size() == 3) return v[0] != 0 ? v[1] : v[2];
+      if (const SymFunction* function = find_sym_function(name()); function && function->arguments == v.size())
+        return function->value(v);
       return std::nullopt;
     case SymKind::Int:
     case SymKind::Float:

@@ -51,6 +51,16 @@ std::string print(double v) {
   return mantissa + digits.substr(e, 2) + digits.substr(first);
 }
 
+std::string print(SymExpr e, int outer);
+
+/// What PyTorch prints of sym_ite.
+std::string piecewise(SymExpr e) {
+  std::string out = "Piecewise(";
+  for (; e.kind() == SymKind::Call && e.name() == "Where" && e.args().size() == 3; e = e.args()[2])
+    out += "(" + print(e.args()[1], 0) + ", " + print(e.args()[0], 0) + "), ";
+  return out + "(" + print(e, 0) + ", True))";
+}
+
 std::string print(SymExpr e, int outer) {
   auto join = [&](const char* separator, int level) {
     std::string out;
@@ -127,6 +137,7 @@ std::string print(SymExpr e, int outer) {
       out = "~" + print(e.args()[0], 9);
       break;
     case SymKind::Call:
+      if (e.name() == "Where" && e.args().size() == 3) return piecewise(e);
       return e.name() + "(" + join(", ", 0) + ")";
   }
   return level < outer ? "(" + out + ")" : out;
@@ -238,7 +249,27 @@ class Reader {
     return true;
   }
 
+  /// (value, condition) or ExprCondPair(value, condition) for each case, of which the first that holds counts.
+  Result<SymExpr> piecewise() {
+    std::vector<std::pair<SymExpr, SymExpr>> cases;
+    do {
+      if (lexer_.peek().is_name("ExprCondPair")) lexer_.next();
+      if (!lexer_.eat("(")) return error("'(' expected");
+      TRY(SymExpr value, expression(0));
+      if (!lexer_.eat(",")) return error("',' expected");
+      TRY(SymExpr condition, expression(0));
+      if (!lexer_.eat(")")) return error("')' expected");
+      cases.emplace_back(value, condition);
+    } while (lexer_.eat(","));
+    if (!lexer_.eat(")")) return error("')' expected");
+    if (cases.back().second != SymExpr(1)) return error("a last case that always holds expected");
+    SymExpr out = cases.back().first;
+    for (std::size_t i = cases.size() - 1; i-- > 0;) out = sym_call("Where", {cases[i].second, cases[i].first, out});
+    return out;
+  }
+
   Result<SymExpr> call(std::string_view name) {
+    if (name == "Piecewise" || name.ends_with(".Piecewise")) return piecewise();
     if (name == "Symbol" || name == "Float") {
       if (lexer_.peek().kind != TokenKind::String) return error("a quoted string expected");
       const std::string body = python::unquote(lexer_.next().text);

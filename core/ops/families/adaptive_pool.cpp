@@ -1,6 +1,7 @@
 // Adaptive pooling: output cell i covers the inputs from floor(i * in / out) to ceil((i + 1) * in / out).
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -86,7 +87,7 @@ template <std::size_t rank>
 Meta fake_adaptive_max(FakeCall& c) {
   const SymList& sizes = c.tensor("self").sizes;
   for (std::size_t d = 1; d < sizes.size(); ++d)
-    if (!c.test(sym_lt(0, sizes[d]), "a maximum of something"))
+    if (!checked(c, sym_lt(0, sizes[d]), "a maximum of something"))
       fail("adaptive_max_pool" + std::to_string(rank) +
            "d(): Expected input to have non-zero size for non-batch dimensions, but dimension " + std::to_string(d) +
            " is empty");
@@ -123,7 +124,7 @@ Meta fake_adaptive_avg_backward(FakeCall& c) {
     fail(op + ": Expected dimensions " + std::to_string(self.dim()) + " for `grad_output` but got dimensions " +
          std::to_string(grad.dim()));
   for (std::size_t d = 0; d + rank < self.dim(); ++d)
-    if (!c.test(sym_eq(grad.sizes[d], self.sizes[d]), "planes of an adaptive pooling"))
+    if (!checked(c, sym_eq(grad.sizes[d], self.sizes[d]), "planes of an adaptive pooling"))
       fail(op + ": grad_output must have the batch and the channels of self");
   return fake_pool_backward(c);
 }

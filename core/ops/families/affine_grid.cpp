@@ -1,6 +1,7 @@
 // affine_grid_generator: applies an affine map to the coordinates of the output's pixels, which run from -1 to 1.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/promote.h"
 
 namespace partita {
@@ -47,7 +48,7 @@ Arg decompose_affine_grid(DecomposeCall& c) {
   const TensorMeta& theta = c.tensor("theta");
   auto rank = static_cast<std::int64_t>(size.size() - 2);
   if (theta.dim() != 3 || !theta.sizes[1].is(rank) || !theta.sizes[2].is(rank + 1) ||
-      !c.test(sym_eq(theta.sizes[0], size[0]), "affine_grid batch"))
+      !checked(c, sym_eq(theta.sizes[0], size[0]), "affine_grid batch"))
     fail("Expected a batch of " + std::to_string(rank) + "x" + std::to_string(rank + 1) + " affine matrices for theta");
   DType dtype = opmath_dtype(theta.dtype);
   Node* map = tensor_node(c, "theta");

@@ -6,6 +6,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/in_parts.h"
@@ -194,7 +195,7 @@ Node* expand_heads(DecomposeCall& c, Node* x) {
   if (query.dim() < 3 || meta.dim() < 3) fail("grouped-query attention takes query, key and value with heads");
   const SymExpr heads = query.sizes[query.dim() - 3], own = meta.sizes[meta.dim() - 3];
   if (heads == own) return x;
-  if (own.is(0) || !c.test(sym_eq(sym_mod(heads, own), 0), "grouped-query attention"))
+  if (own.is(0) || !checked(c, sym_eq(sym_mod(heads, own), 0), "grouped-query attention"))
     fail("Number of heads in key and value must divide the number of heads in query");
   return c.build.call("aten.repeat_interleave.self_int", {x, c.build.size(sym_floordiv(heads, own)), -3});
 }

@@ -3,6 +3,7 @@
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -185,7 +186,7 @@ Meta fake_batch_norm(FakeCall& c) {
   for (std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);
-    if (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], channels), "batch norm channels"))
+    if (t.dim() != 1 || !checked(c, sym_eq(t.sizes[0], channels), "batch norm channels"))
       fail(std::string(name) + " should contain " + channels.str() + " elements not " + t.numel().str());
   }
   const bool statistics = c.schema.index_of("running_mean") >= 0 && c.has("running_mean") && c.has("running_var");
@@ -211,14 +212,14 @@ Meta fake_batch_norm_backward(FakeCall& c) {
   if (input.dim() < 2) fail("batch norm expects an input of at least 2 dimensions, got " + std::to_string(input.dim()));
   bool fits = grad.dim() == input.dim();
   for (std::size_t d = 0; fits && d < grad.dim(); ++d)
-    fits = c.test(sym_eq(grad.sizes[d], input.sizes[d]), "batch norm gradient");
+    fits = checked(c, sym_eq(grad.sizes[d], input.sizes[d]), "batch norm gradient");
   if (!fits) fail("batch norm backward: the gradient does not have the sizes of the input");
   for (std::string_view name : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"}) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);
     // In evaluation save_mean and save_invstd may be empty.
     const bool unsaved = name.starts_with("save") && t.numel().is(0) && !c.boolean("train");
-    if (!unsaved && (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
+    if (!unsaved && (t.dim() != 1 || !checked(c, sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
       fail(std::string(name) + " should contain " + input.sizes[1].str() + " elements not " + t.numel().str());
   }
   TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {input.sizes[1]});

@@ -2,6 +2,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/kernels/wrapping.h"
@@ -93,7 +94,7 @@ Meta fake_trilinear(FakeCall& c) {
   SymList kept;
   for (std::size_t i = 0; i < rank; ++i) {
     if ((!summed[i] || static_cast<std::int64_t>(i) == unrolled) &&
-        !c.test(sym_eq(told[i], sizes[i]), "_trilinear sizes"))
+        !checked(c, sym_eq(told[i], sizes[i]), "_trilinear sizes"))
       fail("_trilinear: the last operand has size " + told[i].str() + " at dimension " + std::to_string(i) +
            ", the others " + sizes[i].str());
     if (!summed[i]) kept.push_back(sizes[i]);
@@ -158,15 +159,15 @@ Arg decompose_bilinear(DecomposeCall& c) {
          std::to_string(y.dim()));
   if (weight.dim() != 3) fail("bilinear(): weight must have 3 dimensions, got " + std::to_string(weight.dim()));
   for (std::size_t d = 0; d + 1 < x.dim(); ++d)
-    if (!c.test(sym_eq(x.sizes[d], y.sizes[d]), "bilinear batch"))
+    if (!checked(c, sym_eq(x.sizes[d], y.sizes[d]), "bilinear batch"))
       fail("bilinear(): input batch dimensions do not match at dim " + std::to_string(d) + ": got " + x.sizes[d].str() +
            " and " + y.sizes[d].str());
-  if (!c.test(sym_and(sym_eq(x.sizes.back(), weight.sizes[1]), sym_eq(y.sizes.back(), weight.sizes[2])),
+  if (!checked(c, sym_and(sym_eq(x.sizes.back(), weight.sizes[1]), sym_eq(y.sizes.back(), weight.sizes[2])),
               "bilinear weight"))
     fail("bilinear(): input sizes do not match weight size: got " + x.sizes.back().str() + " and " +
          y.sizes.back().str() + " but expected " + weight.sizes[1].str() + " and " + weight.sizes[2].str());
   if (c.has("bias") &&
-      (c.tensor("bias").dim() == 0 || !c.test(sym_eq(c.tensor("bias").sizes[0], weight.sizes[0]), "bilinear bias")))
+      (c.tensor("bias").dim() == 0 || !checked(c, sym_eq(c.tensor("bias").sizes[0], weight.sizes[0]), "bilinear bias")))
     fail("bilinear(): bias size does not match weight size");
   auto flat = [&](const char* name) {
     return b.call("aten.reshape.default", {c.arg(name), b.sizes({-1, c.tensor(name).sizes.back()})});

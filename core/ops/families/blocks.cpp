@@ -1,5 +1,6 @@
 // Operators that copy a part of a tensor or change its sizes: _chunk_cat, narrow_copy, resize.
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -24,7 +25,7 @@ Meta fake_chunk_cat(FakeCall& c) {
     if (t->dtype != tensors[0]->dtype) fail("_chunk_cat expects all input tensors with the same dtype");
     if (t->dim() <= dim) fail("_chunk_cat expects input tensors to have at least dim + 1 dimensions");
     for (std::size_t d = 0; d < dim; ++d)
-      if (!c.test(sym_eq(t->sizes[d], tensors[0]->sizes[d]), "_chunk_cat"))
+      if (!checked(c, sym_eq(t->sizes[d], tensors[0]->sizes[d]), "_chunk_cat"))
         fail("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
     SymExpr each = sym_floordiv(t->sizes[dim] + chunks - 1, chunks), rest = 1;
     for (std::size_t d = dim + 1; d < t->dim(); ++d) rest = rest * t->sizes[d];
@@ -61,10 +62,14 @@ Value eval_chunk_cat(EvalCall& c) {
 
 SymExpr narrow_start(const FakeCall& c, SymExpr size) {
   SymExpr start = c.sym("start");
-  if (c.test(sym_lt(start, 0), "narrow_copy")) start = start + size;
-  if (!c.test(sym_le(0, start), "narrow_copy")) fail("start out of range (got " + c.sym("start").str() + ")");
-  if (!c.test(sym_le(0, c.sym("length")), "narrow_copy")) fail("narrow(): length must be non-negative.");
-  if (!c.test(sym_le(start + c.sym("length"), size), "narrow_copy"))
+  const SymExpr from_end = sym_lt(start, 0);
+  if (const auto known = guard_if_known(c, from_end, "narrow_copy"))
+    start = *known ? start + size : start;
+  else
+    start = sym_call("Where", {from_end, start + size, start});
+  if (!checked(c, sym_le(0, start), "narrow_copy")) fail("start out of range (got " + c.sym("start").str() + ")");
+  if (!checked(c, sym_le(0, c.sym("length")), "narrow_copy")) fail("narrow(): length must be non-negative.");
+  if (!checked(c, sym_le(start + c.sym("length"), size), "narrow_copy"))
     fail("start (" + start.str() + ") + length (" + c.sym("length").str() + ") exceeds dimension size (" + size.str() +
          ").");
   return start;

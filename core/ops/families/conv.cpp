@@ -1,6 +1,7 @@
 // convolution and convolution_backward: sizes, memory formats, derivative.
 #include "core/ops/families.h"
 #include "core/ops/families/convolution.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -29,7 +30,7 @@ MemoryFormat convolution_format(FakeCall& c, const TensorMeta& input, const Tens
 
 void check_bias(FakeCall& c, const TensorMeta& bias, SymExpr channels) {
   const TensorMeta& input = c.tensor("input");
-  if (bias.dim() != 1 || !c.test(sym_eq(bias.sizes[0], channels), "convolution bias"))
+  if (bias.dim() != 1 || !checked(c, sym_eq(bias.sizes[0], channels), "convolution bias"))
     fail("expected bias to be 1-dimensional with " + channels.str() + " elements, but got a bias of " +
          std::to_string(bias.dim()) + " dimensions and " + bias.numel().str() + " elements instead");
   if (bias.dtype != input.dtype)
@@ -54,10 +55,10 @@ Meta fake_convolution(FakeCall& c) {
   bool transposed = c.boolean("transposed");
   if (groups <= 0) fail("non-positive groups is not supported");
   for (std::size_t i = 0; i < rank; ++i)
-    if (!c.test(sym_lt(0, stride[i]), "stride") || !c.test(sym_lt(0, dilation[i]), "dilation"))
+    if (!checked(c, sym_lt(0, stride[i]), "stride") || !checked(c, sym_lt(0, dilation[i]), "dilation"))
       fail("non-positive stride or dilation is not supported");
   SymExpr channels = transposed ? weight.sizes[0] : weight.sizes[1] * groups;
-  if (!c.test(sym_eq(input.sizes[1], channels), "convolution channels"))
+  if (!checked(c, sym_eq(input.sizes[1], channels), "convolution channels"))
     fail("Given groups=" + std::to_string(groups) + ", expected input to have " + channels.str() +
          " channels, but got " + input.sizes[1].str() + " channels instead");
   SymList sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
@@ -66,7 +67,7 @@ Meta fake_convolution(FakeCall& c) {
     SymExpr in = input.sizes[i + 2], reach = dilation[i] * (weight.sizes[i + 2] - 1);
     SymExpr out = transposed ? (in - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1
                              : sym_floordiv(in + 2 * padding[i] - reach - 1, stride[i]) + 1;
-    if (!c.test(sym_lt(0, out), "convolution output"))
+    if (!checked(c, sym_lt(0, out), "convolution output"))
       fail("Calculated padded input size per channel: (" + (in + 2 * padding[i]).str() + "). Kernel size: (" +
            (reach + 1).str() + "). Kernel size can't be greater than actual input size");
     sizes.push_back(out);
@@ -79,7 +80,7 @@ Meta fake_convolution_backward(FakeCall& c) {
   const TensorMeta forward = *fake_convolution(c).tensor(), &grad = c.tensor("grad_output");
   bool fits = grad.dim() == forward.dim();
   for (std::size_t d = 0; fits && d < grad.dim(); ++d)
-    fits = c.test(sym_eq(grad.sizes[d], forward.sizes[d]), "convolution_backward");
+    fits = checked(c, sym_eq(grad.sizes[d], forward.sizes[d]), "convolution_backward");
   if (!fits) fail("convolution_backward: grad_output does not have the sizes of the convolution's output");
   if (grad.dtype != input.dtype) fail("convolution_backward: grad_output and input must have the same dtype");
   MemoryFormat format = convolution_format(c, input, weight);

@@ -5,6 +5,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/loss.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -21,13 +22,13 @@ void check(const FakeCall& c, const Sizes& targets) {
   if (c.tensor("targets").dim() != 1 && c.tensor("targets").dim() != 2)
     fail("ctc_loss: targets must have 1 or 2 dimensions");
   auto fits = [&](std::size_t count, const char* name) {
-    if (!c.test(sym_eq(x.sizes[1], static_cast<std::int64_t>(count)), "ctc_loss batch"))
+    if (!checked(c, sym_eq(x.sizes[1], static_cast<std::int64_t>(count)), "ctc_loss batch"))
       fail(std::string(name) + " must be of size batch_size");
   };
   fits(c.integers("input_lengths").size(), "input_lengths");
   fits(targets.size(), "target_lengths");
   std::int64_t blank = c.integer("blank");
-  if (blank < 0 || !c.test(sym_lt(blank, x.sizes[2]), "ctc_loss blank")) fail("blank must be in label range");
+  if (blank < 0 || !checked(c, sym_lt(blank, x.sizes[2]), "ctc_loss blank")) fail("blank must be in label range");
 }
 
 Meta fake_ctc_loss(FakeCall& c) {

@@ -3,6 +3,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
@@ -50,7 +51,7 @@ double distance_gradient(double d, double grad, double distance, double p) {
 Meta fake_cdist(FakeCall& c) {
   const TensorMeta &a = c.tensor("x1"), &b = c.tensor("x2");
   if (a.dim() < 2 || b.dim() < 2) fail("cdist only supports at least 2D tensors");
-  if (!c.test(sym_eq(columns_of(a), columns_of(b)), "cdist"))
+  if (!checked(c, sym_eq(columns_of(a), columns_of(b)), "cdist"))
     fail("X1 and X2 must have the same number of columns. X1: " + columns_of(a).str() + " X2: " + columns_of(b).str());
   return new_like(a, with_batch(common_batch(c, a, b), {rows_of(a), rows_of(b)}));
 }
@@ -75,7 +76,7 @@ Value eval_cdist(EvalCall& c) {
 
 Meta fake_cdist_backward(FakeCall& c) {
   const TensorMeta &a = c.tensor("x1"), &b = c.tensor("x2");
-  if (!c.test(sym_eq(columns_of(a), columns_of(b)), "cdist_backward"))
+  if (!checked(c, sym_eq(columns_of(a), columns_of(b)), "cdist_backward"))
     fail("X1 and X2 must have the same number of columns. X1: " + columns_of(a).str() + " X2: " + columns_of(b).str());
   SymList batch = common_batch(c, a, b);
   const SymList distances = with_batch(batch, {rows_of(a), rows_of(b)});
@@ -83,7 +84,7 @@ Meta fake_cdist_backward(FakeCall& c) {
     const SymList& sizes = c.tensor(name).sizes;
     bool fits = sizes.size() == distances.size();
     for (std::size_t d = 0; fits && d < sizes.size(); ++d)
-      fits = c.test(sym_eq(sizes[d], distances[d]), "cdist_backward");
+      fits = checked(c, sym_eq(sizes[d], distances[d]), "cdist_backward");
     if (!fits) fail(std::string("_cdist_backward: ") + name + " must have one element per pair of rows");
   }
   return new_like(a, with_batch(std::move(batch), {rows_of(a), columns_of(a)}));
@@ -135,7 +136,7 @@ Value eval_pdist(EvalCall& c) {
 Meta fake_pdist_backward(FakeCall& c) {
   const TensorMeta pairs = *fake_pdist(c).tensor();
   for (const char* name : {"grad", "pdist"})
-    if (c.tensor(name).dim() != 1 || !c.test(sym_eq(c.tensor(name).sizes[0], pairs.sizes[0]), "pdist_backward"))
+    if (c.tensor(name).dim() != 1 || !checked(c, sym_eq(c.tensor(name).sizes[0], pairs.sizes[0]), "pdist_backward"))
       fail(std::string("_pdist_backward: ") + name + " must have one element per pair of rows");
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }

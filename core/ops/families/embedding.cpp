@@ -1,6 +1,7 @@
 // embedding and its gradient.
 #include "core/ops/families.h"
 #include "core/ops/families/lower_index.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -73,7 +74,7 @@ Value eval_embedding(EvalCall& c) {
 Meta fake_embedding_dense_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
   if (grad.dim() == 0) fail("embedding_dense_backward: grad_output has no dimensions");
-  if (!c.test(sym_eq(grad.numel(), c.tensor("indices").numel() * grad.sizes.back()), "embedding_dense_backward"))
+  if (!checked(c, sym_eq(grad.numel(), c.tensor("indices").numel() * grad.sizes.back()), "embedding_dense_backward"))
     fail("embedding_dense_backward: grad_output does not fit the indices");
   return new_like(grad, {c.sym("num_weights"), grad.sizes.back()});
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -33,7 +34,7 @@ Meta fake_embedding_bag(FakeCall& c) {
   bool scaled = c.has("per_sample_weights");
   if (scaled &&
       (c.tensor("per_sample_weights").dim() != 1 ||
-       !c.test(sym_eq(c.tensor("per_sample_weights").sizes[0], indices.sizes[0]), "embedding_bag per_sample_weights")))
+       !checked(c, sym_eq(c.tensor("per_sample_weights").sizes[0], indices.sizes[0]), "embedding_bag per_sample_weights")))
     fail("embedding_bag: per_sample_weights must have the sizes of indices");
   if (scaled && mode != Mode::Sum) fail("embedding_bag: per_sample_weights only supported with mode='sum'");
   // PyTorch's fast kernel leaves offset2bag empty.
@@ -133,10 +134,10 @@ Meta fake_embedding_bag_backward(FakeCall& c) {
   if (mode != Mode::Sum &&
       (sizes.numel().is_int() && grad.sizes[0].is_int() && sizes.numel().as_int() < grad.sizes[0].as_int()))
     fail("embedding_bag backward: bag_size must have an element per bag");
-  if (mode == Mode::Max && !c.test(sym_eq(maximum.numel(), grad.numel()), "embedding_bag backward"))
+  if (mode == Mode::Max && !checked(c, sym_eq(maximum.numel(), grad.numel()), "embedding_bag backward"))
     fail("embedding_bag backward: maximum_indices must have the sizes of grad");
   if (c.has("per_sample_weights") &&
-      !c.test(sym_eq(c.tensor("per_sample_weights").numel(), c.tensor("indices").numel()), "embedding_bag backward"))
+      !checked(c, sym_eq(c.tensor("per_sample_weights").numel(), c.tensor("indices").numel()), "embedding_bag backward"))
     fail("embedding_bag backward: per_sample_weights must have an element per index");
   return new_like(grad, {c.sym("num_weights"), grad.sizes.at(1)});
 }
@@ -187,7 +188,7 @@ Value eval_embedding_bag_backward(EvalCall& c) {
 Meta fake_scales_backward(FakeCall& c) {
   check_backward(c);
   const TensorMeta& weight = c.tensor("weight");
-  if (weight.dim() != 2 || !c.test(sym_eq(weight.sizes[1], c.tensor("grad").sizes[1]), "embedding_bag backward"))
+  if (weight.dim() != 2 || !checked(c, sym_eq(weight.sizes[1], c.tensor("grad").sizes[1]), "embedding_bag backward"))
     fail("embedding_bag backward: weight must be 2-D and as wide as grad");
   return new_like(c.tensor("grad"), {c.tensor("indices").sizes.at(0)});
 }
@@ -223,7 +224,7 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
     if (c.has("padding_idx")) {
       if (c.tensor("weight").dim() != 2) fail("embedding_bag: weight must be 2-D");
       const SymExpr rows = c.tensor("weight").sizes[0], row = c.sym("padding_idx");
-      if (!c.test(sym_and(sym_le(-rows, row), sym_lt(row, rows)), "embedding_bag padding_idx"))
+      if (!checked(c, sym_and(sym_le(-rows, row), sym_lt(row, rows)), "embedding_bag padding_idx"))
         fail("padding_idx must be within the number of embeddings, " + (-rows).str() + " through " + (rows - 1).str() +
              ", but got " + row.str());
       padding = c.arg("padding_idx");

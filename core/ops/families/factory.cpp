@@ -6,6 +6,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/wrapping.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -236,10 +237,13 @@ Meta fake_arange(FakeCall& call) {
   if (whole) {
     SymExpr start = sym_or(call, "start", 0), end = call.sym("end"), step = sym_or(call, "step", 1);
     if (step.is(0)) fail("step must be nonzero");
-    bool down = call.test(sym_lt(step, 0), "arange's direction");
-    if (call.test(down ? sym_lt(start, end) : sym_lt(end, start), "arange's bounds"))
-      fail("upper bound and lower bound inconsistent with step sign");
-    length = down ? sym_floordiv(start - end - step - 1, -step) : sym_floordiv(end - start + step - 1, step);
+    if (const auto down = guard_if_known(call, sym_lt(step, 0), "arange's direction")) {
+      if (!checked(call, *down ? sym_le(end, start) : sym_le(start, end), "arange's bounds"))
+        fail("upper bound and lower bound inconsistent with step sign");
+      length = sym_floordiv(end - start + step + (*down ? 1 : -1), step);
+    } else {
+      length = -sym_floordiv(start - end, step);
+    }
   } else {
     auto number = [&](std::string_view name, double otherwise) {
       if (call.schema.index_of(name) < 0 || !call.has(name)) return otherwise;

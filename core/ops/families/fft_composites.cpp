@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/promote.h"
 
 namespace partita {
@@ -26,7 +27,7 @@ std::int64_t normalization(const FakeCall& c, bool forward) {
 }
 
 void check_points(const FakeCall& c, SymExpr n) {
-  if (!c.test(sym_le(1, n), "points of a transform")) fail("Invalid number of data points (" + n.str() + ") specified");
+  if (!checked(c, sym_le(1, n), "points of a transform")) fail("Invalid number of data points (" + n.str() + ") specified");
 }
 
 Node* promoted(Builder& b, Node* x, bool to_complex) {

@@ -1,6 +1,7 @@
 // im2col and col2im: the sliding blocks of an image as columns of a matrix, and the sum of such columns into an image.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -37,7 +38,7 @@ struct Blocks {
 
 void check_count(const FakeCall& c, const Blocks& blocks, SymExpr height, SymExpr width) {
   for (std::size_t d = 0; d < 2; ++d)
-    if (!c.test(sym_lt(0, blocks.count(d, d == 0 ? height : width)), "sliding blocks"))
+    if (!checked(c, sym_lt(0, blocks.count(d, d == 0 ? height : width)), "sliding blocks"))
       fail("Given an image with spatial size (" + height.str() + ", " + width.str() +
            "), the calculated shape of the array of sliding blocks must be at least one in each dimension");
 }
@@ -66,11 +67,11 @@ Meta fake_col2im(FakeCall& c) {
          std::to_string(self.dim()) + "D");
   check_count(c, blocks, output[0], output[1]);
   SymExpr kernel = SymExpr(blocks.kernel[0]) * blocks.kernel[1], rows = self.sizes[self.dim() - 2];
-  if (!c.test(sym_eq(sym_mod(rows, kernel), 0), "col2im rows"))
+  if (!checked(c, sym_eq(sym_mod(rows, kernel), 0), "col2im rows"))
     fail("Expected size of input's first non-batch dimension to be divisible by the product of kernel_size, but got " +
          rows.str());
   SymExpr count = blocks.count(0, output[0]) * blocks.count(1, output[1]);
-  if (!c.test(sym_eq(self.sizes.back(), count), "col2im blocks"))
+  if (!checked(c, sym_eq(self.sizes.back(), count), "col2im blocks"))
     fail("expected input.size(-1) to be " + count.str() + " but got " + self.sizes.back().str());
   SymList sizes(self.sizes.begin(), self.sizes.end() - 2);
   sizes.push_back(sym_floordiv(rows, kernel));

@@ -1,6 +1,7 @@
 // Fractional max pooling: windows of equal size at places that random samples decide, separately for each plane.
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -21,8 +22,8 @@ Meta fake_fractional(FakeCall& c) {
     fail(name + ": Expect _random_samples of size [batch, channels, " + std::to_string(rank) + "]");
   if (samples.dtype != self.dtype) fail(name + ": Expect _random_samples to have the same dtype as input");
   SymExpr batch = self.dim() == rank + 2 ? self.sizes[0] : SymExpr(1), channels = self.sizes[self.dim() - rank - 1];
-  if (!c.test(sym_le(batch, samples.sizes[0]), "fractional pooling samples") ||
-      !c.test(sym_eq(channels, samples.sizes[1]), "fractional pooling samples"))
+  if (!checked(c, sym_le(batch, samples.sizes[0]), "fractional pooling samples") ||
+      !checked(c, sym_eq(channels, samples.sizes[1]), "fractional pooling samples"))
     fail(name + ": _random_samples must have at least the input's batch size and its number of channels");
   SymList sizes = self.sizes, kernel = c.syms("kernel_size"), output = c.syms("output_size");
   if (kernel.size() != rank || output.size() != rank)
@@ -30,10 +31,10 @@ Meta fake_fractional(FakeCall& c) {
          " ints");
   for (std::size_t d = 0; d < rank; ++d) {
     SymExpr& size = sizes[sizes.size() - rank + d];
-    if (!c.test(sym_and(sym_lt(0, kernel[d]), sym_lt(0, output[d])), "fractional pooling window"))
+    if (!checked(c, sym_and(sym_lt(0, kernel[d]), sym_lt(0, output[d])), "fractional pooling window"))
       fail(name + "(): kernel_size and output_size must be greater than zero, but got " + kernel[d].str() + " and " +
            output[d].str());
-    if (!c.test(sym_le(output[d] + kernel[d] - 1, size), "fractional pooling window"))
+    if (!checked(c, sym_le(output[d] + kernel[d] - 1, size), "fractional pooling window"))
       fail(name + "(): pool size " + kernel[d].str() + " too large relative to input size " + size.str());
     size = output[d];
   }

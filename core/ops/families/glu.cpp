@@ -1,6 +1,7 @@
 // Gated linear units: the first half of a dimension times the sigmoid of the second.
 #include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -12,7 +13,7 @@ std::size_t gated_dim(const FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   if (self.dim() == 0) fail("glu does not support 0-dimensional tensors");
   std::size_t dim = wrap_dim(c.integer("dim"), self.dim());
-  if (!c.test(sym_eq(sym_mod(self.sizes[dim], 2), 0), "glu halves"))
+  if (!checked(c, sym_eq(sym_mod(self.sizes[dim], 2), 0), "glu halves"))
     fail("Halving dimension must be even, but dimension " + std::to_string(dim) + " is size " + self.sizes[dim].str());
   return dim;
 }

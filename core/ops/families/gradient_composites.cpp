@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 
 namespace partita {
 namespace {
@@ -84,7 +85,7 @@ Arg gradient(DecomposeCall& c) {
   if (self.sizes.empty() && !dims.empty()) fail("torch.gradient: the tensor has no dimensions");
   for (std::int64_t d : dims) {
     SymExpr size = self.sizes.at(static_cast<std::size_t>(d));
-    if (!c.test(sym_le(order + 1, size), "gradient"))
+    if (!checked(c, sym_le(order + 1, size), "gradient"))
       fail("torch.gradient expected each dimension size to be at least edge_order+1");
   }
   std::vector<Arg> spacing;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/ops/families.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/narrow.h"
 #include "core/ops/layout.h"
 
@@ -37,14 +38,14 @@ void check_operands(FakeCall& c, std::size_t rank) {
   if (input.dtype != grid.dtype)
     fail("grid_sampler(): expected input and grid to have same dtype, but input has " +
          std::string(torch_name(input.dtype)) + " and grid has " + std::string(torch_name(grid.dtype)));
-  if (!c.test(sym_eq(input.sizes[0], grid.sizes[0]), "grid_sampler batch"))
+  if (!checked(c, sym_eq(input.sizes[0], grid.sizes[0]), "grid_sampler batch"))
     fail("grid_sampler(): expected grid and input to have same batch size, but got input with batch size " +
          input.sizes[0].str() + " and grid with batch size " + grid.sizes[0].str());
-  if (!c.test(sym_eq(grid.sizes.back(), static_cast<std::int64_t>(rank)), "grid_sampler grid"))
+  if (!checked(c, sym_eq(grid.sizes.back(), static_cast<std::int64_t>(rank)), "grid_sampler grid"))
     fail("grid_sampler(): expected grid to have size " + std::to_string(rank) + " in last dimension, but got " +
          grid.sizes.back().str());
   for (std::size_t d = 2; d < input.dim(); ++d)
-    if (!c.test(sym_lt(0, input.sizes[d]), "grid_sampler input"))
+    if (!checked(c, sym_lt(0, input.sizes[d]), "grid_sampler input"))
       fail("grid_sampler(): expected input to have non-empty spatial dimensions, but dimension " + std::to_string(d) +
            " is empty");
   if (rank == 3 && mode_of(c) == GridMode::Bicubic)

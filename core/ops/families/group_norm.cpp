@@ -6,6 +6,7 @@
 #include "core/ops/formula.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -102,12 +103,12 @@ void check_count(FakeCall& c, const char* name, std::initializer_list<const char
   SymExpr count = 1;
   std::string product;
   for (const char* size : sizes) {
-    if (!c.test(sym_le(0, c.sym(size)), "group norm sizes"))
+    if (!checked(c, sym_le(0, c.sym(size)), "group norm sizes"))
       fail(std::string(size) + " must be non-negative, got " + c.sym(size).str());
     count = count * c.sym(size);
     product += (product.empty() ? "" : " * ") + std::string(size);
   }
-  if (!c.test(sym_eq(c.tensor(name).numel(), count), "group norm sizes"))
+  if (!checked(c, sym_eq(c.tensor(name).numel(), count), "group norm sizes"))
     fail("Expected " + std::string(name) + " to have " + product + " = " + count.str() + " elements, but it has " +
          c.tensor(name).numel().str());
 }
@@ -117,13 +118,13 @@ Meta fake_native_group_norm(FakeCall& c) {
   check_count(c, "input", {"N", "C", "HxW"});
   std::int64_t group = c.integer("group");
   if (group <= 0) fail("Expected num groups to be greater than 0, got " + std::to_string(group));
-  if (!c.test(sym_eq(sym_mod(c.sym("C"), group), 0), "group norm channels"))
+  if (!checked(c, sym_eq(sym_mod(c.sym("C"), group), 0), "group norm channels"))
     fail("Expected number of channels in input to be divisible by num_groups, but got input of shape with " +
          c.sym("C").str() + " channels and num_groups=" + std::to_string(group));
   for (const char* name : {"weight", "bias"}) {
     if (!c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);
-    if (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], c.sym("C")), "group norm parameters"))
+    if (t.dim() != 1 || !checked(c, sym_eq(t.sizes[0], c.sym("C")), "group norm parameters"))
       fail("Expected " + std::string(name) + " to be a vector of size equal to the number of channels in input, " +
            c.sym("C").str());
   }

@@ -2,6 +2,7 @@
 // and the operator that transformers has in its place for dtypes that torch.compile does not take.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
@@ -83,12 +84,12 @@ Meta fake_grouped_mm(FakeCall& c) {
     fail("Multiplicands must be 2D or 3D but got mat_a.dim()=" + std::to_string(a.dim()) +
          " and mat_b.dim()=" + std::to_string(b.dim()));
   const bool a_flat = a.dim() == 2, b_flat = b.dim() == 2;
-  if (!c.test(sym_eq(a.sizes.back(), b.sizes[b.dim() - 2]), "_grouped_mm contraction"))
+  if (!checked(c, sym_eq(a.sizes.back(), b.sizes[b.dim() - 2]), "_grouped_mm contraction"))
     fail("contraction dimension of mat_a and mat_b must match");
   if (c.has("offs") == (!a_flat && !b_flat)) fail("_grouped_mm: offs are for a multiplicand of two dimensions");
   const SymExpr groups = c.has("offs") ? c.tensor("offs").numel() : b.sizes[0];
   for (const TensorMeta* t : {&a, &b})
-    if (t->dim() == 3 && !c.test(sym_eq(t->sizes[0], groups), "_grouped_mm batch"))
+    if (t->dim() == 3 && !checked(c, sym_eq(t->sizes[0], groups), "_grouped_mm batch"))
       fail("matrix batch sizes have to match");
   const SymExpr m = a.sizes[a.dim() - 2], n = b.sizes.back();
   return new_like(a, a_flat == b_flat ? SymList{groups, m, n} : SymList{m, n});
@@ -105,8 +106,8 @@ void check_fallback(FakeCall& c) {
   const TensorMeta &x = c.tensor("input"), &weight = c.tensor("weight"), &offs = c.tensor("offs");
   check_floating(x, weight);
   if (x.dim() != 2 || weight.dim() != 3 || offs.dim() != 1 ||
-      !c.test(sym_eq(x.sizes[1], weight.sizes[1]), "grouped_mm contraction") ||
-      !c.test(sym_eq(offs.sizes[0], weight.sizes[0]), "grouped_mm groups"))
+      !checked(c, sym_eq(x.sizes[1], weight.sizes[1]), "grouped_mm contraction") ||
+      !checked(c, sym_eq(offs.sizes[0], weight.sizes[0]), "grouped_mm groups"))
     fail("grouped_mm_fallback takes rows, a matrix for each group of them, and where the groups end");
 }
 

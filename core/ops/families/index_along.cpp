@@ -5,6 +5,7 @@
 #include "core/ops/families/lower_index.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/kernels/wrapping.h"
@@ -98,7 +99,7 @@ Meta fake_index_select(FakeCall& c) {
   SymList sizes = self.sizes;
   if (!sizes.empty())
     sizes[static_cast<std::size_t>(dim)] = index.numel();
-  else if (!c.test(sym_eq(index.numel(), 1), "index_select of a number"))
+  else if (!checked(c, sym_eq(index.numel(), 1), "index_select of a number"))
     fail("index_select(): Index to scalar can have only 1 value, got " + index.numel().str() + " value(s)");
   return new_like(self, sizes);
 }
@@ -121,9 +122,9 @@ Meta fake_like_self(FakeCall& c) {
   (self.dim() == 0 ? slices.emplace_back(1) : slices[dim]) = c.tensor("index").numel();
   bool fits = self.dim() == source.dim() || self.dim() == 0 || source.dim() == 0;
   if (self.dim() == 0 || source.dim() == 0) {
-    fits = c.test(sym_eq(source.numel(), product(slices)), "slices");
+    fits = checked(c, sym_eq(source.numel(), product(slices)), "slices");
   } else {
-    for (std::size_t d = 0; fits && d < self.dim(); ++d) fits = c.test(sym_eq(source.sizes[d], slices[d]), "slices");
+    for (std::size_t d = 0; fits && d < self.dim(); ++d) fits = checked(c, sym_eq(source.sizes[d], slices[d]), "slices");
   }
   if (!fits) fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
   return new_like(self, self.sizes);

@@ -8,6 +8,7 @@
 #include "core/ops/formula.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -109,7 +110,7 @@ SymList leading_sizes(FakeCall& c) {
   bool fits = input.dim() >= shape.size();
   std::size_t lead = fits ? input.dim() - shape.size() : 0;
   for (std::size_t i = 0; fits && i < shape.size(); ++i)
-    fits = c.test(sym_eq(input.sizes[lead + i], shape[i]), "normalized_shape");
+    fits = checked(c, sym_eq(input.sizes[lead + i], shape[i]), "normalized_shape");
   if (!fits)
     fail("Given normalized_shape=" + text(shape) + ", expected input with shape " + text(shape) +
          ", but got input of size" + text(input.sizes));
@@ -117,7 +118,7 @@ SymList leading_sizes(FakeCall& c) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const SymList& sizes = c.tensor(name).sizes;
     bool same = sizes.size() == shape.size();
-    for (std::size_t i = 0; same && i < shape.size(); ++i) same = c.test(sym_eq(sizes[i], shape[i]), name);
+    for (std::size_t i = 0; same && i < shape.size(); ++i) same = checked(c, sym_eq(sizes[i], shape[i]), name);
     if (!same)
       fail("Expected " + std::string(name) + " to be of same shape as normalized_shape, but got " + name +
            " of shape " + text(sizes) + " and normalized_shape = " + text(shape));
@@ -129,7 +130,7 @@ SymList leading_sizes(FakeCall& c) {
 void check_count(FakeCall& c, const char* name, const SymList& sizes) {
   SymExpr count = 1;
   for (SymExpr s : sizes) count = count * s;
-  if (!c.test(sym_eq(c.tensor(name).numel(), count), "layer_norm_backward"))
+  if (!checked(c, sym_eq(c.tensor(name).numel(), count), "layer_norm_backward"))
     fail("native_layer_norm_backward: " + std::string(name) + " of shape " + text(c.tensor(name).sizes) +
          " does not fit the input");
 }

@@ -5,6 +5,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -63,7 +64,7 @@ void check_same_dtype(const TensorMeta& a, const TensorMeta& b, const char* what
 
 void check_square(FakeCall& c, const TensorMeta& t, const char* what) {
   check_matrix(t, what);
-  if (!c.test(sym_eq(rows_of(t), columns_of(t)), "square matrices"))
+  if (!checked(c, sym_eq(rows_of(t), columns_of(t)), "square matrices"))
     fail(std::string(what) + ": A must be batches of square matrices, but they are " + rows_of(t).str() + " by " +
          columns_of(t).str() + " matrices");
 }
@@ -71,7 +72,7 @@ void check_square(FakeCall& c, const TensorMeta& t, const char* what) {
 void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta& pivots, const char* what) {
   bool same = pivots.dim() + 1 == matrices.dim();
   for (std::size_t d = 0; same && d < pivots.dim(); ++d)
-    same = c.test(sym_eq(pivots.sizes[d], matrices.sizes[d]), what);
+    same = checked(c, sym_eq(pivots.sizes[d], matrices.sizes[d]), what);
   if (same) return;
   std::vector<std::string> found;
   for (SymExpr s : pivots.sizes) found.push_back(s.str());

@@ -4,6 +4,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
 
@@ -45,7 +46,7 @@ Arg vander(DecomposeCall& c) {
   if (b.tensor(x).dim() == 0) x = b.call("aten.unsqueeze.default", {x, -1});
   SymList sizes = b.tensor(x).sizes;
   const SymExpr n = c.has("N") ? c.sym("N") : sizes.back();
-  if (!c.test(sym_lt(1, n), "linalg.vander")) fail("N must be greater than 1.");
+  if (!checked(c, sym_lt(1, n), "linalg.vander")) fail("N must be greater than 1.");
   sizes.push_back(n - 1);
   x = b.call("aten.expand.default", {b.call("aten.unsqueeze.default", {x, -1}), b.sizes(sizes)});
   x = b.call("aten.cumprod.default", {x, -1});
@@ -77,7 +78,7 @@ Arg tensorinv(DecomposeCall& c) {
   const auto split = self.sizes.begin() + std::min(ind, static_cast<std::int64_t>(self.dim()));
   SymList rows(self.sizes.begin(), split), columns(split, self.sizes.end()), swapped = columns;
   swapped.insert(swapped.end(), rows.begin(), rows.end());
-  if (!c.test(sym_eq(product(rows), product(columns)), "linalg.tensorinv"))
+  if (!checked(c, sym_eq(product(rows), product(columns)), "linalg.tensorinv"))
     fail("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got " +
          product(columns).str() + " != " + product(rows).str());
   Node* matrix = b.call("aten.reshape.default", {c.arg("self"), b.sizes({product(columns), product(rows)})});
@@ -101,7 +102,7 @@ Arg tensorsolve(DecomposeCall& c) {
   const std::size_t kept = std::min(c.tensor("other").dim(), rank);
   const SymList solution(sizes.begin() + static_cast<std::ptrdiff_t>(kept), sizes.end());
   const SymExpr columns = product(solution), rows = product(std::span(sizes).first(kept));
-  if (!c.test(sym_eq(columns, rows), "linalg.tensorsolve"))
+  if (!checked(c, sym_eq(columns, rows), "linalg.tensorsolve"))
     fail(
         "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
         "but got " +

@@ -4,6 +4,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/ops/values.h"
@@ -51,7 +52,7 @@ Meta fake_lstsq(FakeCall& c) {
   bool vectors = vector_case(c, a.sizes, b.sizes);
   if (vectors) b.sizes.push_back(1);
   if (b.dim() < 2) fail("torch.linalg.lstsq: other must have at least 1 dimension.");
-  if (!c.test(sym_eq(rows_of(a), rows_of(b)), "torch.linalg.lstsq"))
+  if (!checked(c, sym_eq(rows_of(a), rows_of(b)), "torch.linalg.lstsq"))
     fail("torch.linalg.lstsq: input.size(-2) should match other.size(" + std::string(vectors ? "-1" : "-2") + ")");
   SymExpr m = rows_of(a), n = columns_of(a), tall = sym_max(m, n);
   SymList batch = common_batch(c, a, b);

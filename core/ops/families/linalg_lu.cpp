@@ -2,6 +2,7 @@
 #include "core/ops/families/linalg_lu.h"
 
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/tensor/convert.h"
@@ -93,7 +94,7 @@ Meta fake_lu_solve(FakeCall& c) {
   check_square(c, lu, "torch.linalg.lu_solve");
   check_matrix(b, "torch.linalg.lu_solve");
   bool left = c.boolean("left");
-  if (!c.test(sym_eq(rows_of(lu), left ? rows_of(b) : columns_of(b)), "linalg.lu_solve"))
+  if (!checked(c, sym_eq(rows_of(lu), left ? rows_of(b) : columns_of(b)), "linalg.lu_solve"))
     fail("linalg.lu_solve: Incompatible shapes of LU and B");
   if (lu.dtype != b.dtype) fail("linalg.lu_solve: Expected LU and B to have the same dtype");
   const TensorMeta& pivots = c.tensor("pivots");

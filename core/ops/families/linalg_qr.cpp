@@ -3,6 +3,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
@@ -109,9 +110,9 @@ Value eval_geqrf(EvalCall& c) {
 void check_tau(FakeCall& c, const TensorMeta& a, const TensorMeta& tau, const char* what) {
   if (tau.dim() + 1 != a.dim()) fail(std::string(what) + ": tau must have one dimension less than the reflectors");
   for (std::size_t d = 0; d + 2 < a.dim(); ++d)
-    if (!c.test(sym_eq(a.sizes[d], tau.sizes[d]), what))
+    if (!checked(c, sym_eq(a.sizes[d], tau.sizes[d]), what))
       fail(std::string(what) + ": the batch dimensions of tau and of the reflectors differ");
-  if (!c.test(sym_le(tau.sizes.back(), smaller(rows_of(a), columns_of(a))), what))
+  if (!checked(c, sym_le(tau.sizes.back(), smaller(rows_of(a), columns_of(a))), what))
     fail(std::string(what) + ": there are more scales in tau than reflectors");
   if (tau.dtype != a.dtype) fail(std::string(what) + ": tau's dtype is not the reflectors' dtype");
 }
@@ -120,7 +121,7 @@ Meta fake_householder(FakeCall& c) {
   const TensorMeta& a = c.tensor("input");
   constexpr const char* what = "torch.linalg.householder_product";
   check_matrix(a, what);
-  if (!c.test(sym_le(columns_of(a), rows_of(a)), what))
+  if (!checked(c, sym_le(columns_of(a), rows_of(a)), what))
     fail(std::string(what) + ": input.shape[-2] must be greater than or equal to input.shape[-1]");
   check_tau(c, a, c.tensor("tau"), what);
   return column_major(a, a.sizes);
@@ -141,11 +142,11 @@ Meta fake_ormqr(FakeCall& c) {
   check_matrix(other, "torch.ormqr");
   bool same_batch = a.dim() == other.dim();
   for (std::size_t d = 0; same_batch && d + 2 < a.dim(); ++d)
-    same_batch = c.test(sym_eq(a.sizes[d], other.sizes[d]), "torch.ormqr");
+    same_batch = checked(c, sym_eq(a.sizes[d], other.sizes[d]), "torch.ormqr");
   if (!same_batch) fail("torch.ormqr: batch dimensions of other should be equal to input.shape[:-2]");
   if (other.dtype != a.dtype) fail("torch.ormqr: Expected input and other to have the same dtype");
   check_tau(c, a, c.tensor("input2"), "torch.ormqr");
-  if (!c.test(sym_eq(rows_of(a), c.boolean("left") ? rows_of(other) : columns_of(other)), "torch.ormqr"))
+  if (!checked(c, sym_eq(rows_of(a), c.boolean("left") ? rows_of(other) : columns_of(other)), "torch.ormqr"))
     fail("torch.ormqr: other.shape[" + std::string(c.boolean("left") ? "-2" : "-1") +
          "] must be equal to input.shape[-2]");
   return column_major(other, other.sizes);

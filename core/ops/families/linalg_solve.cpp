@@ -3,6 +3,7 @@
 
 #include "core/ops/families/linalg_lu.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 
@@ -119,7 +120,7 @@ Meta fake_solve(FakeCall& c) {
   TensorMeta matrix = b;
   if (vectors) matrix.sizes.push_back(1);
   check_matrix(matrix, "linalg.solve");
-  if (!c.test(sym_eq(rows_of(a), left ? rows_of(matrix) : columns_of(matrix)), "linalg.solve"))
+  if (!checked(c, sym_eq(rows_of(a), left ? rows_of(matrix) : columns_of(matrix)), "linalg.solve"))
     fail("linalg.solve: Incompatible shapes of A and B for the equation " + std::string(left ? "AX = B" : "XA = B"));
   SymList sizes = common_batch(c, a, matrix);
   sizes.push_back(rows_of(matrix));

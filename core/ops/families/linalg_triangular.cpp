@@ -1,6 +1,7 @@
 // Triangular matrices: Cholesky and LDL factors, and solving triangular systems.
 #include "core/ops/families/linalg.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
@@ -111,7 +112,7 @@ TensorMeta solution(FakeCall& c, const TensorMeta& a, const TensorMeta& b, bool 
   check_same_dtype(a, b, what);
   check_square(c, a, what);
   check_matrix(b, what);
-  if (!c.test(sym_eq(rows_of(a), left ? rows_of(b) : columns_of(b)), what))
+  if (!checked(c, sym_eq(rows_of(a), left ? rows_of(b) : columns_of(b)), what))
     fail(std::string(what) + ": Incompatible shapes of the coefficients and the right-hand side");
   return column_major(b, with_batch(common_batch(c, a, b), {rows_of(b), columns_of(b)}));
 }

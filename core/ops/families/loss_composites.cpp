@@ -2,6 +2,7 @@
 #include "core/ops/families/loss.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 
 namespace partita {
@@ -88,7 +89,7 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
   if (self.dim() == 0) fail("cross_entropy_loss expects an input of at least 1 dimension");
   std::size_t class_dim = self.dim() == 1 ? 0 : 1;
   if (c.has("weight") && (c.tensor("weight").dim() != 1 ||
-                          !c.test(sym_eq(c.tensor("weight").sizes[0], self.sizes[class_dim]), "cross_entropy weight")))
+                          !checked(c, sym_eq(c.tensor("weight").sizes[0], self.sizes[class_dim]), "cross_entropy weight")))
     fail("cross_entropy: weight tensor should be defined either for all " + self.sizes[class_dim].str() +
          " classes or no classes");
   double smoothing = as_double(c.number("label_smoothing"));

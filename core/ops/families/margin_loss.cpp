@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/ops/families/loss.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -27,7 +28,7 @@ Rows rows_of(FakeCall& c) {
     fail("Expected non-empty vector or matrix with optional 0-dim batch size, but got: " + std::to_string(self.dim()) +
          " dimensions");
   Rows rows{self.dim() == 2 ? self.sizes[0] : SymExpr(1), self.dim() == 0 ? SymExpr(1) : self.sizes.back()};
-  if (!c.test(sym_lt(0, rows.classes), "margin loss classes"))
+  if (!checked(c, sym_lt(0, rows.classes), "margin loss classes"))
     fail("Expected non-empty vector or matrix with optional 0-dim batch size");
   return rows;
 }
@@ -37,9 +38,9 @@ Meta fake_multi_margin(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
   double p = as_double(c.number("p"));
   if (p != 1 && p != 2) fail("only p == 1 and p == 2 supported");
-  if (target.dim() > 1 || !c.test(sym_eq(target.numel(), rows.count), "multi_margin_loss target"))
+  if (target.dim() > 1 || !checked(c, sym_eq(target.numel(), rows.count), "multi_margin_loss target"))
     fail("inconsistent target size, expected " + rows.count.str());
-  if (c.has("weight") && !c.test(sym_eq(c.tensor("weight").numel(), rows.classes), "multi_margin_loss weight"))
+  if (c.has("weight") && !checked(c, sym_eq(c.tensor("weight").numel(), rows.classes), "multi_margin_loss weight"))
     fail("inconsistent weight size, expected " + rows.classes.str());
   return new_like(self, reduction_of(c) == Reduction::None ? target.sizes : SymList{});
 }
@@ -59,7 +60,7 @@ Meta fake_multilabel(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
   bool same = self.dim() == target.dim();
   for (std::size_t d = 0; same && d < self.dim(); ++d)
-    same = c.test(sym_eq(self.sizes[d], target.sizes[d]), "multilabel_margin_loss target");
+    same = checked(c, sym_eq(self.sizes[d], target.sizes[d]), "multilabel_margin_loss target");
   if (!same) fail("inconsistent target size for multilabel_margin_loss");
   bool by_row = reduction_of(c) == Reduction::None && target.dim() == 2;
   return MetaTuple{{new_like(self, by_row ? SymList{rows.count} : SymList{}), new_like(self, target.sizes)}};

@@ -3,6 +3,7 @@
 
 #include "core/ops/families/matmul_composites.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -78,7 +79,7 @@ SymList product_sizes(FakeCall& c, std::string_view left, std::string_view right
     fail(std::string(left) + " and " + std::string(right) + " must be matrices, got " + std::to_string(a.dim()) +
          "-D and " + std::to_string(b.dim()) + "-D tensors");
   if (same_dtype) check_dtypes(a, b);
-  if (!c.test(sym_eq(a.sizes[1], b.sizes[0]), "mm reduction dim"))
+  if (!checked(c, sym_eq(a.sizes[1], b.sizes[0]), "mm reduction dim"))
     fail("mat1 and mat2 shapes cannot be multiplied (" + shape(a) + " and " + shape(b) + ")");
   return {a.sizes[0], b.sizes[1]};
 }
@@ -88,8 +89,8 @@ SymList batch_product_sizes(FakeCall& c, std::string_view left, std::string_view
   if (a.dim() != 3) fail("batch1 must be a 3D tensor");
   if (b.dim() != 3) fail("batch2 must be a 3D tensor");
   check_dtypes(a, b);
-  if (!c.test(sym_eq(a.sizes[0], b.sizes[0]), "bmm batch") ||
-      !c.test(sym_eq(a.sizes[2], b.sizes[1]), "bmm reduction dim"))
+  if (!checked(c, sym_eq(a.sizes[0], b.sizes[0]), "bmm batch") ||
+      !checked(c, sym_eq(a.sizes[2], b.sizes[1]), "bmm reduction dim"))
     fail("Expected size for first two dimensions of batch2 tensor to be: [" + a.sizes[0].str() + ", " +
          a.sizes[2].str() + "] but got: [" + b.sizes[0].str() + ", " + b.sizes[1].str() + "].");
   return {a.sizes[0], a.sizes[1], b.sizes[2]};
@@ -101,7 +102,7 @@ void check_expandable(FakeCall& c, const SymList& sizes) {
   if (self.dim() > sizes.size()) fail("expand(" + shape(self) + "): the number of sizes provided is too small");
   std::size_t lead = sizes.size() - self.dim();
   for (std::size_t i = 0; i < self.dim(); ++i)
-    if (!self.sizes[i].is(1) && !c.test(sym_eq(self.sizes[i], sizes[lead + i]), "addend expands"))
+    if (!self.sizes[i].is(1) && !checked(c, sym_eq(self.sizes[i], sizes[lead + i]), "addend expands"))
       fail("The expanded size of the tensor (" + sizes[lead + i].str() + ") must match the existing size (" +
            self.sizes[i].str() + ") at non-singleton dimension " + std::to_string(lead + i));
 }
@@ -120,7 +121,7 @@ Meta inner_meta(FakeCall& c, std::string_view left, std::string_view right) {
   if (a.dim() != 1 || b.dim() != 1)
     fail("1D tensors expected, but got " + std::to_string(a.dim()) + "D and " + std::to_string(b.dim()) + "D tensors");
   check_dtypes(a, b);
-  if (!c.test(sym_eq(a.sizes[0], b.sizes[0]), "dot"))
+  if (!checked(c, sym_eq(a.sizes[0], b.sizes[0]), "dot"))
     fail("inconsistent tensor size, expected tensor [" + a.sizes[0].str() + "] and src [" + b.sizes[0].str() +
          "] to have the same number of elements");
   return new_like(a, {});
@@ -130,7 +131,7 @@ SymList matrix_vector_sizes(FakeCall& c, std::string_view matrix) {
   const TensorMeta &a = c.tensor(matrix), &x = c.tensor("vec");
   if (a.dim() != 2 || x.dim() != 1) fail("vector + matrix @ vector expected, got " + shape(a) + " and " + shape(x));
   check_dtypes(a, x);
-  if (!c.test(sym_eq(a.sizes[1], x.sizes[0]), "mv"))
+  if (!checked(c, sym_eq(a.sizes[1], x.sizes[0]), "mv"))
     fail("size mismatch, got input (" + a.sizes[0].str() + "), mat (" + shape(a) + "), vec (" + shape(x) + ")");
   return {a.sizes[0]};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -23,7 +24,7 @@ SymList broadcast(DecomposeCall& c, SymList a, SymList b) {
     if (size == b[i] || b[i].is(1)) continue;
     if (size.is(1))
       size = b[i];
-    else if (!c.test(sym_eq(size, b[i]), "batch dimensions broadcast"))
+    else if (!checked(c, sym_eq(size, b[i]), "batch dimensions broadcast"))
       fail("Shape mismatch: objects cannot be broadcast to a single shape");
   }
   return a;
@@ -178,7 +179,7 @@ Arg decompose_tensordot(DecomposeCall& c) {
     } else if (left.sizes[l].is(1)) {
       y = summed(y, dims_right[i]);
       right = b.tensor(y);
-    } else if (!c.test(sym_eq(left.sizes[l], right.sizes[r]), "tensordot")) {
+    } else if (!checked(c, sym_eq(left.sizes[l], right.sizes[r]), "tensordot")) {
       fail("contracted dimensions need to match, but first has size " + left.sizes[l].str() + " in dim " +
            std::to_string(l) + " and second has size " + right.sizes[r].str() + " in dim " + std::to_string(r));
     }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 
 namespace partita {
 namespace {
@@ -114,7 +115,7 @@ Arg condition(DecomposeCall& c) {
                                    "aten.squeeze.dim(z / a, -1)",
                          names);
   }
-  if (!c.test(sym_eq(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]), "cond"))
+  if (!checked(c, sym_eq(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]), "cond"))
     fail("linalg.cond(with this order): A must be batches of square matrices");
   if (self.numel().is(0)) {
     DType dtype = self.dtype == DType::Complex64    ? DType::Float32

@@ -1,6 +1,7 @@
 // max_unpool2d/3d: write values back to the positions that max pooling took them from.
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -28,16 +29,16 @@ Meta fake_max_unpool(FakeCall& c) {
          "d Tensor, but got a tensor with " + std::to_string(self.dim()) + " dimensions.");
   bool same = self.dim() == indices.dim();
   for (std::size_t d = 0; same && d < self.dim(); ++d)
-    same = c.test(sym_eq(self.sizes[d], indices.sizes[d]), "max_unpool indices");
+    same = checked(c, sym_eq(self.sizes[d], indices.sizes[d]), "max_unpool indices");
   if (!same) fail(name + ": Expected shape of indices to be same as that of the input tensor");
   for (std::size_t d = 1; d < self.dim(); ++d)
-    if (!c.test(sym_lt(0, self.sizes[d]), "max_unpool input"))
+    if (!checked(c, sym_lt(0, self.sizes[d]), "max_unpool input"))
       fail(name + "(): Expected input to have non-zero size for non-batch dimensions, but got dimension " +
            std::to_string(d) + " being empty.");
   SymList sizes = self.sizes, output = c.syms("output_size");
   if (output.size() != rank) fail(name + ": output_size must have " + std::to_string(rank) + " elements");
   for (SymExpr size : output)
-    if (!c.test(sym_le(0, size), "max_unpool output"))
+    if (!checked(c, sym_le(0, size), "max_unpool output"))
       fail(name + "(): output_size must contain non-negative spatial dimensions, but got " + size.str());
   if (c.schema.index_of("stride") >= 0)
     for (std::int64_t stride : c.integers("stride"))

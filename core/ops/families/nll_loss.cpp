@@ -2,6 +2,7 @@
 
 #include "core/ops/families/loss.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -115,13 +116,13 @@ void check_target(const FakeCall& c) {
   if (target.dtype != DType::Int64 && target.dtype != DType::UInt8)
     fail("expected target dtype to be Long or Byte, but got " + std::string(torch_name(target.dtype)));
   for (std::size_t i = 0; i < target.dim(); ++i)
-    if (!c.test(sym_eq(target.sizes[i], self.sizes[i == 0 ? 0 : i + 1]), "nll_loss target"))
+    if (!checked(c, sym_eq(target.sizes[i], self.sizes[i == 0 ? 0 : i + 1]), "nll_loss target"))
       fail("size mismatch (got input: " + self.sizes[i == 0 ? 0 : i + 1].str() + ", target: " + target.sizes[i].str() +
            ")");
   if (!c.has("weight")) return;
   const TensorMeta& weight = c.tensor("weight");
   const SymExpr classes = self.sizes[self.dim() == 1 ? 0 : 1];
-  if ((weight.dim() != 1 && !images) || !c.test(sym_eq(weight.numel(), classes), "nll_loss weight"))
+  if ((weight.dim() != 1 && !images) || !checked(c, sym_eq(weight.numel(), classes), "nll_loss weight"))
     fail("weight tensor should be defined either for all " + classes.str() + " classes or no classes");
   if (weight.dtype != self.dtype)
     fail("expected scalar type " + std::string(torch_name(self.dtype)) + " but found " +
@@ -139,10 +140,10 @@ Meta fake_nll_loss_backward(FakeCall& c) {
   check_target(c);
   const TensorMeta &grad = c.tensor("grad_output"), &target = c.tensor("target");
   const bool each = static_cast<Reduction>(c.integer("reduction")) == Reduction::None && target.dim() > 0;
-  if (!c.test(sym_eq(grad.numel(), each ? target.numel() : SymExpr(1)), "nll_loss gradient"))
+  if (!checked(c, sym_eq(grad.numel(), each ? target.numel() : SymExpr(1)), "nll_loss gradient"))
     fail("Expected a gradient for " + std::string(each ? "each target" : "one number") + ", but got " +
          grad.numel().str() + " elements");
-  if (const SymExpr n = c.tensor("total_weight").numel(); !c.test(sym_eq(n, 1), "nll_loss total_weight"))
+  if (const SymExpr n = c.tensor("total_weight").numel(); !checked(c, sym_eq(n, 1), "nll_loss total_weight"))
     fail("expected total_weight to be a single element tensor, got " + n.str() + " elements");
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
@@ -231,7 +232,7 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
   Node *x = tensor_node(c, "self"), *y = tensor_node(c, "target");
   if (self.dim() < 1) fail("Expected 1 or more dimensions (got 0)");
-  if (self.dim() != 1 && (target.dim() == 0 || !c.test(sym_eq(self.sizes[0], target.sizes[0]), "nll_loss batch")))
+  if (self.dim() != 1 && (target.dim() == 0 || !checked(c, sym_eq(self.sizes[0], target.sizes[0]), "nll_loss batch")))
     fail("Expected input batch_size (" + self.sizes[0].str() + ") to match target batch_size (" +
          (target.dim() ? target.sizes[0].str() : "") + ").");
   auto loss = [&](const char* op) {

@@ -4,6 +4,7 @@
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/program.h"
 
 namespace partita {
@@ -103,7 +104,7 @@ Arg trapezoid(DecomposeCall& c) {
   Node* x = tensor_node(c, "x");
   const TensorMeta& points = c.tensor("x");
   if (points.dim() == 1) {
-    if (!c.test(sym_eq(points.sizes[0], y.sizes[at]), "trapezoid"))
+    if (!checked(c, sym_eq(points.sizes[0], y.sizes[at]), "trapezoid"))
       fail("trapezoid: There must be one `x` value for each sample point");
     SymList sizes(y.dim(), 1);
     sizes[at] = points.sizes[0];

@@ -4,6 +4,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/lower_place.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -129,9 +130,9 @@ Meta fake_constant_pad(FakeCall& c) {
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     SymExpr kept = self.sizes[self.dim() - 1 - i];
     for (SymExpr width : {pad[2 * i], pad[2 * i + 1]})
-      if (c.test(sym_lt(width, 0), "a part to crop")) {
+      if (guard_or(c, sym_lt(width, 0), false, "a part to crop")) {
         kept = kept + width;
-        if (c.test(sym_lt(kept, 0), "the part that is left")) fail("narrow(): length must be non-negative.");
+        if (!checked(c, sym_le(0, kept), "the part that is left")) fail("narrow(): length must be non-negative.");
       }
   }
   bool only_crops = std::all_of(pad.begin(), pad.end(), [](SymExpr p) { return p.is_int() && p.as_int() <= 0; });
@@ -181,10 +182,10 @@ SymList bordered_sizes(FakeCall& c) {
   for (std::size_t i = 0; i < rank; ++i) {
     const std::size_t d = self.dim() - 1 - i;
     const SymExpr size = self.sizes[d];
-    if (reflect && !(c.test(sym_lt(pad[2 * i], size), "padding") && c.test(sym_lt(pad[2 * i + 1], size), "padding")))
+    if (reflect && !(checked(c, sym_lt(pad[2 * i], size), "padding") && checked(c, sym_lt(pad[2 * i + 1], size), "padding")))
       fail("Padding size should be less than the corresponding input dimension, but got: padding (" + pad[2 * i].str() +
            ", " + pad[2 * i + 1].str() + ") at dimension " + std::to_string(d));
-    if (!c.test(sym_lt(0, sizes[d]), "padding"))
+    if (!checked(c, sym_lt(0, sizes[d]), "padding"))
       fail("input (" + size.str() + ") is too small. Calculated output: " + sizes[d].str());
   }
   return sizes;
@@ -201,7 +202,7 @@ Meta fake_border_backward(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
   const SymList padded = bordered_sizes<reflect>(c);
   bool fits = grad.dim() == padded.size();
-  for (std::size_t d = 0; fits && d < padded.size(); ++d) fits = c.test(sym_eq(grad.sizes[d], padded[d]), "padding");
+  for (std::size_t d = 0; fits && d < padded.size(); ++d) fits = checked(c, sym_eq(grad.sizes[d], padded[d]), "padding");
   if (!fits) fail("grad_output does not have the sizes of the padded input");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }

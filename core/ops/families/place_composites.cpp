@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -24,7 +25,7 @@ Arg repeat_interleave(DecomposeCall& c) {
   if (counts.dim() > 1) fail("repeats must be 0-dim or 1-dim tensor");
   if (counts.dim() == 0 || counts.sizes[0].is(1)) {
     repeats = b.call("aten.expand.default", {reshape(b, repeats, {1}), b.sizes({size})});
-  } else if (!c.test(sym_eq(counts.sizes[0], size), "repeat_interleave")) {
+  } else if (!checked(c, sym_eq(counts.sizes[0], size), "repeat_interleave")) {
     fail(
         fmt::format("repeats must have the same size as input along dim, but got repeats.size(0) = {} and "
                     "input.size({}) = {}",
@@ -85,7 +86,7 @@ Arg fill_diagonal(DecomposeCall& c) {
   if (sizes.size() < 2) fail("dimensions must larger than 1");
   if (sizes.size() > 2)
     for (const SymExpr size : sizes)
-      if (!c.test(sym_eq(size, sizes[0]), "fill_diagonal_")) fail("all dimensions of input must be of equal length");
+      if (!checked(c, sym_eq(size, sizes[0]), "fill_diagonal_")) fail("all dimensions of input must be of equal length");
   Node* filled = self;
   if (c.boolean("wrap") && sizes.size() == 2 && c.test(sym_lt(sizes[1] + 1, sizes[0]), "fill_diagonal_")) {
     if (!is_row_major(meta))

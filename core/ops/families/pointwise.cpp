@@ -56,6 +56,8 @@ Promotion div_mode_promotion(const FakeCall& call) {
 /// Small powers are computed as products, as PyTorch's kernels do.
 V pow_number(In& x) {
   V base = x[0];
+  const Node* given = x.call.arg("exponent").node();
+  if (given && !x.call.is_tensor("exponent") && !given->meta.sym()->is_int()) return Pow(base, x[1]);
   Number exponent = x.call.number("exponent");
   bool real = is_floating(base.dtype());
   double e = as_double(exponent);

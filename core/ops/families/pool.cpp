@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -75,7 +76,7 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
     SymExpr out = sym_floordiv(span + (a.ceil_mode ? a.stride[i] - 1 : 0), a.stride[i]) + 1;
     // The last window must start inside the image or its left padding.
     if (a.ceil_mode && c.test(sym_le(in + a.padding[i], (out - 1) * a.stride[i]), "pooling ceil_mode")) out = out - 1;
-    if (!c.test(sym_lt(0, out), "pooling output"))
+    if (!checked(c, sym_lt(0, out), "pooling output"))
       fail("Given input size: (" + in.str() + "), calculated output size: (" + out.str() +
            "). Output size is too small");
     sizes[lead + i] = out;

@@ -1,6 +1,7 @@
 // rrelu: multiplies negative elements by slopes, which are drawn at random in training and kept as `noise` for the
 // gradient.
 #include "core/ops/families.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -23,7 +24,7 @@ Meta fake_rrelu(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &noise = c.tensor("noise");
   if (bound(c, "lower") > bound(c, "upper")) fail("Lower bound should be less than or equal to the upper bound");
   if (c.boolean("training") && noise.dtype != self.dtype) fail("noise tensor must have the same dtype as the input");
-  if (!c.test(sym_eq(self.numel(), noise.numel()), "rrelu noise"))
+  if (!checked(c, sym_eq(self.numel(), noise.numel()), "rrelu noise"))
     fail("noise tensor shape must match self tensor shape");
   return new_like(self, self.sizes);
 }

@@ -6,6 +6,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -17,7 +18,7 @@ namespace {
 using namespace kernels;
 
 Meta fake_permutation(FakeCall& call) {
-  if (!call.test(sym_le(0, call.sym("n")), "randperm"))
+  if (!checked(call, sym_le(0, call.sym("n")), "randperm"))
     fail("Trying to create tensor with negative dimension " + call.sym("n").str());
   return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {call.sym("n")},
                                 call.device("device").value_or(Device{}));
@@ -50,8 +51,8 @@ Meta fake_multinomial(FakeCall& call) {
   if (self.sizes.empty() || self.sizes.size() > 2) fail("prob_dist must be 1 or 2 dim");
   if (!is_floating(self.dtype))
     fail("multinomial only supports floating-point dtypes for input, got: " + std::string(torch_name(self.dtype)));
-  if (!call.test(sym_le(1, samples), "multinomial")) fail("cannot sample n_sample <= 0 samples");
-  if (!call.boolean("replacement") && !call.test(sym_le(samples, self.sizes.back()), "multinomial"))
+  if (!checked(call, sym_le(1, samples), "multinomial")) fail("cannot sample n_sample <= 0 samples");
+  if (!call.boolean("replacement") && !checked(call, sym_le(samples, self.sizes.back()), "multinomial"))
     fail("cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   SymList sizes = self.sizes;
   sizes.back() = samples;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -36,7 +37,7 @@ Meta fake_segment_reduce(FakeCall& c) {
   const TensorMeta& bounds = c.tensor(by_lengths ? "lengths" : "offsets");
   if (bounds.dim() != axis + 1) fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
   for (std::size_t d = 0; d < axis; ++d)
-    if (!c.test(sym_eq(bounds.sizes[d], data.sizes[d]), "segment_reduce"))
+    if (!checked(c, sym_eq(bounds.sizes[d], data.sizes[d]), "segment_reduce"))
       fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
   if (!by_lengths && bounds.sizes.back().is(0)) fail("segment_reduce: offsets must have at least one element");
   SymList sizes = data.sizes;
@@ -136,7 +137,7 @@ Meta fake_segment_reduce_backward(FakeCall& c) {
     const SymList& sizes = c.tensor(name).sizes;
     bool fits = sizes.size() == reduced.dim();
     for (std::size_t d = 0; fits && d < sizes.size(); ++d)
-      fits = c.test(sym_eq(sizes[d], reduced.sizes[d]), "segment_reduce gradient");
+      fits = checked(c, sym_eq(sizes[d], reduced.sizes[d]), "segment_reduce gradient");
     if (!fits) fail(std::string("_segment_reduce_backward: ") + name + " does not have the sizes of the reduced data");
   }
   return new_like(c.tensor("grad"), c.tensor("data").sizes);

@@ -1,6 +1,7 @@
 // Operators that move elements between channels and space: pixel_shuffle, pixel_unshuffle, channel_shuffle.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -52,7 +53,7 @@ SymList shuffled_sizes(FakeCall& c, std::int64_t r, const SymList& lead) {
   const SymList& s = c.tensor("self").sizes;
   SymExpr channels = s[s.size() - 3];
   const SymExpr square = SymExpr(r) * r;
-  if (!c.test(sym_eq(sym_mod(channels, square), 0), "pixel_shuffle channels"))
+  if (!checked(c, sym_eq(sym_mod(channels, square), 0), "pixel_shuffle channels"))
     fail(
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
         "input.size(-3)=" +
@@ -86,7 +87,7 @@ Arg decompose_pixel_unshuffle(DecomposeCall& c) {
   const SymList& s = c.tensor("self").sizes;
   SymExpr channels = s[s.size() - 3], height = s[s.size() - 2], width = s.back();
   for (SymExpr size : {height, width})
-    if (!c.test(sym_eq(sym_mod(size, r), 0), "pixel_unshuffle size"))
+    if (!checked(c, sym_eq(sym_mod(size, r), 0), "pixel_unshuffle size"))
       fail("pixel_unshuffle expects height and width to be divisible by downscale_factor, but " + size.str() +
            " is not divisible by " + std::to_string(r));
   SymExpr h = sym_floordiv(height, r), w = sym_floordiv(width, r);
@@ -99,9 +100,9 @@ Arg decompose_channel_shuffle(DecomposeCall& c) {
   SymExpr groups = c.sym("groups");
   if (self.dim() < 3)
     fail("channel_shuffle expects input with > 2 dims, but got input with " + std::to_string(self.dim()) + " dims");
-  if (!c.test(sym_lt(0, groups), "channel_shuffle groups"))
+  if (!checked(c, sym_lt(0, groups), "channel_shuffle groups"))
     fail("Number of groups to divide channels in must be positive.");
-  if (!c.test(sym_eq(sym_mod(self.sizes[1], groups), 0), "channel_shuffle channels"))
+  if (!checked(c, sym_eq(sym_mod(self.sizes[1], groups), 0), "channel_shuffle channels"))
     fail("Number of channels must be divisible by groups. Got " + self.sizes[1].str() + " channels and " +
          groups.str() + " groups.");
   SymExpr space = product(std::span(self.sizes).subspan(2)), own = sym_floordiv(self.sizes[1], groups);

@@ -5,6 +5,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -137,7 +138,7 @@ Meta fake_softmax_backward(FakeCall& c) {
   const TensorMeta& output = c.tensor("output");
   bool same = grad.dim() == output.dim();
   for (std::size_t d = 0; same && d < grad.dim(); ++d)
-    same = c.test(sym_eq(grad.sizes[d], output.sizes[d]), "softmax_backward sizes");
+    same = checked(c, sym_eq(grad.sizes[d], output.sizes[d]), "softmax_backward sizes");
   if (!same) fail("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'");
   TensorMeta meta = new_like(grad, grad.sizes);
   meta.dtype = *c.dtype("input_dtype");

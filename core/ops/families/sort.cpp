@@ -6,6 +6,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -34,7 +35,7 @@ Meta fake_topk(FakeCall& c) {
   SymExpr k = c.sym("k");
   SymList sizes = self.sizes;
   SymExpr size = sizes.empty() ? SymExpr(1) : sizes[dim];
-  if (!c.test(sym_le(k, size), "topk") || !c.test(sym_le(0, k), "topk")) fail("selected index k out of range");
+  if (!checked(c, sym_le(k, size), "topk") || !checked(c, sym_le(0, k), "topk")) fail("selected index k out of range");
   if (!sizes.empty()) sizes[dim] = k;
   TensorMeta values = new_like(self, sizes);
   return MetaTuple{{values, as_indices(values)}};
@@ -244,7 +245,7 @@ Value eval_mode(EvalCall& c) {
 }
 
 Meta fake_histc(FakeCall& c) {
-  if (!c.test(sym_lt(0, c.sym("bins")), "histc")) fail("torch.histc: bins must be > 0");
+  if (!checked(c, sym_lt(0, c.sym("bins")), "histc")) fail("torch.histc: bins must be > 0");
   return new_like(c.tensor("self"), {c.sym("bins")});
 }
 
@@ -292,7 +293,7 @@ Meta fake_searchsorted(FakeCall& c) {
     const SymList& values = c.tensor("self").sizes;
     fits = values.size() == sorted.dim();
     for (std::size_t d = 0; fits && d + 1 < values.size(); ++d)
-      fits = c.test(sym_eq(values[d], sorted.sizes[d]), "searchsorted");
+      fits = checked(c, sym_eq(values[d], sorted.sizes[d]), "searchsorted");
   }
   if (!fits)
     fail(
@@ -302,7 +303,7 @@ Meta fake_searchsorted(FakeCall& c) {
     const TensorMeta& sorter = c.tensor("sorter");
     bool same = sorter.dim() == sorted.dim();
     for (std::size_t d = 0; same && d < sorted.dim(); ++d)
-      same = c.test(sym_eq(sorter.sizes[d], sorted.sizes[d]), "searchsorted sorter");
+      same = checked(c, sym_eq(sorter.sizes[d], sorted.sizes[d]), "searchsorted sorter");
     if (!same) fail("torch.searchsorted(): boundary and sorter must have the same size");
     if (sorter.dtype != DType::Int64) fail("torch.searchsorted(): sorter must be a tensor of long dtype");
   }

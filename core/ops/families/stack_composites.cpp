@@ -4,6 +4,7 @@
 
 #include "core/ops/families/view_parts.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
 
@@ -117,7 +118,7 @@ Arg split(DecomposeCall& c) {
     return c.build.call("aten.tensor_split.indices", {c.arg("self"), c.arg("indices"), dim});
   const std::int64_t sections = c.integer("sections");
   const SymExpr size = self.sizes[static_cast<std::size_t>(dim)];
-  if (sections <= 0 || !c.test(sym_eq(sym_mod(size, sections), 0), "a split into equal sections"))
+  if (sections <= 0 || !checked(c, sym_eq(sym_mod(size, sections), 0), "a split into equal sections"))
     fail(
         fmt::format("torch.{}split attempted to split along dimension {}, but the size of the dimension {} is not "
                     "divisible by the split_size {}!",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 
 namespace partita {
 namespace {
@@ -23,7 +24,7 @@ Arg cov(DecomposeCall& c) {
     if (whole != (std::string_view(name) == "fweights") || (!whole && !is_floating(c.tensor(name).dtype)))
       fail(fmt::format("cov(): expected {} to have {} dtype", name, whole ? "floating point" : "integral"));
     if (c.tensor(name).dim() > 1) fail(fmt::format("cov(): expected {} to have one or fewer dimensions", name));
-    if (!c.test(sym_eq(c.tensor(name).numel(), observations), "cov"))
+    if (!checked(c, sym_eq(c.tensor(name).numel(), observations), "cov"))
       fail(fmt::format("cov(): expected {} to have the same number of observations as the input", name));
     weights = weights.is_none() ? c.arg(name) : Arg(b.call("aten.mul.Tensor", {weights, c.arg(name)}));
   }

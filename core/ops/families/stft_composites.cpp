@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 
 namespace partita {
 namespace {
@@ -63,7 +64,7 @@ Arg stft(DecomposeCall& c) {
   if (self.dim() == 1) x = b.call("aten.unsqueeze.default", {x, 0});
   if (center) x = centered(c, x, points);
   const TensorMeta signal = b.tensor(x);
-  if (points <= 0 || !c.test(sym_le(points, signal.sizes[1]), "stft"))
+  if (points <= 0 || !checked(c, sym_le(points, signal.sizes[1]), "stft"))
     fail(fmt::format("stft: expected 0 < n_fft < {}, but got n_fft={}", signal.sizes[1].str(), points));
   Arg window = frame_window(c, points, length);
   SymExpr frames = sym_floordiv(signal.sizes[1] - points, hop) + 1;
@@ -94,7 +95,7 @@ Arg istft(DecomposeCall& c) {
   SymExpr bins = self.sizes[self.dim() - 2], frames = self.sizes[self.dim() - 1];
   SymExpr whole = (frames - 1) * hop + points;
   bool onesided = c.has("onesided") ? c.boolean("onesided") : !c.test(sym_eq(bins, points), "istft");
-  if (!c.test(sym_eq(bins, onesided ? points / 2 + 1 : points), "istft"))
+  if (!checked(c, sym_eq(bins, onesided ? points / 2 + 1 : points), "istft"))
     fail("istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft");
   if (hop <= 0 || hop > length) fail("istft: expected 0 < hop_length <= win_length");
   if (length <= 0 || length > points) fail("istft: expected 0 < win_length <= n_fft");

@@ -4,6 +4,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 #include "core/ops/program.h"
 
 namespace partita {
@@ -25,7 +26,7 @@ struct Blocks {
       const SymExpr &size = tensor.sizes[d], &of_block = block[d];
       const bool whole = c.test(sym_eq(size, of_block), "a block is a whole dimension");
       const bool single = c.test(sym_eq(of_block, 1), "a block is one element");
-      if (!whole && !single && !c.test(sym_eq(sym_mod(size, of_block), 0), "blocks fill a dimension"))
+      if (!whole && !single && !checked(c, sym_eq(sym_mod(size, of_block), 0), "blocks fill a dimension"))
         fail(fmt::format("Expecting input size at {} dimension: {} to be divisible by block_size at {} dimension: {}",
                          d, size.str(), d, of_block.str()));
       counts.push_back(single ? size : whole ? SymExpr(1) : sym_floordiv(size, of_block));

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/ops/families/indexing.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
@@ -188,7 +189,7 @@ Value eval_bincount(EvalCall& c) {
 Meta fake_nonzero_static(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   SymExpr size = c.sym("size");
-  if (c.test(sym_lt(size, 0), "nonzero_static")) fail("nonzero_static: 'size' must be an non-negative integer");
+  if (!checked(c, sym_le(0, size), "nonzero_static")) fail("nonzero_static: 'size' must be an non-negative integer");
   return of_type(new_like(self, {size, static_cast<std::int64_t>(self.dim())}), DType::Int64);
 }
 

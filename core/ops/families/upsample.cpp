@@ -8,6 +8,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
@@ -18,13 +19,32 @@ namespace {
 
 constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
 
+/// A scale that is a number; nullopt for one that the graph computes.
+std::optional<double> number_of(SymExpr scale) {
+  if (scale.is_int()) return static_cast<double>(scale.as_int());
+  return scale.kind() == SymKind::Float ? std::optional(scale.as_float()) : std::nullopt;
+}
+
+/// The scale in an argument; 0 for None.
+SymExpr scale_in(const Arg& arg) {
+  if (const auto literal = as_number(arg)) return SymExpr::real(as_double(*literal));
+  const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr;
+  return e ? *e : SymExpr(0);
+}
+
 /// Output sizes from scale factors: size times factor, rounded down.
-SymList scaled_sizes(const TensorMeta& input, const std::vector<double>& scales) {
+SymList scaled_sizes(const TensorMeta& input, const SymList& scales) {
   SymList sizes;
   for (std::size_t i = 0; i < scales.size(); ++i) {
-    double scale = scales[i];
+    const SymExpr in = input.sizes[i + 2];
+    const std::optional<double> known = number_of(scales[i]);
+    if (!known) {
+      sizes.push_back(scales[i].is_float() ? sym_call("TruncToInt", {scales[i] * sym_call("ToFloat", {in})})
+                                           : in * scales[i]);
+      continue;
+    }
+    const double scale = *known;
     if (!(scale > 0) || scale > 1e9) fail("scale_factors must be positive numbers");
-    SymExpr in = input.sizes[i + 2];
     if (scale == std::floor(scale))
       sizes.push_back(in * static_cast<std::int64_t>(scale));
     else if (in.is_int())
@@ -47,14 +67,16 @@ void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList
   if (input[1].is(0))
     fail("Non-empty " + std::to_string(rank + 2) + "D data tensor expected but got a tensor without channels");
   for (std::size_t d = 0; d < rank; ++d)
-    if (!c.test(sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
+    if (!checked(c, sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
       fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
            " and output size " + output[d].str());
   for (std::size_t d = 0; d < rank; ++d) {
     const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
     if (c.schema.index_of(name) < 0 || !c.has(name) || !output[d].is_int()) continue;
     // Positions in the input are computed in single precision, and used as 64-bit numbers.
-    const double scale = as_double(c.number(name)), step = static_cast<double>(static_cast<float>(1 / scale));
+    const auto literal = as_number(c.arg(name));
+    if (!literal) continue;
+    const double scale = as_double(*literal), step = static_cast<double>(static_cast<float>(1 / scale));
     if (scale > 0 && !(step * static_cast<double>(output[d].as_int()) < 0x1p62))
       fail(fmt::format("{}: for a scale of {} the positions in the input are beyond 64 bits", c.schema.base, scale));
   }
@@ -64,7 +86,7 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
   if (input.dim() != rank + 2)
     fail("upsampling expects an input of " + std::to_string(rank + 2) + " dimensions, got " +
          std::to_string(input.dim()));
-  ResampleTarget target{{}, std::vector<double>(rank, 0.0)};
+  ResampleTarget target{{}, SymList(rank, 0)};
   bool by_factors = c.schema.index_of("scale_factors") >= 0;
   if (by_factors && c.has("output_size") == c.has("scale_factors"))
     fail("Must specify exactly one of output_size and scale_factors");
@@ -72,15 +94,12 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
   if (by_factors && c.has("scale_factors")) {
     const ArgList* list = c.arg("scale_factors").get<ArgList>();
     if (!list || list->items.size() != rank) fail("upsampling: one scale for each spatial dimension expected");
-    for (std::size_t i = 0; i < rank; ++i) {
-      const double* scale = list->items[i].get<double>();
-      target.scales[i] = scale ? *scale : 0;
-    }
+    for (std::size_t i = 0; i < rank; ++i) target.scales[i] = scale_in(list->items[i]);
     target.sizes = scaled_sizes(input, target.scales);
   } else if (!by_factors) {
     for (std::size_t i = 0; i < rank; ++i) {
       const char* name = rank == 1 ? "scales" : scale_names[3 - rank + i];
-      if (c.has(name)) target.scales[i] = as_double(c.number(name));
+      target.scales[i] = scale_in(c.arg(name));
     }
   }
   check_resample_sizes(c, input.sizes, target.sizes, rank);
@@ -99,8 +118,13 @@ bool is_small_or_channels_last(const FakeCall& c, const SymList& sizes, const Sy
 namespace {
 
 /// The steps in the input from one output element to the next: a number, or the node that holds it.
-Arg ratio(Builder& b, SymExpr in, SymExpr out, double scale) {
-  if (scale > 0) return 1.0 / scale;
+Arg ratio(Builder& b, SymExpr in, SymExpr out, SymExpr scale) {
+  const std::optional<double> known = number_of(scale);
+  if (!known) {
+    Node* const positive = b.call("_operator.gt", {b.size(scale), 0});
+    return b.call("torch.sym_ite", {positive, b.call("_operator.truediv", {1.0, b.size(scale)}), ratio(b, in, out, 0)});
+  }
+  if (*known > 0) return 1.0 / *known;
   if (in.is_int() && out.is_int()) return static_cast<double>(in.as_int()) / static_cast<double>(out.as_int());
   return b.call("_operator.truediv", {b.size(in), b.size(out)});
 }
@@ -119,16 +143,24 @@ Node* arange(Builder& b, SymExpr size, const TensorMeta& like, std::optional<DTy
 }
 
 /// Whether `out` is exactly `scale` times `in`.
-bool is_multiple(SymExpr in, SymExpr out, double scale) {
-  return scale == std::floor(scale) && out == in * static_cast<std::int64_t>(scale);
+bool is_multiple(SymExpr in, SymExpr out, SymExpr scale) {
+  const std::optional<double> known = number_of(scale);
+  if (!known) return !scale.is_float() && out == in * scale;
+  return *known == std::floor(*known) && out == in * static_cast<std::int64_t>(*known);
 }
 
-/// Clamps indices to `in` inputs where the largest of `out`, about (out - 1) / scale + first, may exceed them: a scale
-/// that the caller gives need not fit the sizes.
-Node* kept_inside(Builder& b, Node* positions, SymExpr in, SymExpr out, double scale, double first) {
+/// Is there a scale? PyTorch's kernels take no notice of one that is not positive.
+bool is_given(SymExpr scale) {
+  const std::optional<double> known = number_of(scale);
+  return !known || *known > 0;
+}
+
+/// Clamps indices to `in` inputs where the largest of `out`, about (out - 1 + ahead) / scale - before, may exceed them:
+/// a scale that the caller gives need not fit the sizes.
+Node* kept_inside(Builder& b, Node* positions, SymExpr in, SymExpr out, SymExpr scale, double ahead, double before) {
   bool fits = is_multiple(in, out, scale);
-  if (in.is_int() && out.is_int())
-    fits = static_cast<double>(out.as_int() - 1) / scale + first < static_cast<double>(in.as_int()) - 0.01;
+  if (const auto known = number_of(scale); known && in.is_int() && out.is_int())
+    fits = (static_cast<double>(out.as_int() - 1) + ahead) / *known - before < static_cast<double>(in.as_int()) - 0.01;
   return fits ? positions : b.call("aten.clamp.default", {positions, Arg(), b.size(in - 1)});
 }
 
@@ -173,12 +205,13 @@ Arg decompose_nearest(DecomposeCall& c) {
   std::vector<Arg> indices(2);
   for (std::size_t d = 0; d < rank; ++d) {
     const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
-    const double given = !exact && target.scales[d] > 0 && ignores_scale(c, target, d) ? 0 : target.scales[d];
+    const bool ignored = !exact && is_given(target.scales[d]) && ignores_scale(c, target, d);
+    const SymExpr given = ignored ? SymExpr(0) : target.scales[d];
     const Arg scale = ratio(b, in, out, given);
     Node* x = arange(b, out, input, DType::Float32);
     x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, exact ? 0.5 : 0.0}), scale});
     x = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-    if (given > 0) x = kept_inside(b, x, in, out, given, (exact ? 0.5 : 0.0) / given);
+    if (is_given(given)) x = kept_inside(b, x, in, out, given, exact ? 0.5 : 0.0, 0);
     indices.emplace_back(trailing_ones(b, x, rank - 1 - d));
   }
   Node* result = b.call("aten._unsafe_index.Tensor", {image, Arg::list(std::move(indices))});
@@ -188,7 +221,7 @@ Arg decompose_nearest(DecomposeCall& c) {
 namespace {
 
 /// The positions in the input of output elements 0 to out - 1.
-Node* source_positions(DecomposeCall& c, SymExpr in, SymExpr out, double given, DType dtype) {
+Node* source_positions(DecomposeCall& c, SymExpr in, SymExpr out, SymExpr given, DType dtype) {
   Builder& b = c.build;
   Node* x = b.call("aten._to_copy.default", {arange(b, out, input_of(c), std::nullopt)}, {{"dtype", dtype}});
   if (c.boolean("align_corners")) {
@@ -210,7 +243,7 @@ Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType d
   Builder& b = c.build;
   const SymExpr in = input_of(c).sizes[d + 2], out = target.sizes[d];
   const bool same = c.test(sym_eq(in, out), "an image of the same size");
-  const double given = same ? 0 : target.scales[d];
+  const SymExpr given = same ? SymExpr(0) : target.scales[d];
   Node* x = source_positions(c, in, out, given, dtype);
   x = b.call("aten.clamp.default", {x, 0.0});
   SymList shape(rank - d, 1);
@@ -218,7 +251,7 @@ Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType d
   x = b.call("aten.view.default", {x, b.sizes(shape)});
   Node* low = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
   if (same) return {x, low};
-  if (!c.boolean("align_corners") && given > 0) low = kept_inside(b, low, in, out, given, 0.5 / given - 0.5);
+  if (!c.boolean("align_corners") && is_given(given)) low = kept_inside(b, low, in, out, given, 0.5, 0.5);
   Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), b.size(in - 1)});
   return {x, low, high};
 }
@@ -335,7 +368,7 @@ Value eval_by_sizes(EvalCall& c) {
   for (SymExpr size : target.sizes) sizes.emplace_back(size.as_int());
   std::vector<Value> args = {c.args[0], std::move(sizes)};
   if (c.schema.index_of("align_corners") >= 0) args.push_back(c.arg("align_corners"));
-  for (double scale : target.scales) args.push_back(scale > 0 ? Value(scale) : Value());
+  for (SymExpr scale : target.scales) args.push_back(is_given(scale) ? Value(*number_of(scale)) : Value());
   return unwrap(evaluate(Op::torch(c.schema.base + ".default"), std::move(args), {}, c.context));
 }
 
@@ -343,7 +376,10 @@ template <std::size_t rank>
 Arg decompose_by_sizes(DecomposeCall& c) {
   ResampleTarget target = resample_target(c, input_of(c), rank);
   Args args = {c.args[0], c.build.sizes(target.sizes), c.arg("align_corners")};
-  for (double scale : target.scales) args.push_back(scale > 0 ? Arg(scale) : Arg());
+  for (SymExpr scale : target.scales) {
+    const auto known = number_of(scale);
+    args.push_back(!is_given(scale) ? Arg() : known ? Arg(*known) : c.build.size(scale));
+  }
   return c.build.call(c.schema.base + ".default", std::move(args));
 }
 

@@ -16,10 +16,9 @@ enum class Resampling : unsigned char {
   LanczosAntialias
 };
 
-/// The spatial sizes of the output, and the scale given for each (0: none).
+/// The spatial sizes of the output, and the scale given for each (0: none), which the graph may compute.
 struct ResampleTarget {
-  SymList sizes;
-  std::vector<double> scales;
+  SymList sizes, scales;
 };
 /// Fails as PyTorch does when the sizes of an interpolation are not valid: `input` [n, c, ...], `output` [...].
 void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList& output, std::size_t rank);

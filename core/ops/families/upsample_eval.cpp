@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/ops/families/upsample.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -211,7 +212,7 @@ Meta fake_upsample_backward(FakeCall& c) {
   output.insert(output.begin(), input.begin(), input.begin() + 2);
   if (grad.dim() != output.size()) fail("Expected grad_output to be a tensor of dimension " + std::to_string(rank + 2));
   for (std::size_t d = 0; d < output.size(); ++d)
-    if (!c.test(sym_eq(grad.sizes[d], output[d]), "upsample gradient"))
+    if (!checked(c, sym_eq(grad.sizes[d], output[d]), "upsample gradient"))
       fail("Expected grad_output to have the same shape as output; output.size(" + std::to_string(d) +
            ") = " + output[d].str() + " but got grad_output.size(" + std::to_string(d) + ") = " + grad.sizes[d].str());
   return new_like(grad, input,

@@ -54,6 +54,15 @@ void check_result_count(const FakeCall& call, std::int64_t count) {
 
 namespace {
 
+/// The number of results, which a guard fixes where sizes tell it.
+std::int64_t result_count(const FakeCall& call, SymExpr count, std::string_view what) {
+  const auto hint = call.shapes.hint(count);
+  if (!hint || !call.test(sym_eq(count, *hint), "the number of results"))
+    fail_unsupported(fmt::format("{} into a number of pieces known only at run time", what));
+  check_result_count(call, *hint);
+  return *hint;
+}
+
 Meta fake_alias(FakeCall& call) {
   return view_meta(call.tensor("self"));
 }
@@ -125,8 +134,8 @@ Meta fake_expand(FakeCall& call) {
     }
     // One element can be repeated also where only values tell how often.
     const SymExpr same = sym_eq(old, size[d]);
-    if (old != size[d] && !(old.is(1) ? guard_or(call, same, false, "expand") : call.test(same, "expand"))) {
-      if (!call.test(sym_eq(old, 1), "expand"))
+    if (old != size[d] && !(old.is(1) ? guard_or(call, same, false, "expand") : checked(call, same, "expand"))) {
+      if (!checked(call, sym_eq(old, 1), "expand"))
         fail(fmt::format(
             "The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}",
             size[d].str(), old.str(), d));
@@ -238,11 +247,15 @@ Meta fake_select(FakeCall& call) {
   if (out.sizes.empty()) fail("select() cannot be applied to a 0-dim tensor.");
   std::size_t d = wrap_dim(call.integer("dim"), out.dim());
   SymExpr index = call.sym("index"), size = out.sizes[d];
-  auto holds = [&](SymExpr c) { return call.test(c, "select's index"); };
-  if (!holds(sym_le(-size, index)) || !holds(sym_lt(index, size)))
+  constexpr const char* reason = "select's index";
+  if (!checked(call, sym_le(-size, index), reason) || !checked(call, sym_lt(index, size), reason))
     fail(fmt::format("select(): index {} out of range for tensor of size {} at dimension {}", index.str(), size.str(),
                      d));
-  if (holds(sym_lt(index, 0))) index = index + size;
+  const SymExpr from_end = sym_lt(index, 0);
+  if (const auto known = guard_if_known(call, from_end, reason))
+    index = *known ? index + size : index;
+  else
+    index = sym_call("Where", {from_end, index + size, index});
   return selected(std::move(out), d, index);
 }
 
@@ -250,11 +263,9 @@ Meta fake_unbind(FakeCall& call) {
   TensorMeta base = view_meta(call.tensor("self"));
   if (base.sizes.empty()) fail("Dimension specified as 0 but tensor has no dimensions");
   std::size_t d = wrap_dim(call.integer("dim"), base.dim());
-  SymExpr size = base.sizes[d];
-  if (!size.is_int()) fail_unsupported("unbind along a symbolic size");
+  const std::int64_t count = result_count(call, base.sizes[d], "unbind");
   MetaTuple out;
-  check_result_count(call, size.as_int());
-  for (std::int64_t i = 0; i < size.as_int(); ++i) out.items.push_back(selected(base, d, i));
+  for (std::int64_t i = 0; i < count; ++i) out.items.push_back(selected(base, d, i));
   return out;
 }
 
@@ -283,17 +294,7 @@ Meta fake_split(FakeCall& call) {
       fail(fmt::format("split_size can only be 0 if dimension size is 0, but got dimension size of {}", size.str()));
     return pieces(self, d, {0});
   }
-  SymExpr symbolic_count = sym_floordiv(size + each - 1, each);
-  std::int64_t count;
-  if (symbolic_count.is_int()) {
-    count = symbolic_count.as_int();
-  } else {
-    auto hint = call.shapes.hint(symbolic_count);
-    if (!hint || !call.test(sym_eq(symbolic_count, *hint), "the number of pieces of a split"))
-      fail_unsupported("split into a number of pieces known only at run time");
-    count = *hint;
-  }
-  check_result_count(call, count);
+  const std::int64_t count = result_count(call, sym_floordiv(size + each - 1, each), "split");
   SymList lengths(static_cast<std::size_t>(std::max<std::int64_t>(count, 1)), each);
   lengths.back() = size - each * (static_cast<std::int64_t>(lengths.size()) - 1);
   return pieces(self, d, lengths);
@@ -306,7 +307,7 @@ Meta fake_split_with_sizes(FakeCall& call) {
   SymList lengths = call.syms("split_sizes");
   SymExpr total = 0;
   for (SymExpr l : lengths) total = total + l;
-  if (!call.test(sym_eq(total, self.sizes[d]), "split_with_sizes"))
+  if (!checked(call, sym_eq(total, self.sizes[d]), "split_with_sizes"))
     fail(fmt::format(
         "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {}), but "
         "they sum to {}",
@@ -352,7 +353,7 @@ Meta fake_unfold(FakeCall& call) {
   SymExpr extent = out.sizes.empty() ? SymExpr(1) : out.sizes[d],
           stride = out.sizes.empty() ? SymExpr(1) : out.strides[d];
   if (step <= 0) fail(fmt::format("step is {} but must be > 0", step));
-  if (size < 0 || !call.test(sym_le(size, extent), "unfold"))
+  if (size < 0 || !checked(call, sym_le(size, extent), "unfold"))
     fail(fmt::format("maximum size for tensor at dimension {} is {} but size is {}", d, extent.str(), size));
   if (!out.sizes.empty()) {
     out.sizes[d] = sym_floordiv(extent - size, step) + 1;

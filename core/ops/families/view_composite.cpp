@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
@@ -75,9 +76,9 @@ Arg narrow(DecomposeCall& call) {
   if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
   std::size_t d = wrap_dim(call.integer("dim"), self.dim());
   if (call.test(sym_lt(start, 0), "narrow")) start = start + self.sizes[d];
-  if (!call.test(sym_le(0, start), "narrow")) fail(fmt::format("start out of range (got {})", call.sym("start").str()));
-  if (!call.test(sym_le(0, length), "narrow")) fail("narrow(): length must be non-negative.");
-  if (!call.test(sym_le(start + length, self.sizes[d]), "narrow"))
+  if (!checked(call, sym_le(0, start), "narrow")) fail(fmt::format("start out of range (got {})", call.sym("start").str()));
+  if (!checked(call, sym_le(0, length), "narrow")) fail("narrow(): length must be non-negative.");
+  if (!checked(call, sym_le(start + length, self.sizes[d]), "narrow"))
     fail(fmt::format("start ({}) + length ({}) exceeds dimension size ({}).", start.str(), length.str(),
                      self.sizes[d].str()));
   return call.build.call("aten.slice.Tensor",
