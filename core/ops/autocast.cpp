@@ -278,9 +278,9 @@ Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& ope
 }
 
 Result<Node*> inline_wrapper(Node* call, const ControlOp& op) {
-  const std::size_t graph_at = op.kind == Control::InvokeSubgraph ? 1 : 0,
-                    first = op.kind == Control::InvokeSubgraph ? 2 : 1;
-  TRY(const Graph* const body, region_graph(*call, graph_at));
+  // invoke_subgraph has an identifier before the operands.
+  const std::size_t first = op.kind == Control::InvokeSubgraph ? 2 : 1;
+  TRY(const Graph* const body, region_graph(*call, 0));
   const Args args = call->args();
   const std::vector<Arg> operands(args.begin() + static_cast<std::ptrdiff_t>(std::min(first, args.size())), args.end());
   Node* const before = call->previous();

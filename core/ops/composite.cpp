@@ -27,7 +27,9 @@ bool computes_halves(const Node& node) {
 
 bool is_composite(const Op* op) {
   const OpRecord* record = own_record(op);
-  return record && record->decompose && record->schema->composite_implicit;
+  if (!record || !record->decompose) return false;
+  // prims have no derivatives in PyTorch, so no graph is differentiated through a call of one.
+  return record->schema->composite_implicit || (op->name.starts_with("prims.") && decomposes(*record));
 }
 
 bool decomposes_to_core(const Op* op) {

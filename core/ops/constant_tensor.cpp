@@ -1,4 +1,4 @@
-// torch.tensor(data) and numbers in the place of tensors: constants of the graph, lifted.
+// torch.tensor(data), legacy constructors and numbers in the place of tensors: constants of the graph, lifted.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -84,6 +84,41 @@ Arg torch_tensor(Builder& build, NamedArgs& names) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     value.view_as({}, {}, static_cast<std::int64_t>(i)).copy_from(kernels::number_tensor(*as_number(numbers[i]), dtype));
   return constant_tensor(build, std::move(value));
+}
+
+std::optional<DType> legacy_dtype(std::string_view name) {
+  constexpr std::pair<std::string_view, DType> rows[] = {
+      {"torch.Tensor", DType::Float32},          {"torch.FloatTensor", DType::Float32},
+      {"torch.DoubleTensor", DType::Float64},    {"torch.HalfTensor", DType::Float16},
+      {"torch.BFloat16Tensor", DType::BFloat16}, {"torch.ByteTensor", DType::UInt8},
+      {"torch.CharTensor", DType::Int8},         {"torch.ShortTensor", DType::Int16},
+      {"torch.IntTensor", DType::Int32},         {"torch.LongTensor", DType::Int64},
+      {"torch.BoolTensor", DType::Bool},
+  };
+  const auto it = std::ranges::find(rows, name, &std::pair<std::string_view, DType>::first);
+  return it == std::end(rows) ? std::nullopt : std::optional(it->second);
+}
+
+Arg legacy_tensor(Builder& build, DType dtype, const Args& args, const Kwargs& kwargs) {
+  Arg device = Device{};
+  for (const auto& [key, value] : kwargs) {
+    if (key != "device") fail_unsupported(fmt::format("a legacy constructor with {}", key));
+    device = value;
+  }
+  if (args.size() == 1 && args[0].get<ArgList>()) {
+    NamedArgs names{{"data", args[0]}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}};
+    return torch_tensor(build, names);
+  }
+  if (args.size() == 1 && is_tensor(args[0])) {
+    if (build.tensor(args[0]).dtype != dtype)
+      fail(fmt::format("expected a tensor of {} (got {})", torch_name(dtype), torch_name(build.tensor(args[0]).dtype)));
+    return build.call("aten.alias.default", {args[0]});
+  }
+  std::vector<Arg> sizes(args.begin(), args.end());
+  if (sizes.empty()) sizes.emplace_back(0);
+  if (!std::ranges::all_of(sizes, is_int_like)) fail("a legacy constructor takes a list, a tensor or sizes");
+  return build.call("aten.empty.memory_format", {Arg::list(std::move(sizes))},
+                    {{"dtype", dtype}, {"device", device}, {"pin_memory", false}});
 }
 
 }  // namespace partita

@@ -11,14 +11,19 @@ namespace partita {
 
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs) {
-  // bind_arguments() does the binding. It is given each value's position in `given` in place of the value.
+  // bind_arguments() does the binding. It is given each value's position in `given` in place of the value, except for
+  // literals that it may replace.
   Args positions;
   Kwargs named;
   std::vector<Value> given = std::move(args);
-  for (std::size_t i = 0; i < given.size(); ++i)
-    positions.push_back(given[i].is_none() ? Arg() : Arg(ArgName{std::to_string(i)}));
+  const auto stand_in = [](const Value& value, std::size_t position) {
+    if (const auto* number = value.get<std::int64_t>()) return Arg(*number);
+    if (const auto* text = value.get<std::string>()) return Arg(*text);
+    return value.is_none() ? Arg() : Arg(ArgName{std::to_string(position)});
+  };
+  for (std::size_t i = 0; i < given.size(); ++i) positions.push_back(stand_in(given[i], i));
   for (auto& [key, value] : kwargs) {
-    named.emplace_back(key, ArgName{std::to_string(given.size())});
+    named.emplace_back(key, stand_in(value, given.size()));
     given.push_back(std::move(value));
   }
   TRY(Args bound, bind_arguments(schema, positions, named));

@@ -1,4 +1,4 @@
-// Interprets python_functions.def: binds a call to the parameters, changes some parameters, builds the expression.
+// Interprets python_functions.def: binds a call to the parameters, changes some parameters, builds the program.
 #include <algorithm>
 #include <ranges>
 
@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/promote.h"
+#include "core/ops/program.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -193,18 +194,6 @@ Arg split(Builder& b, Names& names) {
                         {});
 }
 
-Arg norm(Builder& b, Names& names) {
-  Node* input = node_of(names, "input");
-  Arg p = value_of(names, "p"), dim = value_of(names, "dim");
-  const auto* text = p.get<std::string>();
-  if (text && *text != "fro") fail_unsupported("norm with p='" + *text + "'");
-  if (text || p.is_none()) p = 2;
-  if (!dim.is_none()) dim = repeated(dim, 1);
-  Kwargs kwargs;
-  if (!value_of(names, "dtype").is_none()) kwargs.emplace_back("dtype", value_of(names, "dtype"));
-  return b.call("aten.linalg_vector_norm.default", {input, p, dim, value_of(names, "keepdim")}, kwargs);
-}
-
 /// ATen's operators always return three tensors; Python's functions only those that are asked for.
 Arg unique(Builder& b, Names& names) {
   const Arg &input = value_of(names, "input"), &dim = value_of(names, "dim"), *sorted = lookup(names, "sorted");
@@ -223,6 +212,7 @@ Arg unravel_index(Builder& b, Names& names) {
   if (!is_integral(dtype)) fail("expected 'indices' to be integer dtype");
   Node* rest = b.call("aten.to.dtype", {value_of(names, "indices"), DType::Int64});
   const Arg shape = repeated(value_of(names, "shape"), 1);
+  if (shape.get<ArgList>()->items.empty()) return Arg::tuple({});
   std::vector<Arg> parts;
   std::int64_t step = 1;
   for (const Arg& item : std::views::reverse(shape.get<ArgList>()->items)) {
@@ -256,6 +246,41 @@ Arg tensordot(Builder& b, Names& names) {
   return b.call("aten.tensordot.default", {value_of(names, "a"), value_of(names, "b"), left, right});
 }
 
+/// A label of a list of subscripts as a letter of the equation.
+std::string subscript(const Arg& label) {
+  const auto* name = label.get<ArgName>();
+  if (name && (name->text == "Ellipsis" || name->text == "...")) return "...";
+  const auto* n = label.get<std::int64_t>();
+  if (!n || *n < 0 || *n >= 52) fail("einsum(): subscript in subscript list is not within the valid range [0, 52)");
+  return {static_cast<char>(*n < 26 ? 'A' + *n : 'a' + *n - 26)};
+}
+
+std::string subscripts(const Arg& labels) {
+  const ArgList* list = labels.get<ArgList>();
+  if (!list) fail("einsum(): a list of subscripts is expected after each operand");
+  std::string out;
+  for (const Arg& label : list->items) out += subscript(label);
+  return out;
+}
+
+/// einsum('ij,jk', a, b), or with lists of subscripts: einsum(a, [0, 1], b, [1, 2], [0, 2]).
+Arg einsum(Builder& b, Names& names) {
+  const Arg &first = value_of(names, "equation"), &rest = value_of(names, "operands");
+  if (!first.node()) return b.call("aten.einsum.default", {first, rest});
+  std::vector<Arg> given = rest.get<ArgList>()->items;
+  // One list after the operand has been taken for the operands.
+  if (given.empty() || !given[0].get<ArgList>()) given = {rest};
+  given.insert(given.begin(), first);
+  std::string equation;
+  std::vector<Arg> operands;
+  for (std::size_t i = 0; i + 1 < given.size(); i += 2) {
+    operands.push_back(given[i]);
+    equation += (i == 0 ? "" : ",") + subscripts(given[i + 1]);
+  }
+  if (given.size() % 2 == 1) equation += "->" + subscripts(given.back());
+  return b.call("aten.einsum.default", {equation, Arg::list(std::move(operands))});
+}
+
 /// Raises when the graph runs, without the message, which Python makes.
 Arg check(Builder& b, Names& names) {
   return b.call("aten._assert_scalar.default", {value_of(names, "cond"), "Expected cond to be True, but got False."});
@@ -287,9 +312,10 @@ constexpr PythonSpecial specials[] = {
     {"torch._check_is_size", check_is_size},
     {"torch.functional.broadcast_shapes", broadcast_shapes},
     {"torch.broadcast_shapes", broadcast_shapes},
+    {"torch.functional.einsum", einsum},
+    {"torch.einsum", einsum},
     {"torch.functional.split", split},
     {"torch.split", split},
-    {"torch.functional.norm", norm},
     {"torch.tensor", torch_tensor},
     {"torch.functional.unique", unique},
     {"torch.functional.unique_consecutive", unique},
@@ -330,37 +356,47 @@ Arg divided_by_batch(Builder& b, Arg loss, Names& names) {
 }  // namespace
 
 std::optional<Arg> call_python_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
+  // F.max_pool2d_with_indices is F.max_pool2d with return_indices=True, which it also takes.
+  constexpr std::string_view suffix = "_with_indices";
+  const bool with_indices = name.ends_with(suffix);
+  if (with_indices) name.remove_suffix(suffix.size());
   const Function* f = find_function(name);
   if (!f) return std::nullopt;
   Names names = bind_parameters(b, *f, args, kwargs);
+  if (with_indices) {
+    Arg* const indices = lookup(names, "return_indices");
+    if (!indices) return std::nullopt;
+    *indices = true;
+  }
   refuse_unless_none(names, f->name, {"size_average", "reduce", "out"});
   if (f->name.ends_with("_loss")) {
     if (name == "torch.nn.functional.mse_loss" || name == "torch.nn.functional.l1_loss" ||
         name == "torch.nn.functional.huber_loss")
       refuse_unless_none(names, f->name, {"weight"});
   }
+  if (Arg* stride = lookup(names, "stride"); stride && stride->is_none()) *stride = Arg::list({});
+  fill_output_size(b, names);
   if (Arg* indices = lookup(names, "return_indices"); indices && *indices == Arg(true) && !f->expression.empty()) {
     // With return_indices=True another operator is called, which also returns the indices.
     std::string base(name.substr(name.rfind('.') + 1));
     Args positional;
     for (auto& [key, value] : names)
-      if (key != "return_indices") positional.push_back(value.is_none() ? Arg::list({}) : value);
-    if (!base.starts_with("adaptive")) base += "_with_indices";
+      if (key != "return_indices") positional.push_back(value);
+    if (!base.starts_with("adaptive")) base += suffix;
     return b.call("aten." + base, positional);
   }
-  if (Arg* stride = lookup(names, "stride"); stride && stride->is_none()) *stride = Arg::list({});
   bool batch_mean = read_reduction(names);
-  fill_output_size(b, names);
   for (const Preparation& p : preparations)
     if (p.name == name) p.prepare(b, names);
-  for (std::span<const PythonSpecial> table : {std::span<const PythonSpecial>(specials), nn_specials()})
+  for (std::span<const PythonSpecial> table : {std::span<const PythonSpecial>(specials), nn_specials(),
+                                               linalg_specials(), masked_specials(), window_specials()})
     for (const PythonSpecial& s : table)
       if (s.name == name) return s.build(b, names);
   std::string_view expression = f->expression;
   if (Arg* in_place = lookup(names, "inplace"); in_place && *in_place == Arg(true)) expression = f->in_place;
   for (auto& [key, value] : names)
     if (const auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
-  Arg result = b.expression(expression, names);
+  Arg result = build_program(b, expression, names);
   return batch_mean ? divided_by_batch(b, result, names) : result;
 }
 

@@ -138,13 +138,17 @@ constexpr ModuleRow modules[] = {
 
 /// Calls that only concern the Python process and have no effect on values.
 bool is_bookkeeping(std::string_view name) {
-  constexpr std::string_view names[] = {"torch._C._log_api_usage_once",
-                                        "torch._functorch.predispatch.lazy_load_decompositions",
-                                        "torch._C._set_grad_enabled"};
+  constexpr std::string_view names[] = {
+      "torch._C._log_api_usage_once", "torch._functorch.predispatch.lazy_load_decompositions",
+      "torch._C._set_grad_enabled", "torch__dynamo_variables_builtin__lower_version_count_by_1"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
+  // FX gives functions that it cannot import by a dotted name a global one.
+  constexpr std::string_view method_as_global = "torch_Tensor_";
+  if (name.starts_with(method_as_global))
+    return call_function(b, fmt::format("torch.Tensor.{}", name.substr(method_as_global.size())), args, kwargs);
   // Text graphs contain operator.abs as _operator_abs, and abs of a tensor is that, too.
   if (name.starts_with("_operator.") || name.starts_with("_operator_"))
     return call_operator(b, name.substr(10), args, kwargs);
@@ -155,6 +159,7 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
   if (name == "getattr" && args.size() == 2 && args[1].get<std::string>())
     return get_attribute(b, args[0], *args[1].get<std::string>());
   if (name == "torch._C._autograd._get_data_attr" && args.size() == 1) return get_attribute(b, args[0], "data");
+  if (const auto dtype = legacy_dtype(name)) return legacy_tensor(b, *dtype, args, kwargs);
   if (auto result = call_python_function(b, name, args, kwargs)) return *result;
   // atleast_2d(x, y) means atleast_2d([x, y]).
   if (name.starts_with("torch.functional.atleast_") && args.size() > 1)

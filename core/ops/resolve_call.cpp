@@ -74,15 +74,10 @@ void complete_factory(const Schema& schema, Kwargs& kwargs) {
   if (!given(kwargs, "pin_memory")) kwargs.emplace_back("pin_memory", false);
 }
 
-/// Turns tuples into lists, and strings into devices, where the schema asks for them.
-void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
+/// Turns tuples into lists where the schema asks for them.
+void convert_lists(const Schema& schema, Args& args, Kwargs& kwargs) {
   auto convert = [](const SchemaArg& to, Arg& value) {
     if (auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
-    if (auto* text = value.get<std::string>(); text && to.type == SchemaType::Device) {
-      auto device = Device::parse(*text);
-      if (!device) fail(fmt::format("'{}' is not a device", *text));
-      value = *device;
-    }
     // Several results are a tuple. For a list of tensors its items are taken.
     Node* node = value.node();
     if (const MetaTuple* tuple = node ? node->meta.tuple() : nullptr; tuple && to.is_list) {
@@ -126,7 +121,7 @@ Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwar
   if (!call && pack_sizes(base, args)) call = resolve_overload(base, args, kwargs);
   ResolvedCall resolved = unwrap(std::move(call));
   const Schema& schema = *find_schema(resolved.op);
-  convert_literals(schema, resolved.args, resolved.kwargs);
+  convert_lists(schema, resolved.args, resolved.kwargs);
   complete_factory(schema, resolved.kwargs);
   return build.call(resolved.op->name, std::move(resolved.args), std::move(resolved.kwargs));
 }

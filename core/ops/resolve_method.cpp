@@ -75,17 +75,6 @@ Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& 
   return b.size(list[static_cast<std::size_t>(*i < 0 ? *i + rank : *i)]);
 }
 
-/// Type names as in x.type('torch.FloatTensor').
-std::optional<DType> tensor_type_dtype(std::string_view name) {
-  constexpr CastRow names[] = {{"torch.FloatTensor", DType::Float32},    {"torch.DoubleTensor", DType::Float64},
-                               {"torch.LongTensor", DType::Int64},       {"torch.IntTensor", DType::Int32},
-                               {"torch.BoolTensor", DType::Bool},        {"torch.HalfTensor", DType::Float16},
-                               {"torch.BFloat16Tensor", DType::BFloat16}};
-  for (const CastRow& row : names)
-    if (row.method == name) return row.dtype;
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
@@ -105,7 +94,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
     const Arg* type = args.size() > 1 ? &args[1] : keyword(kwargs, "dtype");
     if (!type) fail_unsupported("the method type without a dtype");
     auto dtype = type->get<DType>()         ? std::optional(*type->get<DType>())
-                 : type->get<std::string>() ? tensor_type_dtype(*type->get<std::string>())
+                 : type->get<std::string>() ? legacy_dtype(*type->get<std::string>())
                                             : std::nullopt;
     if (!dtype) fail_unsupported("the method type with this argument");
     return b.call("aten.to.dtype", {args[0], *dtype});
@@ -138,7 +127,8 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
     with_tensor[1] = number_as_tensor(b, args[1], self.dtype);
     return call_by_schema(b, "aten.copy_", with_tensor, kwargs);
   }
-  if (name == "norm" || name == "unique" || name == "unique_consecutive")
+  if (name == "new") return legacy_tensor(b, self.dtype, Args(args.begin() + 1, args.end()), kwargs);
+  if (name == "norm" || name == "unique" || name == "unique_consecutive" || name == "lu")
     return call_python_function(b, fmt::format("torch.functional.{}", name), args, kwargs);
   if (name == "numpy" || name == "tolist") fail_unsupported(fmt::format("the method {}", name));
   return std::nullopt;

@@ -125,9 +125,20 @@ bool fits_one(SchemaType type, Kind k, bool numbers_as_tensors) {
   return false;
 }
 
-bool fits(const SchemaArg& arg, const Seen& s, bool numbers_as_tensors) {
+/// What a call of torch.ops may also give by its number.
+bool is_enumeration(SchemaType type) {
+  return type == SchemaType::Dtype || type == SchemaType::Layout || type == SchemaType::MemoryFormat;
+}
+
+/// What an operator takes beside what its schema says.
+struct Leniency {
+  bool numbers_as_tensors = false, numbered_enumerations = false;
+};
+
+bool fits(const SchemaArg& arg, const Seen& s, Leniency also) {
   if (s.kind == Kind::None) return arg.is_optional || (arg.has_default && arg.default_value.is_none());
-  if (!arg.is_list) return fits_one(arg.type, s.kind, numbers_as_tensors);
+  if (also.numbered_enumerations && s.kind == Kind::Int && is_enumeration(arg.type)) return true;
+  if (!arg.is_list) return fits_one(arg.type, s.kind, also.numbers_as_tensors);
   if (s.kind != Kind::List) return arg.list_size > 0 && fits_one(arg.type, s.kind, false);
   return std::all_of(s.items.begin(), s.items.end(), [&](const Seen& item) {
     return (item.kind == Kind::None && arg.items_optional) || fits_one(arg.type, item.kind, false);
@@ -136,20 +147,22 @@ bool fits(const SchemaArg& arg, const Seen& s, bool numbers_as_tensors) {
 
 /// Whether a schema accepts the arguments.
 bool matches(const Schema& schema, const std::vector<Seen>& positional,
-             const std::vector<std::pair<std::string, Seen>>& named) {
-  bool as_tensors = numbers_are_tensors(schema.base);
+             const std::vector<std::pair<std::string, Seen>>& named, bool numbered_enumerations) {
+  // Even for operators that take numbers as tensors, the first argument must be a tensor.
+  const auto also = [&, as_tensors = numbers_are_tensors(schema.base)](bool first) {
+    return Leniency{as_tensors && !first, numbered_enumerations};
+  };
   std::vector<bool> given(schema.args.size());
   if (positional.size() > schema.args.size()) return false;
   for (std::size_t i = 0; i < positional.size(); ++i) {
     const SchemaArg& arg = schema.args[i];
-    // Even for operators that take numbers as tensors, the first argument must be a tensor.
-    if (arg.keyword_only || !fits(arg, positional[i], as_tensors && i > 0)) return false;
+    if (arg.keyword_only || !fits(arg, positional[i], also(i == 0))) return false;
     given[i] = true;
   }
   for (const auto& [key, seen] : named) {
     int i = schema.index_of(key);
     if (i < 0 || given[static_cast<std::size_t>(i)] ||
-        !fits(schema.args[static_cast<std::size_t>(i)], seen, as_tensors && i > 0))
+        !fits(schema.args[static_cast<std::size_t>(i)], seen, also(i == 0)))
       return false;
     given[static_cast<std::size_t>(i)] = true;
   }
@@ -174,11 +187,13 @@ Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& posit
                                            : 4) +
            (s.composite_implicit ? 0 : 1);
   };
-  for (const Schema* s : overloads) {
-    if (!matches(*s, positional, named)) continue;
-    if (!best || rank(*s) < rank(*best)) best = s;
+  for (const bool numbered_enumerations : {false, true}) {
+    for (const Schema* s : overloads) {
+      if (!matches(*s, positional, named, numbered_enumerations)) continue;
+      if (!best || rank(*s) < rank(*best)) best = s;
+    }
+    if (best) return best;
   }
-  if (best) return best;
   std::string names;
   for (const Schema* s : overloads) names += (names.empty() ? "" : ", ") + s->name;
   return input_error("ops.overload", fmt::format("no overload of {} takes these arguments; there are {}", base, names));

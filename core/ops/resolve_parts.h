@@ -40,11 +40,18 @@ struct PythonSpecial {
   std::string_view name;
   Arg (*build)(Builder&, NamedArgs&);
 };
-std::span<const PythonSpecial> nn_specials();  ///< python_nn.cpp
+std::span<const PythonSpecial> nn_specials();      ///< python_nn.cpp
+std::span<const PythonSpecial> linalg_specials();  ///< python_linalg.cpp
+std::span<const PythonSpecial> masked_specials();  ///< python_masked.cpp
+std::span<const PythonSpecial> window_specials();  ///< python_windows.cpp
 /// torch.nn.functional.multi_head_attention_forward (python_attention.cpp): (output, weights or None).
 Arg multi_head_attention_forward(Builder& build, NamedArgs& names);
 
 Arg torch_tensor(Builder& build, NamedArgs& names);  ///< torch.tensor (constant_tensor.cpp)
+/// The dtype that "torch.LongTensor" and its like are named for; float32 for "torch.Tensor".
+std::optional<DType> legacy_dtype(std::string_view name);
+/// torch.LongTensor(...) and x.new(...): of a list of numbers, of sizes, or of a tensor, whose memory it shows.
+Arg legacy_tensor(Builder& build, DType dtype, const Args& args, const Kwargs& kwargs);
 
 bool is_flex_attention(const Op* op);
 /// higher_order.flex_attention and flex_attention_backward (flex_attention.cpp): the tuple of its results.

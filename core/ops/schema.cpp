@@ -1,5 +1,6 @@
 #include "core/ops/schema.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -28,6 +29,20 @@ extern "C" const char partita_schemas_end[];
 
 namespace partita {
 namespace {
+
+/// The dtype of a c10::ScalarType (torch/headeronly/core/ScalarType.h), by which schemas and calls of torch.ops may
+/// number dtypes. The first ones are one less than the code in a .pt2 archive. Nullopt for quantised and other dtypes
+/// that Partita does not have.
+std::optional<DType> dtype_from_c10(std::int64_t code) {
+  constexpr std::int64_t last_of_pt2 = 11;  // bool
+  if (code >= 0 && code <= last_of_pt2) return dtype_from_pt2(static_cast<int>(code) + 1);
+  constexpr std::pair<std::int64_t, DType> others[] = {
+      {15, DType::BFloat16}, {23, DType::Float8E5M2}, {24, DType::Float8E4M3FN},
+      {27, DType::UInt16},   {28, DType::UInt32},     {29, DType::UInt64},
+  };
+  const auto it = std::ranges::find(others, code, &std::pair<std::int64_t, DType>::first);
+  return it == std::end(others) ? std::nullopt : std::optional(it->second);
+}
 
 class Reader {
  public:
@@ -181,8 +196,7 @@ class Reader {
       std::from_chars(word.data(), word.data() + word.size(), code);
       if (a.type == SchemaType::Layout) return Arg(Layout::Strided);
       if (a.type == SchemaType::MemoryFormat) return Arg(static_cast<MemoryFormat>(code));
-      // Schemas number dtypes as c10::ScalarType does, which is one less than the code in a .pt2 archive.
-      if (auto t = dtype_from_pt2(code + 1)) return Arg(*t);
+      if (auto t = dtype_from_c10(code)) return Arg(*t);
       return error("unknown dtype");
     }
     if (whole) {
@@ -314,6 +328,34 @@ const char* refused(const Schema& schema, const SchemaArg& argument, const Arg& 
   return nullptr;
 }
 
+/// What PyTorch takes for a literal of the argument's type: the number of a dtype, layout or memory format
+/// (c10::ScalarType, c10::Layout, c10::MemoryFormat), and a device as text. Anything else stays as it is.
+Result<Arg> as_literal(const SchemaArg& argument, const Arg& given) {
+  if (argument.is_list) return given;
+  if (const auto* text = given.get<std::string>(); text && argument.type == SchemaType::Device) {
+    if (const auto device = Device::parse(*text)) return Arg(*device);
+    return input_error("ops.arguments", fmt::format("'{}' is not a device", *text));
+  }
+  const auto* code = given.get<std::int64_t>();
+  if (!code) return given;
+  const auto numbered = [&](auto last) -> Result<Arg> {
+    using Enum = decltype(last);
+    if (*code >= 0 && *code <= static_cast<std::int64_t>(last)) return Arg(static_cast<Enum>(*code));
+    return unsupported("ops.unsupported", fmt::format("{} {}, which Partita does not have", argument.name, *code));
+  };
+  switch (argument.type) {
+    case SchemaType::Dtype:
+      if (const auto dtype = dtype_from_c10(*code)) return Arg(*dtype);
+      return unsupported("ops.unsupported", fmt::format("the dtype of number {}, which Partita does not have", *code));
+    case SchemaType::Layout:
+      return numbered(Layout::Mkldnn);
+    case SchemaType::MemoryFormat:
+      return numbered(MemoryFormat::ChannelsLast3d);
+    default:
+      return given;
+  }
+}
+
 }  // namespace
 
 Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs& kwargs) {
@@ -338,6 +380,7 @@ Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs
     if (given[i]) {
       if (const char* wrong = refused(schema, schema.args[i], bound[i]))
         return error(fmt::format("argument '{}' {}", schema.args[i].name, wrong));
+      TRY(bound[i], as_literal(schema.args[i], bound[i]));
       continue;
     }
     if (!schema.args[i].has_default && !schema.args[i].is_optional)

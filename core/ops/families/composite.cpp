@@ -92,6 +92,7 @@ void register_composite(OpTable& t) {
   add_einsum(t);
   add_weight_norm(t);
   add_block_diag(t);
+  add_prims(t);
 }
 
 }  // namespace partita

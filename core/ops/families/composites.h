@@ -18,6 +18,7 @@ void add_windows(OpTable& t);
 void add_einsum(OpTable& t);
 void add_weight_norm(OpTable& t);
 void add_block_diag(OpTable& t);
+void add_prims(OpTable& t);
 
 /// The items of a Tensor[] argument.
 std::vector<Node*> tensor_list(const FakeCall& call, std::string_view name);
