@@ -57,15 +57,20 @@ constexpr Function functions[] = {
 #undef PYTHON_FUNCTION
 };
 
+/// torch.meshgrid is torch.functional.meshgrid under a second name.
 const Function* find_function(std::string_view name) {
-  auto it = std::find_if(std::begin(functions), std::end(functions), [&](const Function& f) { return f.name == name; });
+  constexpr std::string_view module = "torch.functional.", outer = "torch.";
+  const auto is_named = [&](const Function& f) {
+    return f.name == name || (f.name.starts_with(module) && name.starts_with(outer) &&
+                              f.name.substr(module.size()) == name.substr(outer.size()));
+  };
+  auto it = std::find_if(std::begin(functions), std::end(functions), is_named);
   return it == std::end(functions) ? nullptr : it;
 }
 
 struct Parameter {
   std::string_view name, default_text;  ///< default_text is empty when the parameter is required
-  bool variadic = false;  ///< *tensors
-  bool lists = false;     ///< **shapes: variadic, and a list is one argument of it
+  bool variadic = false, takes_list = false;
 };
 
 std::vector<Parameter> parameters_of(const Function& f) {
@@ -78,8 +83,8 @@ std::vector<Parameter> parameters_of(const Function& f) {
     Parameter p;
     p.variadic = text.starts_with("*");
     if (p.variadic) text.remove_prefix(1);
-    p.lists = text.starts_with("*");
-    if (p.lists) text.remove_prefix(1);
+    p.takes_list = p.variadic && text.starts_with("[");
+    if (p.takes_list) text = text.substr(1, text.size() - 2);
     std::size_t equals = text.find('=');
     p.name = text.substr(0, equals);
     if (equals != std::string_view::npos) p.default_text = text.substr(equals + 1);
@@ -94,11 +99,10 @@ Names bind_parameters(Builder& b, const Function& f, const Args& args, const Kwa
   std::size_t next = 0;
   for (const Parameter& p : parameters) {
     if (p.variadic) {
-      // f(a, b) and f([a, b]) mean the same.
       std::vector<Arg> items(args.begin() + static_cast<std::ptrdiff_t>(std::min(next, args.size())), args.end());
-      if (!p.lists && items.size() == 1 && items[0].get<ArgList>()) items = items[0].get<ArgList>()->items;
+      const ArgList* only = items.size() == 1 ? items[0].get<ArgList>() : nullptr;
+      names.emplace_back(p.name, p.takes_list && only ? Arg::list(only->items) : Arg::list(std::move(items)));
       next = args.size();
-      names.emplace_back(p.name, Arg::list(std::move(items)));
       continue;
     }
     if (next < args.size()) {
@@ -248,8 +252,7 @@ Arg tensordot(Builder& b, Names& names) {
 
 /// A label of a list of subscripts as a letter of the equation.
 std::string subscript(const Arg& label) {
-  const auto* name = label.get<ArgName>();
-  if (name && (name->text == "Ellipsis" || name->text == "...")) return "...";
+  if (is_ellipsis(label)) return "...";
   const auto* n = label.get<std::int64_t>();
   if (!n || *n < 0 || *n >= 52) fail("einsum(): subscript in subscript list is not within the valid range [0, 52)");
   return {static_cast<char>(*n < 26 ? 'A' + *n : 'a' + *n - 26)};
@@ -287,7 +290,7 @@ Arg check(Builder& b, Names& names) {
 }
 
 /// torch._check_is_size(i, message, max): 0 <= i, and i <= max where there is one.
-Arg check_is_size(Builder& b, NamedArgs& names) {
+Arg check_is_size(Builder& b, Names& names) {
   const Arg &i = value_of(names, "i"), &most = value_of(names, "max");
   const auto require = [&](const char* comparison, const Arg& bound) {
     b.call("aten._assert_scalar.default",
@@ -299,7 +302,7 @@ Arg check_is_size(Builder& b, NamedArgs& names) {
 }
 
 /// torch.broadcast_shapes(*shapes), each a list of sizes or one size.
-Arg broadcast_shapes(Builder& b, NamedArgs& names) {
+Arg broadcast_shapes(Builder& b, Names& names) {
   std::vector<SymList> shapes;
   const FakeCall guards = FormulaCall{b, {}}.guards();
   for (const Arg& shape : value_of(names, "shapes").get<ArgList>()->items)
@@ -311,11 +314,8 @@ constexpr PythonSpecial specials[] = {
     {"torch._check", check},
     {"torch._check_is_size", check_is_size},
     {"torch.functional.broadcast_shapes", broadcast_shapes},
-    {"torch.broadcast_shapes", broadcast_shapes},
     {"torch.functional.einsum", einsum},
-    {"torch.einsum", einsum},
     {"torch.functional.split", split},
-    {"torch.split", split},
     {"torch.tensor", torch_tensor},
     {"torch.functional.unique", unique},
     {"torch.functional.unique_consecutive", unique},
@@ -387,11 +387,11 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
   }
   bool batch_mean = read_reduction(names);
   for (const Preparation& p : preparations)
-    if (p.name == name) p.prepare(b, names);
+    if (p.name == f->name) p.prepare(b, names);
   for (std::span<const PythonSpecial> table : {std::span<const PythonSpecial>(specials), nn_specials(),
                                                linalg_specials(), masked_specials(), window_specials()})
     for (const PythonSpecial& s : table)
-      if (s.name == name) return s.build(b, names);
+      if (s.name == f->name) return s.build(b, names);
   std::string_view expression = f->expression;
   if (Arg* in_place = lookup(names, "inplace"); in_place && *in_place == Arg(true)) expression = f->in_place;
   for (auto& [key, value] : names)

@@ -162,7 +162,7 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
   if (const auto dtype = legacy_dtype(name)) return legacy_tensor(b, *dtype, args, kwargs);
   if (auto result = call_python_function(b, name, args, kwargs)) return *result;
   // atleast_2d(x, y) means atleast_2d([x, y]).
-  if (name.starts_with("torch.functional.atleast_") && args.size() > 1)
+  if ((name.starts_with("torch.functional.atleast_") || name.starts_with("torch.atleast_")) && args.size() != 1)
     return call_function(b, name, {Arg::list(args)}, kwargs);
   for (const ModuleRow& row : modules) {
     if (!name.starts_with(row.module)) continue;

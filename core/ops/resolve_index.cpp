@@ -8,14 +8,14 @@
 
 namespace partita {
 
-namespace {
-
-constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
-
 bool is_ellipsis(const Arg& arg) {
   const auto* name = arg.get<ArgName>();
   return name && (name->text == "Ellipsis" || name->text == "...");
 }
+
+namespace {
+
+constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
 
 /// The view that ints, slices, None and ... select, and the index tensors that remain for aten.index.
 struct Sliced {

@@ -60,5 +60,6 @@ Arg flex_attention(Builder& build, const Node& call);
 bool is_tensor(const Arg& arg);
 /// A literal int or a node that holds a symbolic integer.
 bool is_int_like(const Arg& arg);
+bool is_ellipsis(const Arg& arg);
 
 }  // namespace partita
