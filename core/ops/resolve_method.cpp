@@ -1,7 +1,9 @@
 // Methods and attributes of tensors that are not ATen operators of the same name.
+#include <algorithm>
 
 #include <fmt/format.h>
 
+#include "core/ops/layout.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -13,9 +15,11 @@ struct CastRow {
   DType dtype;
 };
 constexpr CastRow casts[] = {
-    {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},     {"bfloat16", DType::BFloat16},
-    {"long", DType::Int64},    {"int", DType::Int32},      {"short", DType::Int16},      {"char", DType::Int8},
-    {"byte", DType::UInt8},    {"bool", DType::Bool},      {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
+    {"float", DType::Float32},     {"double", DType::Float64},   {"half", DType::Float16},
+    {"bfloat16", DType::BFloat16}, {"long", DType::Int64},       {"int", DType::Int32},
+    {"short", DType::Int16},       {"char", DType::Int8},        {"byte", DType::UInt8},
+    {"bool", DType::Bool},         {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
+    {"chalf", DType::Complex32},
 };
 
 const Arg* keyword(const Kwargs& kwargs, std::string_view key) {
@@ -30,14 +34,14 @@ std::optional<Device> as_device(const Arg& arg) {
   return std::nullopt;
 }
 
-/// x.to(dtype | device | device, dtype | other, non_blocking, copy, memory_format=)
+/// x.to(dtype | device | device, dtype | tensor, non_blocking, copy, memory_format=)
 Arg call_to(Builder& b, const Args& args, const Kwargs& kwargs) {
   std::optional<Device> device;
   std::optional<DType> dtype;
-  Arg non_blocking = false, copy = false, memory_format;
+  Arg other, non_blocking = false, copy = false, memory_format;
   std::size_t next = 1;
-  if (args.size() > 1 && is_tensor(args[1])) return b.call("aten.to.other", Args(args.begin(), args.end()), kwargs);
-  for (; next < args.size(); ++next) {
+  if (args.size() > 1 && is_tensor(args[1])) other = args[next++];
+  for (; next < args.size() && other.is_none(); ++next) {
     if (auto* t = args[next].get<DType>())
       dtype = *t;
     else if (auto d = as_device(args[next]))
@@ -47,20 +51,29 @@ Arg call_to(Builder& b, const Args& args, const Kwargs& kwargs) {
   }
   if (next < args.size()) non_blocking = args[next++];
   if (next < args.size()) copy = args[next++];
+  if (next < args.size()) fail("to() takes memory_format as a keyword only");
   if (auto* a = keyword(kwargs, "dtype"); a && a->get<DType>()) dtype = *a->get<DType>();
   if (auto* a = keyword(kwargs, "device"); a && !a->is_none()) device = as_device(*a);
   if (auto* a = keyword(kwargs, "non_blocking")) non_blocking = *a;
   if (auto* a = keyword(kwargs, "copy")) copy = *a;
   if (auto* a = keyword(kwargs, "memory_format")) memory_format = *a;
-  if (auto* a = keyword(kwargs, "other")) return b.call("aten.to.other", {args[0], *a});
+  for (std::string_view name : {"other", "tensor"})
+    if (auto* a = keyword(kwargs, name)) other = *a;
+  if (!other.is_none()) return b.call("aten.to.other", {args[0], other, non_blocking, copy, memory_format});
   const TensorMeta& self = b.tensor(args[0]);
   bool copies = copy == Arg(true);
-  if (!device && !dtype && !copies && memory_format.is_none()) return args[0];
   if (device && *device == self.device) device.reset();
   if (!device && !dtype && !copies && memory_format.is_none()) return args[0];
   if (device)
     return b.call("aten.to.device", {args[0], *device, dtype.value_or(self.dtype), non_blocking, copy, memory_format});
   return b.call("aten.to.dtype", {args[0], dtype.value_or(self.dtype), non_blocking, copy, memory_format});
+}
+
+/// x.float(memory_format=) is x.to(torch.float32, memory_format=), x.cpu(memory_format=) x.to('cpu', memory_format=).
+Arg call_to_fixed(Builder& b, std::string_view method, const Arg& target, const Args& args, const Kwargs& kwargs) {
+  if (args.size() > 1 || std::ranges::any_of(kwargs, [](const auto& k) { return k.first != "memory_format"; }))
+    fail(fmt::format("{}() takes no argument but the keyword memory_format", method));
+  return call_to(b, {args[0], target}, kwargs);
 }
 
 Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& list) {
@@ -75,6 +88,30 @@ Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& 
   return b.size(list[static_cast<std::size_t>(*i < 0 ? *i + rank : *i)]);
 }
 
+/// x.type(dtype or its name, non_blocking, memory_format=)
+Arg call_type(Builder& b, const Args& args, const Kwargs& kwargs) {
+  const Arg* type = args.size() > 1 ? &args[1] : keyword(kwargs, "dtype");
+  if (!type) fail_unsupported("the method type without a dtype");
+  auto dtype = type->get<DType>()         ? std::optional(*type->get<DType>())
+               : type->get<std::string>() ? legacy_dtype(*type->get<std::string>())
+                                          : std::nullopt;
+  if (!dtype) fail_unsupported("the method type with this argument");
+  Args rest = {args[0], *dtype};
+  rest.insert(rest.end(), args.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, args.size())),
+              args.end());
+  Kwargs named = kwargs;
+  std::erase_if(named, [](const auto& k) { return k.first == "dtype"; });
+  return call_to(b, rest, named);
+}
+
+/// The memory format that the method is_contiguous asks for.
+bool is_contiguous(const TensorMeta& self, const Args& args, const Kwargs& kwargs, const ShapeEnv& shapes) {
+  const Arg* wanted = args.size() > 1 ? &args[1] : keyword(kwargs, "memory_format");
+  const auto* format = wanted ? wanted->get<MemoryFormat>() : nullptr;
+  if (!format || *format == MemoryFormat::Contiguous) return self.strides == contiguous_strides(self.sizes);
+  return suggest_memory_format(self, shapes) == *format;
+}
+
 }  // namespace
 
 std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
@@ -85,20 +122,12 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
     return std::nullopt;
   }
   for (const CastRow& row : casts)
-    if (row.method == name) return b.call("aten.to.dtype", {args[0], row.dtype});
+    if (row.method == name) return call_to_fixed(b, name, row.dtype, args, kwargs);
   const TensorMeta& self = b.tensor(args[0]);
   if (name == "to") return call_to(b, args, kwargs);
-  if (name == "cpu") return call_to(b, {args[0], Device{}}, {});
+  if (name == "cpu") return call_to_fixed(b, name, Device{}, args, kwargs);
   if (name == "cuda") fail_unsupported("the method cuda: tensors of this graph are on the CPU");
-  if (name == "type") {
-    const Arg* type = args.size() > 1 ? &args[1] : keyword(kwargs, "dtype");
-    if (!type) fail_unsupported("the method type without a dtype");
-    auto dtype = type->get<DType>()         ? std::optional(*type->get<DType>())
-                 : type->get<std::string>() ? legacy_dtype(*type->get<std::string>())
-                                            : std::nullopt;
-    if (!dtype) fail_unsupported("the method type with this argument");
-    return b.call("aten.to.dtype", {args[0], *dtype});
-  }
+  if (name == "type") return call_type(b, args, kwargs);
   if (name == "size") return sizes_of(b, args, kwargs, self.sizes);
   if (name == "stride") return sizes_of(b, args, kwargs, self.strides);
   if (name == "dim" || name == "ndimension") return static_cast<std::int64_t>(self.dim());
@@ -106,7 +135,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
     return b.size(name == "__len__" ? (self.sizes.empty() ? SymExpr(0) : self.sizes[0]) : self.numel());
   if (name == "is_floating_point") return is_floating(self.dtype);
   if (name == "is_complex") return is_complex(self.dtype);
-  if (name == "is_contiguous") return self.strides == contiguous_strides(self.sizes);
+  if (name == "is_contiguous") return is_contiguous(self, args, kwargs, *b.graph.shapes);
   if (name == "requires_grad_") return args[0];
   if (name == "split" || name == "split_with_sizes") {
     Args positional = args;
@@ -130,6 +159,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (name == "new") return legacy_tensor(b, self.dtype, Args(args.begin() + 1, args.end()), kwargs);
   if (name == "norm" || name == "unique" || name == "unique_consecutive" || name == "lu")
     return call_python_function(b, fmt::format("torch.functional.{}", name), args, kwargs);
+  if (name == "nonzero") return call_python_function(b, "torch.nonzero", args, kwargs);
   if (name == "numpy" || name == "tolist") fail_unsupported(fmt::format("the method {}", name));
   return std::nullopt;
 }

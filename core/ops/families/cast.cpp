@@ -115,7 +115,9 @@ Arg contiguous(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::Contiguous);
   const bool row_major = format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve;
-  if (row_major ? is_contiguous(call, self.sizes, self.strides) : is_channels_last(call, self.sizes, self.strides))
+  const std::size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (row_major ? is_contiguous(call, self.sizes, self.strides)
+                : self.dim() == rank && is_channels_last(call, self.sizes, self.strides))
     return call.arg("self");
   if (format == MemoryFormat::Preserve) fail("preserve memory format is unsupported by the contiguous operator");
   return call.build.call("aten.clone.default", {call.arg("self")}, {{"memory_format", format}});
