@@ -364,6 +364,14 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
           fit_gradient(build, out[i], Builder::tensor(call.args[i]),
                        fmt::format("{}: the gradient of '{}'", record->schema->name, record->schema->args[i].name));
     }
+    for (auto& [i, grads] : call.list_grads) {
+      const std::string& name = record->schema->args[static_cast<std::size_t>(i)].name;
+      const std::vector<Arg>& items = call.args[static_cast<std::size_t>(i)].get<ArgList>()->items;
+      for (std::size_t k = 0; k < grads.size(); ++k)
+        if (grads[k])
+          grads[k] = fit_gradient(build, grads[k], Builder::tensor(items[k]),
+                                  fmt::format("{}: the gradient of '{}'[{}]", record->schema->name, name, k));
+    }
     if (lists) *lists = std::move(call.list_grads);
     return out;
   });
