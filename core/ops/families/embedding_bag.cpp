@@ -43,7 +43,7 @@ Meta fake_embedding_bag(FakeCall& c) {
               weight.strides[1].is(1) && c.integer("padding_idx") < 0 &&
               (!scaled || c.tensor("per_sample_weights").strides[0].is(1));
   TensorMeta offset_to_bag = new_like(offsets, {fast ? SymExpr(0) : indices.sizes[0]});
-  // For a sum without a gradient bag_size is not computed, but PyTorch returns a tensor as long as offsets.
+  // For a sum bag_size is not computed, but zeros; without a gradient they are as many as offsets.
   SymExpr counted = forward_only && mode == Mode::Sum ? offsets.sizes[0] : bags;
   TensorMeta maximum = new_like(offsets, mode == Mode::Max ? SymList{bags, weight.sizes[1]} : SymList{counted});
   return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {counted}), maximum}};
@@ -85,7 +85,7 @@ Value eval_embedding_bag(EvalCall& c) {
                      __builtin_prefetch(weight.as<T>() + rows[i + ahead] * width + k);
                  if (bag_of.numel() > 0) bag_of.as<std::int64_t>()[i] = bag;
                  if (row == padding) return;
-                 const bool first = sizes.as<std::int64_t>()[bag]++ == 0;
+                 const bool first = mode != Mode::Sum && sizes.as<std::int64_t>()[bag]++ == 0;
                  const T scale = scales.storage ? scales.as<T>()[i] : T(1);
                  const T* from = weight.as<T>() + row * width;
                  T* to = out.as<T>() + bag * width;
