@@ -113,8 +113,11 @@ TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size
   for (SymExpr s : out.sizes)
     if (s.is_int() && s.as_int() < 0)
       fail(fmt::format("Trying to create tensor with negative dimension {}", s.as_int()));
-  if (call.schema.index_of("memory_format") >= 0 && call.memory_format("memory_format"))
-    out.strides = strides_like(call, out, out.sizes, *call.memory_format("memory_format"));
+  if (call.schema.index_of("memory_format") >= 0 && call.memory_format("memory_format")) {
+    const MemoryFormat format = *call.memory_format("memory_format");
+    if (format == MemoryFormat::Preserve) fail("preserve_format needs a tensor whose format is kept");
+    out.strides = strides_like(call, out, out.sizes, format);
+  }
   return out;
 }
 
@@ -483,7 +486,8 @@ void register_factory(OpTable& t) {
   row("aten.eye.m", fake_eye, eval_eye);
   row("aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>);
   row("aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>);
-  row("aten.zero.default", fake_fill, filled<fake_fill, zero>);
+  t.add("aten.zero.default", fake_fill, filled<fake_fill, zero>, {{"self", "zeros_like(grad)"}},
+        {.lower = lower_zeros});
   t.add("aten.fill.Scalar", fake_fill, filled<fake_fill, fill_value>, {{"self", "zeros_like(grad)"}},
         {.lower = lower_full_like});
   t.add("aten.fill.Tensor", fake_fill, filled<fake_fill, fill_value>,

@@ -65,7 +65,7 @@ constexpr ListForm forms[] = {
     {"tan"},
     {"tanh"},
     {"trunc"},
-    {"zero", "zeros_like"},
+    {"zero"},
 };
 
 constexpr std::string_view prefix = "aten._foreach_";
@@ -93,6 +93,7 @@ std::size_t length(const DecomposeCall& call) {
     first = list;
   }
   if (!first) fail(call.schema.name + ": no list among its arguments");
+  if (first->items.empty()) fail("Tensor list must have at least one tensor.");
   return first->items.size();
 }
 

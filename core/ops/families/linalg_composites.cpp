@@ -20,9 +20,10 @@ Arg matrix_power(DecomposeCall& c) {
   std::int64_t n = c.integer("n");
   auto times = [&](Node* l, Node* r) { return b.call("aten.matmul.default", {l, r}); };
   if (n == 0) {
+    // A copy of A is overwritten, so that A has a gradient, of zeros.
+    Node* copy = b.call("aten.clone.default", {x}, {{"memory_format", MemoryFormat::Contiguous}});
     Node* identity = b.call("aten.eye.default", {b.size(rows_of(self))}, {{"dtype", self.dtype}});
-    return b.call("aten.clone.default", {b.call("aten.expand.default", {identity, b.sizes(self.sizes)})},
-                  {{"memory_format", MemoryFormat::Contiguous}});
+    return b.call("aten.copy.default", {copy, identity});
   }
   if (n < 0) {
     x = b.call("aten.linalg_inv.default", {x});
