@@ -297,7 +297,10 @@ Arg pow_backward_exponent(const FormulaCall& f) {
   if (symbolic(f.args[1]))
     return pow_backward_exponent({f.build, {f.args[0], number_beside(f, 1, f.tensor(2)), f.args[2], f.args[3]}});
   if (!f.is_tensor(1)) {
-    const Number base = number_of(f, f.args[1]);
+    Number base = number_of(f, f.args[1]);
+    // A negative number has a complex logarithm.
+    if (is_complex(f.tensor(2).dtype) && !std::holds_alternative<std::complex<double>>(base) && as_double(base) < 0)
+      base = std::complex<double>(as_double(base));
     if (auto* c = std::get_if<std::complex<double>>(&base); c && *c != 0.0)
       return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(*c)}});
     if (as_double(base) == 0) return f("where(ge(real, 0), zero, x0 * conj(aten.mul.Scalar(x3, -inf)))", names);

@@ -225,11 +225,11 @@ Arg vector_norm_backward(const FormulaCall& f) {
   const double ord = f.real(2);
   const std::vector<std::pair<std::string, Arg>> names = {
       {"g", grad}, {"n", norm}, {"less", ord - 1}, {"two_less", ord - 2}, {"rest", 1 - ord}};
-  if (ord == 0) return f("zeros_like(x1)");
+  if (ord == 0) return {};
   if (ord == 1) return f("sgn(x1) * g", names);
   if (ord == 2) return f("g * masked_fill(x1 / n, eq(n, 0), 0)", names);
   if (std::isinf(ord)) {
-    const Arg mask = f("eq(abs(x1), n)", names);
+    const Arg mask = f("a = abs(x1); logical_or(eq(a, n), isnan(a))", names);
     return scale_grad_by_count({f.build, {f("sgn(x1) * g", names), mask, f.args[1], f.has(4) ? f.args[4] : Arg()}});
   }
   if (ord < 1) return f("masked_fill(sgn(x1) * pow(abs(x1), less), eq(x1, 0), 0) * g * pow(n, rest)", names);

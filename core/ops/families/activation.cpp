@@ -68,7 +68,7 @@ V elu_backward(In& in) {
   V coefficient = in.number("alpha") * scale;
   V negative = in.call.boolean("is_result") ? grad * input_scale * (x + coefficient)
                                             : grad * input_scale * coefficient * Exp(x * input_scale);
-  return where(x <= 0.0, negative, grad * scale);
+  return where(x > 0.0, grad * scale, negative);
 }
 V celu(In& in) {
   V x = in[0], alpha = in.number("alpha");
@@ -101,14 +101,14 @@ V hardtanh(In& in) {
   return Min(Max(in[0], in.number("min_val")), in.number("max_val"));
 }
 V hardtanh_backward(In& in) {
-  return where((in[1] <= in.number("min_val")) || (in[1] >= in.number("max_val")), in.constant(0), in[0]);
+  return where((in[1] > in.number("min_val")) && (in[1] < in.number("max_val")), in[0], in.constant(0));
 }
 V relu6(V x) {
   return Min(Max(x, 0.0), 6.0);
 }
 V hardswish_backward(In& in) {
   V grad = in[0], x = in[1];
-  return where(x <= -3.0, in.constant(0), where(x < 3.0, grad * (x / 3.0 + 0.5), grad));
+  return where(x <= -3.0, in.constant(0), where(x >= 3.0, grad, grad * (x / 3.0 + 0.5)));
 }
 V hardsigmoid_backward(In& in) {
   V x = in[1];
@@ -123,7 +123,8 @@ V hardshrink(In& in) {
   return where(shrunk(in, in[0]), in.constant(0), in[0]);
 }
 V shrink_backward(In& in) {
-  return where(shrunk(in, in[1]), in.constant(0), in[0]);
+  const V x = in[1], lambd = in.kept(in.number("lambd"));
+  return where((x < -lambd) || (x > lambd), in[0], in.constant(0));
 }
 V softshrink(In& in) {
   V x = in[0], lambd = in.number("lambd");

@@ -28,7 +28,11 @@ V negative(V x) {
 }
 V magnitude_is_inf(V x) {
   if (!is_floating(x.dtype()) && !is_complex(x.dtype())) return x != x;
-  return Abs(x) == x.constant(inf);
+  const V is_inf = Abs(x) == x.constant(inf);
+  if (!is_complex(x.dtype())) return is_inf;
+  // The magnitude of large finite parts is infinite, too; that of small ones is not.
+  const V small = Abs(x * 0x1p-64);
+  return is_inf && !(small - small == 0.0);
 }
 V is(V x, double value) {
   if (is_complex(x.dtype())) fail("isposinf and isneginf do not support complex inputs");

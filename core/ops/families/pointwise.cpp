@@ -1,6 +1,7 @@
 // Arithmetic: one row for each overload. Elementary functions and activations are in pointwise_unary.cpp and
 // activation.cpp.
 #include <limits>
+#include <numbers>
 
 #include "core/ops/families.h"
 #include "core/ops/families/body.h"
@@ -17,8 +18,10 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 bool is_one(const Number& n) {
   return std::visit([](auto v) { return v == decltype(v)(1); }, n);
 }
-V times(In& x, V v, std::string_view factor) {
-  return is_one(x.call.number(factor)) ? v : v * x.number(factor);
+/// The factor comes first, as in PyTorch: the product of two large numbers may be infinite where a small one times
+/// both is not.
+V times_value(In& x, V v) {
+  return is_one(x.call.number("value")) ? v : x.number("value") * v;
 }
 
 V times_alpha(In& x, V v) {
@@ -59,17 +62,18 @@ V pow_number(In& x) {
   const Node* given = x.call.arg("exponent").node();
   if (given && !x.call.is_tensor("exponent") && !given->meta.sym()->is_int()) return Pow(base, x[1]);
   Number exponent = x.call.number("exponent");
-  bool real = is_floating(base.dtype());
+  const bool inexact = is_floating(base.dtype()) || is_complex(base.dtype());
   double e = as_double(exponent);
   if (std::holds_alternative<std::complex<double>>(exponent) || x.call.is_tensor("exponent")) return Pow(base, x[1]);
-  if (!real && !is_complex(base.dtype()) && e < 0) fail("Integers to negative integer powers are not allowed.");
+  if (!inexact && e < 0) fail("Integers to negative integer powers are not allowed.");
   if (e == 2) return base * base;
   if (e == 3) return base * base * base;
-  if (real && e == 1) return base;
-  if (real && e == 0.5) return Sqrt(base);
-  if (real && e == -0.5) return Rsqrt(base);
-  if (real && e == -1) return 1.0 / base;
-  if (real && e == -2) return 1.0 / (base * base);
+  if (inexact && e == 0) return base.constant(1);
+  if (inexact && e == 1) return base;
+  if (inexact && e == 0.5) return Sqrt(base);
+  if (inexact && e == -0.5) return is_complex(base.dtype()) ? 1.0 / Sqrt(base) : Rsqrt(base);
+  if (inexact && e == -1) return 1.0 / base;
+  if (inexact && e == -2) return 1.0 / (base * base);
   return Pow(base, x[1]);
 }
 
@@ -101,7 +105,7 @@ V log1p(V v) {
   return Log1p(v);
 }
 V log2_1p(V v) {
-  return Log2(v + 1.0);
+  return Log1p(v) * std::numbers::log2e;
 }
 
 /// The scalar body compares its operands, which complex numbers do not allow. Complex operands are evaluated here.
@@ -232,12 +236,12 @@ void register_pointwise(OpTable& t) {
         {.pointwise =
              {body<[](In& x) { return is_floating(x[0].dtype()) ? Fma(x[0], x[1], x[2]) : x[0] * x[1] + x[2]; }>},
          .derivative = {{"a", "grad * conj(b)"}, {"b", "grad * conj(a)"}, {"c", "grad"}}});
-  t.add("aten.addcmul.default", {.pointwise = {body<[](In& x) { return x[0] + times(x, x[1] * x[2], "value"); }>},
+  t.add("aten.addcmul.default", {.pointwise = {body<[](In& x) { return x[0] + times_value(x, x[1]) * x[2]; }>},
                                  .derivative = {{"self", "grad"},
                                                 {"tensor1", "grad * conj(maybe_multiply(tensor2, value))"},
                                                 {"tensor2", "grad * conj(maybe_multiply(tensor1, value))"}}});
   t.add("aten.addcdiv.default",
-        {.pointwise = {body<[](In& x) { return x[0] + times(x, x[1] / x[2], "value"); }>},
+        {.pointwise = {body<[](In& x) { return x[0] + times_value(x, x[1]) / x[2]; }>},
          .derivative = {{"self", "grad"},
                         {"tensor1", "grad * conj(aten.fill.Scalar(tensor2, value) / tensor2)"},
                         {"tensor2", "-grad * conj(maybe_multiply(tensor1, value) / (tensor2 * tensor2))"}}});
@@ -271,8 +275,8 @@ void register_pointwise(OpTable& t) {
 
   // Geometry, order.
   binary("aten.atan2.default", body<[](In& x) { return Atan2(x[0], x[1]); }>,
-         {{"self", "grad * other * reciprocal(self * self + other * other)"},
-          {"other", "grad * -self * reciprocal(self * self + other * other)"}},
+         {{"self", "s = self * self + other * other; grad * other * masked_fill(reciprocal(s), eq(s, 0), 0)"},
+          {"other", "s = self * self + other * other; grad * -self * masked_fill(reciprocal(s), eq(s, 0), 0)"}},
          Promotion::IntToFloat);
   binary("aten.hypot.default", body<hypot>, {{"self", "grad * self / result"}, {"other", "grad * other / result"}});
   constexpr auto copysign = body<[](In& x) { return Copysign(x[0], x[1]); }>;

@@ -96,6 +96,31 @@ Arg prelu_of(DecomposeCall& call) {
                        {{"shape", broadcasts ? Arg() : call.build.sizes(shape)}});
 }
 
+/// A power of two with a whole exponent moves the binary point, also where that power alone is infinite or 0.
+V scaled(V x, V exponent) {
+  if (x.dtype() != DType::Float64) {
+    const V wide = exponent.as(DType::Float64);
+    return (x.as(DType::Float64) * Exp2(Min(Max(wide, -600.0), 600.0))).as(x.dtype());
+  }
+  for (int part = 0; part < 3; ++part) {
+    const V step = Min(Max(exponent, -1000.0), 1000.0);
+    x = x * Exp2(step);
+    exponent = exponent - step;
+  }
+  return x;
+}
+
+V ldexp(In& in) {
+  const DType self = in.call.tensor("self").dtype, other = in.call.tensor("other").dtype;
+  V x = in[0], exponent = in[1];
+  if (is_floating(self) && is_integral(other)) return scaled(x, exponent);
+  // Else x times 2 to the power in the exponent's own dtype.
+  if (!is_complex(other)) exponent = exponent.as(real_of(x.dtype()));
+  V power = Pow(exponent.constant(2), exponent);
+  if (opmath_dtype(other) != other) power = power.as(other);
+  return x * power.as(x.dtype());
+}
+
 }  // namespace
 
 void add_pointwise_composites(OpTable& t) {
@@ -104,12 +129,14 @@ void add_pointwise_composites(OpTable& t) {
   t.add("aten.selu.default", {.program = "elu(self, 1.6732632423543772, 1.0507009873554805)"});
   t.add("aten.square.default", {.program = "pow(self, 2)"});
   t.add("aten.log_sigmoid.default", {.program = "log_sigmoid_forward(self)[0]"});
-  t.add("aten.ldexp.Tensor", {.program = "self * pow(2.0, other)",
-                              .derivative = {{"self", "grad * conj(pow(2.0, other))"},
+  t.add("aten.ldexp.Tensor", {.pointwise = {body<ldexp>, Promotion::IntToFloat},
+                              .derivative = {{"self", "grad * conj(pow(2, other))"},
                                              {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
   t.add("aten.special_ndtr.default", {.program = "(erf(self * 0.7071067811865476) + 1) * 0.5"});
-  t.add("aten.isfinite.default", {.program = "logical_and(eq(self, self), ne(abs(self), inf)) if is_floating(self) or "
-                                             "is_complex(self) else aten.ones_like.default(self, dtype=torch.bool)"});
+  t.add("aten.isfinite.default",
+        {.program = "logical_not(logical_or(isinf(self), isnan(self))) if is_complex(self) else "
+                    "logical_and(eq(self, self), ne(abs(self), inf)) if is_floating(self) else "
+                    "aten.ones_like.default(self, dtype=torch.bool)"});
   t.add("aten.prelu.default", {.decompose = prelu_of});
 }
 

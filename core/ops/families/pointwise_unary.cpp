@@ -62,10 +62,9 @@ V logit_backward(In& in) {
   V grad = in[0], x = in[1], zero = in.constant(0), slope = grad / (x * (1.0 - x));
   if (has_eps(in)) {
     V eps = in.number("eps");
-    return where((x < eps) || (x > 1.0 - eps), zero, slope);
+    return where((x >= eps) && (x <= 1.0 - eps), slope, zero);
   }
-  return where((x < 0.0) || (x > 1.0), in.constant(std::numeric_limits<double>::quiet_NaN()),
-               where((x == 0.0) || (x == 1.0), grad * inf, slope));
+  return where((x < 0.0) || (x > 1.0), in.constant(std::numeric_limits<double>::quiet_NaN()), slope);
 }
 
 V entropy(V x) {
@@ -84,7 +83,8 @@ void add_unary(OpTable& t) {
       {"aten.sgn.default", F(Sign(x)), Default, "sgn_backward(self, grad, result)"},
       {"aten.reciprocal.default", F(1.0 / x), IntToFloat, "-grad * conj(result * result)"},
       {"aten.sqrt.default", F(Sqrt(x)), IntToFloat, "grad / conj(2 * result)"},
-      {"aten.rsqrt.default", F(Rsqrt(x)), IntToFloat, "-0.5 * grad * conj(pow(result, 3))"},
+      {"aten.rsqrt.default", F(is_complex(x.dtype()) ? 1.0 / Sqrt(x) : Rsqrt(x)), IntToFloat,
+       "-0.5 * grad * conj(pow(result, 3))"},
       {"aten.exp.default", F(Exp(x)), IntToFloat, "grad * conj(result)"},
       {"aten.exp2.default", F(Exp2(x)), IntToFloat, "grad * conj(result) * 0.6931471805599453"},
       {"aten.expm1.default", F(Expm1(x)), IntToFloat, "grad * (conj(result) + 1)"},
@@ -102,7 +102,8 @@ void add_unary(OpTable& t) {
       {"aten.cosh.default", F(Cosh(x)), IntToFloat, "grad * conj(sinh(self))"},
       {"aten.tanh.default", F(Tanh(x)), IntToFloat, "tanh_backward(grad, result)"},
       {"aten.asinh.default", F(Asinh(x)), IntToFloat, "grad * conj(rsqrt(pow(self, 2) + 1))"},
-      {"aten.acosh.default", F(Acosh(x)), IntToFloat, "grad * conj(rsqrt(pow(self, 2) - 1))"},
+      {"aten.acosh.default", F(Acosh(x)), IntToFloat,
+       "grad * conj(rsqrt(self + 1) * rsqrt(self - 1)) if is_complex(self) else grad * rsqrt(self * self - 1)"},
       {"aten.atanh.default", F(Atanh(x)), IntToFloat, "grad * 1 / conj(1 - pow(self, 2))"},
       {"aten.sigmoid.default", F(Sigmoid(x)), IntToFloat, "sigmoid_backward(grad, result)"},
       {"aten.erf.default", F(Erf(x)), IntToFloat, "1.1283791670955126 * exp(-pow(self, 2)) * grad"},
@@ -120,7 +121,8 @@ void add_unary(OpTable& t) {
       {"aten.rad2deg.default", F(x * (180 / std::numbers::pi)), IntToFloat, "grad * 57.29577951308232"},
       {"aten.sinc.default", F(where(x == 0.0, x.constant(1), Sin(x * std::numbers::pi) / (x * std::numbers::pi))),
        IntToFloat,
-       "p = self * 3.141592653589793; masked_fill(grad * conj((cos(p) * p - sin(p)) / (self * p)), eq(self, 0.0), 0)"},
+       "p = self * 3.141592653589793; q = self * p; masked_fill(grad * conj((cos(p) * p - sin(p)) / q), eq(q, 0.0), "
+       "0)"},
       {"aten.nan_to_num.default", body<nan_to_num>, Default,
        "grad * logical_not(logical_or(isinf(self), isnan(self)))"},
       {"aten.logit.default", body<logit>, IntToFloat, "logit_backward(grad, self, eps)"},

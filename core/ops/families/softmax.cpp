@@ -70,13 +70,8 @@ void lower_log_softmax(LowerCall& call) {
       pointwise(call.to, x.dtype, x.dtype, {shifted}, [](ScalarBuilder& b, auto v) { return b.Exp(v[0]); });
   LoweredTensor log = pointwise(call.to, x.dtype, x.dtype, {rounded(sum(call.to, e, reduced))},
                                 [](ScalarBuilder& b, auto v) { return b.Log(v[0]); });
-  if (kept != x.dtype) {
-    call.give(pointwise(call.to, x.dtype, x.dtype, {x, top, rounded(log)},
-                        [](ScalarBuilder& b, auto v) { return b.Sub(v[0], b.Add(v[1], v[2])); }));
-    return;
-  }
-  call.give(
-      pointwise(call.to, x.dtype, x.dtype, {shifted, log}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); }));
+  call.give(pointwise(call.to, x.dtype, x.dtype, {shifted, rounded(log)},
+                      [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); }));
 }
 
 /// output * (grad - sum(grad * output))
@@ -178,10 +173,11 @@ void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length,
     if (!logarithm) out[i * stride] = rounded(kept_exp, e);
     sum += static_cast<double>(e);
   }
-  T scale = static_cast<T>(sum), shift = T(0);
-  if (logarithm) shift = high + rounded(kept_sum, static_cast<T>(std::log(rounded(kept_sum, scale))));
+  const T scale = static_cast<T>(sum);
+  const T log = logarithm ? rounded(kept_sum, static_cast<T>(std::log(rounded(kept_sum, scale)))) : T(0);
+  // The maximum is subtracted first: its sum with the logarithm would round more than their difference needs.
   for (std::int64_t i = 0; i < length; ++i)
-    out[i * stride] = logarithm ? in[i * stride] - shift : out[i * stride] / scale;
+    out[i * stride] = logarithm ? in[i * stride] - high - log : out[i * stride] / scale;
 }
 
 template <bool logarithm, bool safe>

@@ -80,10 +80,12 @@ std::vector<Node*> mvlgamma_gradient(GradCall& call) {
   return out;
 }
 
-/// The derivatives of i1 and i1e contain a quotient by self; their value at 0 is 1/2.
-constexpr std::string_view i1_slope = "grad * where(eq(self, 0), 0.5, i0(self) - result / self)";
+/// The derivatives of i1 and i1e contain a quotient by self; near 0 their value is 1/2.
+constexpr std::string_view i1_slope =
+    "grad * where(gt(abs(self), 2.220446049250313e-16), i0(self) - result / self, 0.5)";
 constexpr std::string_view i1e_slope =
-    "grad * where(eq(self, 0), 0.5, special_i0e(self) - result * (sgn(self) + reciprocal(self)))";
+    "grad * where(gt(abs(self), 2.220446049250313e-16), special_i0e(self) - result * (sgn(self) + reciprocal(self)), "
+    "0.5)";
 
 }  // namespace
 
