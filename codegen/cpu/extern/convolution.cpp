@@ -24,7 +24,8 @@ std::optional<ConcreteView> as_row(std::optional<ConcreteView> vector) {
 }
 
 /// A convolution of each pixel by itself as a product. Where oneDNN's convolutions are as good, that is faster only if
-/// both images stay in the second cache, or if it does the work that follows in registers.
+/// both images stay in the second cache, or if it does the work that follows in registers. Their long sums are not as
+/// good.
 Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                         const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   constexpr std::int64_t second_cache = 1 << 20;  // a good part of a core's
@@ -34,7 +35,7 @@ Prepared prepare_pixels(const ExternContext& context, const ConvolutionArguments
   const std::int64_t values = left->sizes[0] * (left->sizes[1] + result->sizes[1]);
   const bool in_registers = context.work && context.work->simple;
   const bool small = values * static_cast<std::int64_t>(sizeof(float)) <= second_cache;
-  if (!small && !in_registers && !own_products_are_faster()) return {};
+  if (!small && !in_registers && !own_products_are_faster() && !has_long_sums(weight)) return {};
   // Each thread then reads all weights, which takes as long as 8 rows.
   const bool by_rows = out.sizes.size() == 4 && result->sizes[0] >= 80 * (context.threads - 1);
   ConcreteView right = weight;
@@ -73,6 +74,19 @@ struct DirectConvolution {
   memory::desc input_desc, kernel_desc, out_desc;
   std::optional<memory::desc> bias_desc;
   std::shared_ptr<PackedWeights> weights;
+  bool has_long_sums = false;
+
+  /// oneDNN's first choice, or the first one of several sums for an element.
+  static typename Of::Forward::primitive_desc chosen(const typename Of::Forward::desc& desc, bool has_long_sums) {
+    using Chosen = typename Of::Forward::primitive_desc;
+    Chosen first(desc, cpu_engine());
+    const auto name = [](const Chosen& pd) { return std::string_view(pd.impl_info_str()); };
+    if (!has_long_sums || !name(first).starts_with("brg")) return first;
+    Chosen other(desc, cpu_engine());
+    while (other.next_impl())
+      if (name(other) == "jit:avx512_core" || name(other) == "jit_1x1:avx512_core") return other;
+    return first;
+  }
 
   /// Errors are dnnl::error.
   std::unique_ptr<ExternStep> step(std::string& library) const {
@@ -84,7 +98,7 @@ struct DirectConvolution {
                                   any_layout(out), g.strides, g.dilation, g.padding, g.after)
                            : Desc(kind, Of::direct, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
                                   g.dilation, g.padding, g.after);
-    const typename Forward::primitive_desc pd(desc, cpu_engine());
+    const typename Forward::primitive_desc pd = chosen(desc, has_long_sums);
     library = std::string("oneDNN ") + pd.impl_info_str();
     OnednnStep::Call call{Forward(pd),
                           {{DNNL_ARG_SRC, PrimitiveOperand(input, input_desc, pd.src_desc())},
@@ -150,6 +164,13 @@ bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight) {
   };
   return g.groups == 1 && all(std::span(weight.sizes).subspan(2), 1) && all(g.strides, 1) && all(g.padding, 0) &&
          all(g.after, 0);
+}
+
+bool has_long_sums(const ConcreteView& weight) {
+  constexpr std::int64_t most = 320;  // products
+  std::int64_t products = 1;
+  for (std::size_t d = 1; d < weight.sizes.size(); ++d) products *= weight.sizes[d];
+  return products > most;
 }
 
 std::optional<ConcreteView> matrix_of(const ConcreteView& images) {
@@ -244,8 +265,9 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   if (Prepared own = prepare_direct(context, *g, *input, *weight, bias, *out); own.step) return own;
   if (Prepared own = prepare_winograd(context, *g, {*input, *weight, bias, *out}); own.step) return own;
   const ConcreteView kernel = grouped(*weight, g->groups);
-  const auto direct = direct_convolution<OfConvolution>(context, *g, *input, kernel, bias, *out, why_not);
+  auto direct = direct_convolution<OfConvolution>(context, *g, *input, kernel, bias, *out, why_not);
   if (!direct) return {};
+  direct->has_long_sums = has_long_sums(*weight);
   OnednnThreads limit(context.threads);
   try {
     std::string library, apart;
@@ -257,7 +279,9 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
       if (columns.step) return columns;
     }
     if (Prepared own = prepare_taps(context, *g, *input, *weight, bias, *out); own.step) return own;
-    if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
+    if (direct->has_long_sums)
+      apart = "blocks of rows would make one long sum for each element";
+    else if (Prepared by_rows = prepare_convolution_rows(context, *g, *input, kernel, bias, *out, apart); by_rows.step)
       return by_rows;
     std::unique_ptr<ExternStep> step = direct->step(library);
     return {std::move(step), library, false, "a kernel of its own: " + apart};

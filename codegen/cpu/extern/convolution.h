@@ -41,6 +41,10 @@ dnnl::memory::dims transposed_after(const ConvolutionArguments& g, const Concret
 /// Does each pixel of the result depend on the same pixel of the input, by all channels? `weight`: its, or its
 /// gradient.
 bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight);
+/// Are so many products added up for an element that one long sum of them, as oneDNN's kernels for channels that are
+/// adjacent make it, is more than twice as far from the result in double as PyTorch's, which is of several sums? Our
+/// own kernels and those for blocks of channels make several, too. `weight`: [out, in / groups, ...].
+bool has_long_sums(const ConcreteView& weight);
 /// [pixels, channels] of images whose pixels are equally far apart.
 std::optional<ConcreteView> matrix_of(const ConcreteView& images);
 /// The view's sizes in whichever layout the library likes best.

@@ -327,7 +327,7 @@ Prepared prepare_taps(const ExternContext& context, const ConvolutionArguments& 
                       const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out) {
   if (input.sizes.size() == 3)
     return prepare_taps(context, with_height(g), with_height(input), with_height(weight), bias, with_height(out));
-  if (!own_products_are_faster() && !steps_over_pixels(context, g, weight, out)) return {};
+  if (!own_products_are_faster() && !steps_over_pixels(context, g, weight, out) && !has_long_sums(weight)) return {};
   if (!suits(g, input, weight, out) || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
   TapsProblem problem = problem_of(g, g.transposed, input, weight, out);
   problem.bias = bias;

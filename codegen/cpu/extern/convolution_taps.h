@@ -5,7 +5,7 @@ namespace partita::codegen {
 
 /// Convolutions of one or two dimensions, transposed ones and gradients as sums of products, one for each tap of the
 /// window, with the kernel of our own products. The images have their channels innermost. The steps are null where
-/// own_products_are_faster() does not hold, for groups, and for few channels.
+/// neither own_products_are_faster() nor, in the forward, has_long_sums() holds, for groups, and for few channels.
 Prepared prepare_taps(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& input,
                       const ConcreteView& weight, const std::optional<ConcreteView>& bias, const ConcreteView& out);
 Prepared prepare_taps_to_input(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,

@@ -53,6 +53,7 @@ void* onednn_function(const char* name);
 #define dnnl_primitive_desc_iterator_create PARTITA_ONEDNN(dnnl_primitive_desc_iterator_create)
 #define dnnl_primitive_desc_iterator_destroy PARTITA_ONEDNN(dnnl_primitive_desc_iterator_destroy)
 #define dnnl_primitive_desc_iterator_fetch PARTITA_ONEDNN(dnnl_primitive_desc_iterator_fetch)
+#define dnnl_primitive_desc_iterator_next PARTITA_ONEDNN(dnnl_primitive_desc_iterator_next)
 #define dnnl_primitive_desc_query PARTITA_ONEDNN(dnnl_primitive_desc_query)
 #define dnnl_primitive_desc_query_md PARTITA_ONEDNN(dnnl_primitive_desc_query_md)
 #define dnnl_primitive_destroy PARTITA_ONEDNN(dnnl_primitive_destroy)

@@ -17,6 +17,9 @@ struct ProductProblem {
   float* out = nullptr;
   std::int64_t left_row = 0, added_row = 0, out_row = 0;  ///< added_row 0: one row is added to all
   RegisterWork work = {};                                 ///< on the results
+  /// So many products are added up in a row, then the sums of these rows: one long sum has more rounding errors. A
+  /// multiple of 4.
+  std::int64_t in_a_row = 64;
 };
 
 /// Elements that kernels widen to floats.
