@@ -11,13 +11,13 @@
 #include "core/aot/dump_folder.h"
 #include "core/aot/ts_graph.h"
 #include "core/base/check.h"
+#include "core/base/output.h"
 #include "core/compare/per_node.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
 #include "core/ir/verify.h"
-#include "core/load/file.h"
 #include "core/passes/pipeline.h"
 
 namespace partita {

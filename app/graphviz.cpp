@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/shell_word.h"
 #include "core/ir/dot.h"

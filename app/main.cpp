@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -103,6 +104,7 @@ std::string reason(const std::system_error& error) {
 int main(int argc, char** argv) {
   occupy_standard_streams();
   clean_up_on_signals();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit (ulimit -f) is an error of write(), as a full disk is
   try {
     const int code = run(argc, argv);
     return output_written() ? code : complain(output_lost(std::strerror(errno)));

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/base/output.h"
+
 namespace partita {
 namespace {
 
@@ -36,9 +38,23 @@ std::string remembered_path(const std::string& path) {
   return !path.empty() && path == kept_path() ? "-" : path;
 }
 
-CLI::Validator no_stream() {
-  return CLI::Validator([](std::string& path) { return path == "-" ? "standard output is no folder" : std::string(); },
-                        "");
+CLI::Validator output_file() {
+  return CLI::Validator(
+      [](std::string& path) {
+        const auto place = output_place(path);
+        return place ? std::string() : place.error().line();
+      },
+      "");
+}
+
+CLI::Validator output_folder() {
+  return CLI::Validator(
+      [](std::string& path) {
+        if (path == "-") return std::string("standard output is no folder");
+        const Status fits = check_folder(path);
+        return fits ? std::string() : fits.error().line();
+      },
+      "");
 }
 
 }  // namespace partita

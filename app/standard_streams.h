@@ -25,7 +25,8 @@ class StandardInput {
 /// What the store remembers of a file that a verb read: - for standard input, whose scratch file does not stay.
 std::string remembered_path(const std::string& path);
 
-/// For options that name a folder: refuses -, which is standard output there.
-CLI::Validator no_stream();
+/// For options that name a file or a folder to write: refuses what cannot be written, before any work is done for it.
+CLI::Validator output_file();
+CLI::Validator output_folder();
 
 }  // namespace partita

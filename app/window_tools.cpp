@@ -17,6 +17,7 @@
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
+#include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/shell_word.h"
 #include "core/compare/per_node.h"

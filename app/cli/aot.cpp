@@ -12,6 +12,7 @@
 #include "app/symbols_json.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
+#include "core/base/output.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 #include "core/partition/cost.h"
@@ -122,10 +123,7 @@ Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const AotVerbOp
 }
 
 Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed)
-    return input_error("aot.output", fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
+  TRY_DO(make_folder(folder.string()));
   auto write = [&](const char* name, const Graph* graph) -> Status {
     return graph ? write_file((folder / name).string(), print(*graph)) : Status();
   };
@@ -225,7 +223,7 @@ const Command aot_command = {
       app.add_option("-o,--output", o->output,
                      "folder for joint.py, constants.py, forward.py, backward.py, metadata.json")
           ->required()
-          ->check(no_stream());
+          ->check(output_folder());
       return [o] {
         o->as_run |= !o->inputs.empty() || !o->backend.empty();
         return run(*o);

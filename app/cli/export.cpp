@@ -9,6 +9,7 @@
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
 #include "core/aot/graph_io.h"
+#include "core/base/output.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 
@@ -63,11 +64,7 @@ std::string text_of(const Json& document) {
 }
 
 Status write_export(const std::string& code, const Json& facts, const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed)
-    return input_error("export.output",
-                       fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
+  TRY_DO(make_folder(folder.string()));
   TRY_DO(write_file((folder / "graph.py").string(), code));
   return write_file((folder / "signature.json").string(), text_of(facts));
 }
@@ -120,7 +117,7 @@ const Command export_command = {
       app.add_option("--inputs", o->inputs,
                      "safetensors file: which inputs require grad, share memory, and on which device they are");
       app.add_flag("--json", o->json, "one JSON document: graph, signature, loss");
-      app.add_option("-o,--output", o->output, "folder for graph.py and signature.json")->check(no_stream());
+      app.add_option("-o,--output", o->output, "folder for graph.py and signature.json")->check(output_folder());
       return [o] { return run(*o); };
     }};
 

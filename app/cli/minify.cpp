@@ -116,7 +116,7 @@ const Command minify_command = {
                      "and graph.input");
       app.add_option("--matches", o->check.matches, "with --command: it fails when a line of the output matches this");
       app.add_option("-o,--output", o->out, "folder for graph.py, repro.py, inputs.safetensors, graph.input, README.md")
-          ->check(no_stream());
+          ->check(output_folder());
       app.add_option("--jobs", o->check.jobs, "tries at the same time, each in a process of its own")
           ->check(CLI::Range(1, 256))
           ->default_str("as many as there are processors; 1 with --command");

@@ -1,5 +1,8 @@
 #include <QApplication>
+#include <QBuffer>
 #include <QElapsedTimer>
+#include <QFileInfo>
+#include <QImageWriter>
 #include <QPixmap>
 #include <QSettings>
 #include <QStandardPaths>
@@ -15,7 +18,9 @@
 
 #include "app/cli/command.h"
 #include "app/compilers.h"
+#include "app/standard_streams.h"
 #include "app/window_tools.h"
+#include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "views/compare/compare_controller.h"
 #include "views/graph/graph_controller.h"
@@ -57,6 +62,27 @@ Status show_asked(views::Workbench& bench, const OpenVerbOptions& options) {
   return {};
 }
 
+std::string picture_format(const std::string& file) {
+  return QFileInfo(QString::fromStdString(file)).suffix().toLower().toStdString();
+}
+
+Status check_picture_file(const std::string& file) {
+  const QList<QByteArray> formats = QImageWriter::supportedImageFormats();
+  if (!formats.contains(QByteArray::fromStdString(picture_format(file))))
+    return input_error("open.screenshot", file + ": no picture has this ending; name a file that ends with .png");
+  TRY_DO(output_place(file));
+  return {};
+}
+
+Status write_picture(QWidget& window, const std::string& file) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  if (!window.grab().save(&buffer, picture_format(file).c_str()))
+    return input_error("open.screenshot", file + ": the picture cannot be made; name a file that ends with .png");
+  return write_file(file, bytes.toStdString());
+}
+
 // Shows what the options ask for, takes the picture once no job runs, and ends.
 Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const OpenVerbOptions& options) {
   std::optional<Diagnostic> failed;
@@ -88,8 +114,7 @@ Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const Op
       if (Status there = show_asked(bench, options); !there) fail(there.error());
       return;
     }
-    if (!bench.window().grab().save(QString::fromStdString(options.screenshot)))
-      return fail(input_error("open.screenshot", options.screenshot + ": cannot write the picture"));
+    if (const Status written = write_picture(bench.window(), options.screenshot); !written) fail(written.error());
     app.quit();
   });
   poll.start(30);
@@ -120,6 +145,7 @@ Result<int> run(const OpenVerbOptions& options) {
   QApplication::setOrganizationName("partita");
   QApplication::setStyle(new views::PlainStyle);
   QApplication::setFont(views::interface_font());
+  if (!options.screenshot.empty()) TRY_DO(check_picture_file(options.screenshot));
   // A screenshot must not depend on what was open before.
   std::optional<QTemporaryDir> fresh;
   if (!options.screenshot.empty()) {
@@ -131,12 +157,6 @@ Result<int> run(const OpenVerbOptions& options) {
   QStringList paths;
   for (const std::string& path : options.paths) paths << QString::fromStdString(path);
   views::Workbench bench(std::move(given), paths, QString::fromStdString(options.graph));
-  std::unique_ptr<views::EventLog> log;
-  if (!options.events.empty()) {
-    TRY(log, views::EventLog::open(QString::fromStdString(options.events)));
-    log->watch(bench);
-    app.set_log(log.get());
-  }
   if (!options.compiler.empty()) {
     TRY_DO(find_compiler(options.compiler));
     bench.find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
@@ -148,7 +168,17 @@ Result<int> run(const OpenVerbOptions& options) {
   }
   if (!options.theme.empty())
     bench.window().use_theme(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
-  if (!options.screenshot.empty()) return take_screenshot(app, bench, options);
+  std::unique_ptr<views::EventLog> log;
+  if (!options.events.empty()) {
+    TRY(log, views::EventLog::open(QString::fromStdString(options.events)));
+    log->watch(bench);
+    app.set_log(log.get());
+  }
+  if (!options.screenshot.empty()) {
+    TRY(const int code, take_screenshot(app, bench, options));
+    if (log) TRY_DO(log->written());
+    return code;
+  }
   bench.window().restore_layout();
   bench.window().show();
   bool asked = false;
@@ -157,6 +187,7 @@ Result<int> run(const OpenVerbOptions& options) {
     if (Status there = show_asked(bench, options); !there) bench.report(there.error());
   });
   const int code = app.exec();
+  if (log) TRY_DO(log->written());
   // Work that does not look for a cancellation soon is left behind: who closes the window has nothing to wait for.
   constexpr int patience_ms = 100;
   if (!bench.jobs().stop_within(patience_ms)) end_now(code);
@@ -209,7 +240,8 @@ Action add_open(CLI::App& app) {
       "OP:wrong, OP:crash or OP:hang: adds a backend named planted that compiles this operator by a wrong rule, as the "
       "compilers of the view run then do, to see what comparisons and the minifier find");
   app.add_option("--events", options->events,
-                 "Write what the window does to this file, as JSON, one object a line; for tests from outside");
+                 "Write what the window does to this file, as JSON, one object a line; for tests from outside")
+      ->check(output_file());
   return [options] { return run(*options); };
 }
 

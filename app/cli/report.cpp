@@ -4,7 +4,8 @@
 
 #include "app/cli/command.h"
 #include "app/progress_line.h"
-#include "core/load/file.h"
+#include "app/standard_streams.h"
+#include "core/base/output.h"
 
 namespace partita::cli {
 namespace {
@@ -40,7 +41,8 @@ const Command report_command = {
       app.add_option("-o,--output", o->output,
                      "file to write: FILE.html, which needs no other file and no network, or FILE.pdf, which has the "
                      "summary and the tables")
-          ->required();
+          ->required()
+          ->check(output_file());
       return [o] { return run(*o); };
     }};
 

@@ -130,11 +130,12 @@ const Command run_command = {
           ->capture_default_str();
       app.add_option("--compiler-folder", o->setup.folder, "for the drawing or the dump")
           ->needs(compiler)
-          ->check(no_stream())
+          ->check(output_folder())
           ->capture_default_str();
       app.add_flag("--dump-example-inputs", o->setup.dump_example_inputs, "graph_dumper_aot writes the inputs too")
           ->needs(compiler);
-      app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME; - is standard output");
+      app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME; - is standard output")
+          ->check(output_file());
       app.add_flag("--guards", o->guards, "also print for which sizes a graph with symbolic ones is compiled")
           ->needs(backend);
       app.add_flag("--cache", o->cache, "also print, on stderr, what the caches of whole graphs did")->needs(backend);

@@ -6,7 +6,9 @@
 #include "app/cli/command.h"
 #include "app/graphviz.h"
 #include "app/notes.h"
+#include "app/standard_streams.h"
 #include "app/symbols_json.h"
+#include "core/base/output.h"
 #include "core/fake/propagate.h"
 #include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
@@ -101,7 +103,8 @@ Action add_show(CLI::App& app) {
                  "Id of the graph, as partita list shows it; not needed when there is only one");
   app.add_option("--format", options->format, "text, dot, svg, png, pdf or json")
       ->check(CLI::IsMember({"text", "dot", "svg", "png", "pdf", "json"}));
-  app.add_option("-o,--output", options->output, "File to write instead of standard output, which - is too");
+  app.add_option("-o,--output", options->output, "File to write instead of standard output, which - is too")
+      ->check(output_file());
   return [options] { return show(*options); };
 }
 

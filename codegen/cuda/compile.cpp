@@ -14,6 +14,7 @@
 #include "codegen/run_command.h"
 #include "core/base/archive.h"
 #include "core/base/hash.h"
+#include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/load/file.h"
 #include "core/store/code_store.h"

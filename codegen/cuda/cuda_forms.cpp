@@ -13,6 +13,7 @@
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/matrix/matrix.h"
 #include "codegen/run_command.h"
+#include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/text.h"
 #include "core/load/file.h"

@@ -13,6 +13,7 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
+#include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/interp/interpreter.h"
 #include "core/load/trace_writer.h"
@@ -28,6 +29,13 @@ constexpr std::uint64_t most_inside = 1'500'000'000;  // beyond it addresses in 
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::string weights_file(const LibraryOptions& options) {
+  return std::filesystem::path(options.output).replace_extension(".safetensors").string();
+}
+std::string header_file(const LibraryOptions& options) {
+  return (std::filesystem::path(options.output).parent_path() / "partita_model.h").string();
 }
 
 class LibraryCompiler {
@@ -298,7 +306,7 @@ Status LibraryCompiler::write_weights() {
   }
   report_.weight_bytes = at;
   if (options_.weights_beside) {
-    const std::filesystem::path beside = std::filesystem::path(options_.output).replace_extension(".safetensors");
+    const std::filesystem::path beside = weights_file(options_);
     description_.weights_file = beside.filename();
     TensorFile file;
     for (std::size_t i = 0; i < draft_.weights.size(); ++i)
@@ -333,9 +341,8 @@ Status LibraryCompiler::link() {
                        .evaluations = options_.evaluations || !report_.evaluated.empty(),
                        .output = options_.output}));
   std::error_code ignored;
-  report_.library_bytes = std::filesystem::file_size(options_.output, ignored);
-  const std::filesystem::path header = std::filesystem::path(options_.output).parent_path() / "partita_model.h";
-  return write_file(header, library_header());
+  report_.library_bytes = std::filesystem::file_size(draft_.file("library.so"), ignored);
+  return write_file(header_file(options_), library_header());
 }
 
 }  // namespace
@@ -344,6 +351,9 @@ Result<LibraryReport> compile_library(const Artefact& artefact, const TensorFile
   const std::filesystem::path beside = std::filesystem::absolute(options.output).parent_path();
   if (std::error_code ignored; !std::filesystem::is_directory(beside, ignored))
     return input_error("file.missing", "there is no folder " + beside.string() + " for the library");
+  TRY_DO(output_place(options.output));
+  TRY_DO(output_place(header_file(options)));
+  if (options.weights_beside) TRY_DO(output_place(weights_file(options)));
   TRY(const ScratchFolder folder, ScratchFolder::make("compile"));
   return trace::compiled([&] {
     return catch_raised<LibraryReport>([&] { return LibraryCompiler(artefact, io, options, folder.path()).compile(); });

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "codegen/cpu/jit.h"
 #include "codegen/run_command.h"
+#include "core/base/output.h"
 #include "core/load/file.h"
 
 namespace partita::codegen {
@@ -82,21 +82,6 @@ Result<std::string> runtime_archive() {
                                             "/partita; install it there or in ../lib/partita");
 }
 
-/// Moves a file, so that nobody sees half of it.
-Status put(const std::string& made, const std::string& output) {
-  std::error_code failed;
-  fs::rename(made, output, failed);
-  if (failed != std::errc::cross_device_link)
-    return failed ? Status(input_error("file.write", output + ": " + failed.message())) : Status();
-  const std::string near = output + fmt::format(".{}.tmp", ::getpid());
-  failed.clear();
-  fs::copy_file(made, near, fs::copy_options::overwrite_existing, failed);
-  if (!failed) fs::rename(near, output, failed);
-  if (!failed) return {};
-  ::unlink(near.c_str());
-  return input_error("file.write", output + ": " + failed.message());
-}
-
 }  // namespace
 
 Status link_library(const LinkRequest& request) {
@@ -128,7 +113,10 @@ Status link_library(const LinkRequest& request) {
     words[0] = driver;
     TRY(const std::optional<int> code, run_command(words, log, "compile.linker"));
     if (!code) continue;
-    if (*code == 0) return put(made, request.output);
+    if (*code == 0) {
+      TRY(const auto library, FileBytes::open(made));
+      return write_file(request.output, library->text(), OutputKind::Program);
+    }
     const auto told = FileBytes::open(log);
     std::string line = told ? std::string((*told)->text().substr(0, 400)) : "";
     for (char& c : line)

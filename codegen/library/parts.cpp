@@ -12,6 +12,7 @@
 #include "codegen/cpu/jit.h"
 #include "core/aot/pipeline.h"
 #include "core/base/check.h"
+#include "core/base/output.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/symbols.h"

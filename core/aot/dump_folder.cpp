@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/output.h"
 #include "core/ir/print.h"
-#include "core/load/file.h"
 #include "core/load/pickle.h"
 #include "core/load/torch_save.h"
 
@@ -15,15 +15,6 @@ namespace partita {
 namespace {
 
 namespace fs = std::filesystem;
-
-Status make_folder(const fs::path& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    return input_error("file.write", "the folder cannot be created: " + failed.message(),
-                       Where{.file = folder.string()});
-  return {};
-}
 
 std::string indented(std::string_view text, std::string_view by) {
   std::string out;
@@ -44,7 +35,7 @@ Status write_module_folder(const Graph& graph, const std::string& folder, const 
     return unsupported("dump.sub_graph", "a graph with sub graphs (cond, while_loop) cannot be written as a module",
                        Where{.graph = graph.name});
   const fs::path path = folder;
-  TRY_DO(make_folder(path));
+  TRY_DO(make_folder(path.string()));
   std::vector<std::pair<std::string, Tensor>> state(graph.attributes.begin(), graph.attributes.end());
   TRY_DO(save_state_dict((path / "state_dict.pt").string(), state));
   std::string text = fmt::format(

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/output.h"
 #include "core/ir/print.h"
-#include "core/load/file.h"
 #include "core/load/pickle.h"
 #include "core/load/safetensors.h"
 #include "core/ops/values.h"

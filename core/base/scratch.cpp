@@ -5,8 +5,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -40,16 +43,27 @@ class SignalSafeSet {
   std::array<std::atomic<T>, n> slots_{};
 };
 
-SignalSafeSet<char*, 64> folders;
-SignalSafeSet<pid_t, 256> groups;
+SignalSafeSet<char*, 64> temporary;  // files and folders
+SignalSafeSet<pid_t, 256> groups, supervisors;
 std::atomic<pid_t> owner = 0;
 
-/// Only functions that POSIX allows in a signal handler; files are removed by rm(1).
+/// These call only functions that POSIX allows in a signal handler; files are removed by rm(1).
+void end_supervisors() {
+  for (const std::atomic<pid_t>& supervisor : supervisors.slots())
+    if (const pid_t child = supervisor.load()) ::kill(child, SIGTERM);
+  constexpr timespec step = {0, 10'000'000};
+  int steps = 200;
+  for (const std::atomic<pid_t>& supervisor : supervisors.slots())
+    if (const pid_t child = supervisor.load())
+      while (::waitpid(child, nullptr, WNOHANG) == 0 && steps-- > 0) ::nanosleep(&step, nullptr);
+}
+
 void remove_what_is_left() {
+  end_supervisors();
   for (const std::atomic<pid_t>& group : groups.slots())
     if (const pid_t leader = group.load()) ::kill(-leader, SIGKILL);
-  for (const std::atomic<char*>& folder : folders.slots()) {
-    const char* path = folder.load();
+  for (const std::atomic<char*>& entry : temporary.slots()) {
+    const char* path = entry.load();
     if (!path) continue;
     const pid_t child = ::_Fork();
     if (child == 0) {
@@ -96,17 +110,26 @@ Result<ScratchFolder> ScratchFolder::make(std::string_view purpose) {
   return ScratchFolder(std::move(path));
 }
 
-ScratchFolder::ScratchFolder(std::string path) : path_(std::move(path)) {
-  folders.add(::strdup(path_.c_str()));
+RemovedOnSignal::RemovedOnSignal(const std::string& path) : path_(::strdup(path.c_str())) {
+  if (path_) temporary.add(path_);
 }
 
-ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+RemovedOnSignal::RemovedOnSignal(RemovedOnSignal&& other) noexcept : path_(std::exchange(other.path_, nullptr)) {}
+
+RemovedOnSignal::~RemovedOnSignal() {
+  if (path_) temporary.remove([&](const char* entry) { return path_ == entry; });
+  std::free(path_);
+}
+
+ScratchFolder::ScratchFolder(std::string path) : path_(std::move(path)), removed_(path_) {}
+
+ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), removed_(std::move(other.removed_)) {}
 
 ScratchFolder::~ScratchFolder() {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
-  std::free(folders.remove([&](const char* entry) { return path_ == entry; }));
 }
 
 void add_child_group(pid_t leader) {
@@ -115,6 +138,14 @@ void add_child_group(pid_t leader) {
 
 void remove_child_group(pid_t leader) {
   groups.remove([&](pid_t entry) { return entry == leader; });
+}
+
+void add_supervisor(pid_t child) {
+  supervisors.add(child);
+}
+
+void remove_supervisor(pid_t child) {
+  supervisors.remove([&](pid_t entry) { return entry == child; });
 }
 
 void end_now(int exit_code) {

@@ -1,5 +1,5 @@
 #pragma once
-// Removes what must not outlive the process: folders under TMPDIR, and process groups of children.
+// Removes what must not outlive the process: temporary files and folders, and process groups of children.
 #include <string>
 #include <string_view>
 
@@ -8,6 +8,18 @@
 #include "core/base/result.h"
 
 namespace partita {
+
+/// A file or folder that goes when a signal ends the process while this lives.
+class RemovedOnSignal {
+ public:
+  explicit RemovedOnSignal(const std::string& path);
+  ~RemovedOnSignal();
+  RemovedOnSignal(RemovedOnSignal&& other) noexcept;
+  RemovedOnSignal& operator=(RemovedOnSignal&&) = delete;
+
+ private:
+  char* path_;  ///< signal handlers read it
+};
 
 /// A folder of this user under TMPDIR that is removed with its owner, or when a signal ends the process.
 class ScratchFolder {
@@ -24,11 +36,15 @@ class ScratchFolder {
  private:
   explicit ScratchFolder(std::string path);
   std::string path_;
+  RemovedOnSignal removed_;
 };
 
 /// Process groups that a signal which ends this process kills first: leaders are children of this process.
 void add_child_group(pid_t leader);
 void remove_child_group(pid_t leader);
+/// Children in supervise(), which such a signal asks to end, and waits for.
+void add_supervisor(pid_t child);
+void remove_supervisor(pid_t child);
 
 /// From here on SIGINT, SIGTERM and SIGHUP kill the child groups, remove the scratch folders, say so in one line and
 /// end the process by the same signal. Forks of this process are ended by them at once.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,8 +9,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "core/base/write_all.h"
 
 namespace partita {
 namespace {
@@ -92,24 +89,6 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
 
 FileBytes::~FileBytes() {
   if (!mapped_) std::free(const_cast<char*>(data_));
-}
-
-Status write_file(const std::string& path, std::string_view bytes) {
-  if (path == "-") {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0) return {};
-    return system_error("file.write", "standard output", "cannot write");
-  }
-  std::string partial = fmt::format("{}.{}.part", path, ::getpid());
-  bool written = false;
-  {
-    Descriptor file{::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (file.fd < 0) return system_error("file.write", path, "cannot write");
-    written = write_all(file.fd, bytes.data(), bytes.size());
-  }
-  if (written && ::rename(partial.c_str(), path.c_str()) == 0) return {};
-  Diagnostic error = system_error("file.write", path, "cannot write");
-  ::unlink(partial.c_str());
-  return error;
 }
 
 }  // namespace partita

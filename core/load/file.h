@@ -40,7 +40,4 @@ constexpr std::uint64_t most_bytes_in_memory(std::uint64_t file_bytes) {
   return (file_bytes + (1 << 20)) * 64;
 }
 
-/// Writes a temporary file beside the target and renames it, so that a reader never sees half a file.
-Status write_file(const std::string& path, std::string_view bytes);
-
 }  // namespace partita

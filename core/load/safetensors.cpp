@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/output.h"
 #include "core/load/file.h"
 
 namespace partita {
@@ -278,13 +279,11 @@ Status write_safetensors(const std::string& path, const TensorFile& file) {
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' ');
   std::uint64_t header_size = text.size();
-  std::string out(reinterpret_cast<const char*>(&header_size), 8);
-  out.reserve(8 + text.size() + at);
-  out += text;
+  std::vector<std::string_view> parts{{reinterpret_cast<const char*>(&header_size), 8}, text};
   for (auto& [name, tensor] : order)
     if (std::size_t n = static_cast<std::size_t>(tensor.numel()) * itemsize(tensor.dtype); n > 0)
-      out.append(reinterpret_cast<const char*>(tensor.data()), n);
-  return write_file(path, out);
+      parts.emplace_back(reinterpret_cast<const char*>(tensor.data()), n);
+  return write_file(path, parts);
 }
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include "core/base/output.h"
 #include "core/load/pickle.h"
 #include "core/load/pickle_writer.h"
 
@@ -40,34 +41,41 @@ struct Entry {
 struct DiscardZip {
   void operator()(zip_t* z) const { zip_discard(z); }
 };
+struct FreeSource {
+  void operator()(zip_source_t* s) const { zip_source_free(s); }
+};
 
-Status write_archive(const std::string& path, const std::vector<Entry>& entries) {
-  const auto failed = [&](const std::string& why) {
-    return input_error("file.write", fmt::format("cannot be written ({}); give a folder that can", why),
-                       Where{.file = path});
-  };
-  int code = 0;
-  std::unique_ptr<zip_t, DiscardZip> archive(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
-  if (!archive) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    const std::string why = zip_error_strerror(&error);
-    zip_error_fini(&error);
-    return failed(why);
-  }
+/// The bytes of a zip archive with these entries; an empty string where libzip has no memory for it.
+std::string archive_bytes(const std::vector<Entry>& entries) {
+  const std::unique_ptr<zip_source_t, FreeSource> made(zip_source_buffer_create(nullptr, 0, 0, nullptr));
+  if (!made) return {};
+  std::unique_ptr<zip_t, DiscardZip> archive(zip_open_from_source(made.get(), ZIP_TRUNCATE, nullptr));
+  if (!archive) return {};
+  zip_source_keep(made.get());  // the archive has a reference of its own
   for (const Entry& e : entries) {
     zip_source_t* source = zip_source_buffer(archive.get(), e.bytes.data(), e.bytes.size(), 0);
-    if (!source) return failed(zip_strerror(archive.get()));
+    if (!source) return {};
     const zip_int64_t index = zip_file_add(archive.get(), ("archive/" + e.name).c_str(), source, ZIP_FL_ENC_UTF_8);
     if (index < 0) {
       zip_source_free(source);
-      return failed(zip_strerror(archive.get()));
+      return {};
     }
     zip_set_file_compression(archive.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
   }
-  if (zip_close(archive.get()) != 0) return failed(zip_strerror(archive.get()));
+  if (zip_close(archive.get()) != 0) return {};
   (void)archive.release();  // zip_close freed it
-  return {};
+  zip_stat_t status;
+  if (zip_source_stat(made.get(), &status) != 0 || zip_source_open(made.get()) != 0) return {};
+  std::string bytes(status.size, '\0');
+  const zip_int64_t read = zip_source_read(made.get(), bytes.data(), bytes.size());
+  zip_source_close(made.get());
+  return read == static_cast<zip_int64_t>(bytes.size()) ? bytes : std::string();
+}
+
+Status write_archive(const std::string& path, const std::vector<Entry>& entries) {
+  const std::string bytes = archive_bytes(entries);
+  if (bytes.empty()) return input_error("file.write", "the archive does not fit into memory", {.file = path});
+  return write_file(path, bytes);
 }
 
 /// Copies the tensor to a storage of its own, with the same strides.

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/aot/saved_case.h"
-#include "core/load/file.h"
+#include "core/base/output.h"
 #include "core/minify/repro_script.h"
 
 namespace partita::minify {
@@ -52,10 +52,7 @@ Status write_case(const Candidate& candidate, const std::string& folder) {
 }
 
 Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    return input_error("minify.write", "the folder cannot be created: " + failed.message(), Where{.file = folder});
+  TRY_DO(make_folder(folder));
   const std::unique_ptr<Graph> graph = plain_copy(*reduced.graph);
   TRY_DO(partita::write_case(*graph, reduced.inputs, folder));
   std::vector<std::size_t> numbers;

@@ -7,6 +7,7 @@
 #include <zip.h>
 
 #include "core/base/config.h"
+#include "core/base/output.h"
 #include "core/load/file.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"

@@ -1,6 +1,7 @@
 // The other kinds of files than FX text, on the samples of the repo.
 #include <QtTest>
 
+#include "core/base/output.h"
 #include "core/base/progress.h"
 #include "core/ir/print.h"
 #include "core/load/file.h"

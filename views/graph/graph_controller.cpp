@@ -14,7 +14,7 @@
 #include <limits>
 #include <set>
 
-#include "core/load/file.h"
+#include "core/base/output.h"
 #include "views/graph/export.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"

@@ -105,12 +105,8 @@ class Screen {
 }  // namespace
 
 Result<std::unique_ptr<EventLog>> EventLog::open(const QString& path) {
-  auto log = std::make_unique<EventLog>();
-  log->file_.setFileName(path);
-  if (!log->file_.open(QIODevice::WriteOnly | QIODevice::Truncate | QIODevice::Unbuffered))
-    return input_error("open.events", path.toStdString() + ": cannot be written: " +
-                                          log->file_.errorString().toStdString() + "; give a file that can");
-  return log;
+  TRY(OutputLog file, OutputLog::open(path.toStdString()));
+  return std::make_unique<EventLog>(std::move(file));
 }
 
 void EventLog::watch(Workbench& bench) {
@@ -151,7 +147,9 @@ void EventLog::refresh_jobs() {
 void EventLog::write(const QString& event, QJsonObject fields) {
   fields["event"] = event;
   fields["at"] = now_ms();
-  file_.write(QJsonDocument(fields).toJson(QJsonDocument::Compact) + "\n");
+  if (!written_) return;
+  written_ = file_.write((QJsonDocument(fields).toJson(QJsonDocument::Compact) + "\n").toStdString());
+  if (!written_ && bench_) bench_->report(written_.error());
 }
 
 void EventLog::timerEvent(QTimerEvent*) {

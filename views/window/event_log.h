@@ -2,12 +2,11 @@
 // What the window does, written to a file as it happens, for tests that use it with keys and mouse from outside.
 #include <QApplication>
 #include <QElapsedTimer>
-#include <QFile>
 #include <QJsonObject>
 #include <QPointer>
 #include <map>
 
-#include "core/base/result.h"
+#include "core/base/output.h"
 
 namespace partita::views {
 
@@ -23,11 +22,14 @@ class Workbench;
 /// - screen: Ctrl+Alt+D was pressed; what can be seen, each with its place in global pixels
 class EventLog : public QObject {
  public:
-  /// Error open.events when the file cannot be written.
+  /// Error file.write.
   static Result<std::unique_ptr<EventLog>> open(const QString& path);
+  explicit EventLog(OutputLog file) : file_(std::move(file)) {}
 
   void watch(Workbench& bench);
+  /// The first event that cannot be written is shown as a problem; later ones are left out.
   void write(const QString& event, QJsonObject fields = {});
+  const Status& written() const { return written_; }  ///< error file.write when events are missing
   /// An event was handled, which took that long.
   void handled(const QObject* receiver, const QEvent& event, double milliseconds);
   bool takes(const QEvent& event);  ///< true for the key that asks for the screen, which is written then
@@ -41,7 +43,8 @@ class EventLog : public QObject {
   void begin_turn();
   void tell_stall();  ///< when the turn so far was one
 
-  QFile file_;
+  OutputLog file_;
+  Status written_;
   Workbench* bench_ = nullptr;
   std::map<int, QString> jobs_;
   QString painted_;  ///< key of the document that was painted last
