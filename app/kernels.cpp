@@ -69,8 +69,11 @@ CompileFn measuring(const StagedCompiler& compiler, const std::string& name, con
 /// `amount` a second of the graph, the best of several rounds, now and whenever it was measured before.
 Result<double> probe(const Backend& backend, const std::string& text, double amount) {
   const codegen::Processor& host = codegen::host_processor();
-  const std::string key = content_hash(fmt::format("machine limit\n{}\n{} threads\n{}\n{}\n{}", backend.name,
-                                                   config().threads, host.name, host.features, text));
+  std::string parts;
+  for (const std::string& part : {std::string("machine limit"), std::string(backend.name),
+                                  std::to_string(config().threads), host.name, host.features, text})
+    add_part(parts, part);
+  const std::string key = content_hash(parts);
   CodeStore store;
   double kept = 0;
   if (const auto entry = store.find(key);

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "app/config_options.h"
@@ -136,13 +137,28 @@ minify::Memory remembered_tries(const std::shared_ptr<CodeStore>& store, const s
   return memory;
 }
 
+namespace {
+
+/// A text that other inputs do not have.
+std::string identity(const Value& value) {
+  if (const auto* n = value.get<std::int64_t>()) return fmt::format("{}", *n);
+  if (const auto* x = value.get<double>()) return fmt::format("{:a}", *x);
+  const auto* t = value.get<Tensor>();
+  if (!t) return {};
+  std::string text = fmt::format("{}[{}]", short_name(t->dtype), fmt::join(t->sizes, ", "));
+  if (const auto dense = t->contiguous())
+    text += content_hash({reinterpret_cast<const char*>(dense->data()),
+                          static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)});
+  return text;
+}
+
+}  // namespace
+
 std::string minify_session(const minify::Start& start, const MinifyQuestion& question) {
-  std::string text = fmt::format("{}\n{}\n{}", PARTITA_VERSION, question.oracle.question, print(*start.graph));
-  for (const Value& v : start.inputs)
-    if (const auto* t = v.get<Tensor>())
-      if (const auto dense = t->contiguous())
-        text += content_hash({reinterpret_cast<const char*>(dense->data()),
-                              static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)});
+  std::string text;
+  for (const std::string& part : {std::string(PARTITA_VERSION), question.oracle.question, print(*start.graph)})
+    add_part(text, part);
+  for (const Value& v : start.inputs) add_part(text, identity(v));
   return content_hash(text);
 }
 

@@ -39,8 +39,7 @@ class ElfCode final : public LoadedCode {
  public:
   Result<void*> find(const std::string& symbol) override {
     const auto found = functions.find(symbol);
-    if (found == functions.end())
-      return input_error("codegen.link", "machine code has no function " + symbol + "; clear the store");
+    if (found == functions.end()) return input_error("codegen.link", "machine code has no function " + symbol);
     return found->second;
   }
   std::unordered_map<std::string, void*> functions;

@@ -1,6 +1,7 @@
 #include "codegen/cpu/executable.h"
 
 #include <chrono>
+#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
+#include "core/base/hash.h"
 #include "core/base/whereabouts.h"
 
 namespace partita::codegen {
@@ -27,27 +29,53 @@ void note_kernels(const std::vector<loops::Kernel>& kernels) {
   now_at(fmt::format("compiling {} kernel{}", kernels.size(), kernels.size() == 1 ? "" : "s"), nodes);
 }
 
+/// Error when the objects lack what the program's kernels need.
+Status load(std::vector<std::string> objects, const Program& program, const CpuOptions& options, CompiledProgram& out) {
+  const auto start = Clock::now();
+  if (options.device) {
+    TRY(out.device_code, load_for(options.device, program.kernels, objects));
+  } else {
+    TRY(out.code, link_kernels(program, objects));
+  }
+  out.times.link_ms = ms_since(start);
+  out.objects = std::move(objects);
+  return {};
+}
+
+Status load_stored(std::string_view bytes, const Program& program, const CpuOptions& options, CompiledProgram& out) {
+  TRY(std::vector<std::string> objects, unpack(bytes));
+  TRY_DO(load(std::move(objects), program, options, out));
+  out.times.from_store = true;
+  return {};
+}
+
 Status compile_code(const ProgramSource& source, const CpuOptions& options, CompiledProgram& out) {
   if (source.kernels.empty()) return {};
   const loops::Target& target = source.program.plan.target;
   const std::vector<std::string>& symbols = source.program.symbols;
   std::string key;
-  std::optional<std::vector<std::string>> objects;
+  std::vector<std::string> objects;
   const bool cuda = !source.cuda.empty();
   if (options.load_code || options.store_code)
-    key = options.configuration + (options.device ? options.device->architecture().name : std::string()) +
-          (cuda ? emulation_key(source.cuda) : code_key(source.kernels, symbols, target));
+    for (const std::string& part :
+         {options.configuration, options.device ? options.device->architecture().name : std::string(),
+          cuda ? emulation_key(source.cuda) : code_key(source.kernels, symbols, target)})
+      add_part(key, part);
   if (options.load_code && !options.keep_text) {
-    if (auto bytes = options.load_code(key)) {
-      TRY(objects, unpack(*bytes));
-      out.times.from_store = true;
+    if (const auto bytes = options.load_code(key)) {
+      const Status fits = load_stored(*bytes, source.program, options, out);
+      if (fits) {
+        out.code_key = std::move(key);
+        return {};
+      }
+      std::fprintf(stderr, "partita: warning: stored machine code cannot be used (%s); it is made again\n",
+                   fits.error().line().c_str());
     }
   }
-  if (!objects && options.device) {
+  if (options.device) {
     TRY(objects, compile_for(*options.device, source.cuda));
-    if (options.store_code) options.store_code(key, pack(*objects));
-  }
-  if (!objects) {
+    if (options.store_code) options.store_code(key, pack(objects));
+  } else {
     if (watched()) note_kernels(source.kernels);
     const auto start = Clock::now();
     TRY(ObjectCode object,
@@ -60,25 +88,20 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
     out.ir = std::move(object.ir);
     out.assembly = std::move(object.assembly);
     objects = std::move(object.objects);
-    if (options.store_code) options.store_code(key, pack(*objects));
+    if (options.store_code) options.store_code(key, pack(objects));
   }
   out.code_key = std::move(key);
-  const auto start = Clock::now();
-  if (options.device) {
-    TRY(out.device_code, load_for(options.device, source.program.kernels, *objects));
-  } else {
-    TRY(out.code, link_kernels(source.program, *objects));
-  }
-  out.times.link_ms = ms_since(start);
-  out.objects = *std::move(objects);
-  return {};
+  return load(std::move(objects), source.program, options, out);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::span<const std::string> objects) {
   const bool cuda = program.plan.target.device == DeviceType::Cuda;
-  return LoadedCode::link(objects, cuda ? emulation_functions() : std::span<const RuntimeFunction>());
+  TRY(auto code, LoadedCode::link(objects, cuda ? emulation_functions() : std::span<const RuntimeFunction>()));
+  for (const ProgramKernel& kernel : program.kernels)
+    for (const Phase& phase : kernel.entry.phases) TRY_DO(code->find(phase.symbol));
+  return code;
 }
 
 Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options) {

@@ -84,7 +84,7 @@ struct CompiledProgram {
   CompileTimes times;
   std::string ir, assembly;  ///< set with keep_text
 };
-/// Links the objects of a program's kernels.
+/// Links the objects of a program's kernels. Error codegen.link when they lack a function of one.
 Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::span<const std::string> objects);
 /// Errors: make_program()'s; of CUDA kernels those of emulate_cuda().
 Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options = {});

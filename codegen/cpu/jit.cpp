@@ -161,7 +161,7 @@ std::string text_of(llvm::Error error) {
 }
 
 Diagnostic link_error(llvm::Error error) {
-  return input_error("codegen.link", "machine code does not link: " + text_of(std::move(error)) + "; clear the store");
+  return input_error("codegen.link", "machine code does not link: " + text_of(std::move(error)));
 }
 
 class OrcCode final : public LoadedCode {
@@ -287,7 +287,7 @@ std::string pack(std::span<const std::string> objects) {
 }
 
 Result<std::vector<std::string>> unpack(std::string_view bytes) {
-  auto damaged = [] { return input_error("codegen.object", "stored machine code is damaged; clear the store"); };
+  auto damaged = [] { return input_error("codegen.object", "stored machine code is damaged"); };
   auto take = [&](std::uint64_t& n) {
     if (bytes.size() < sizeof n) return false;
     std::memcpy(&n, bytes.data(), sizeof n);

@@ -94,10 +94,12 @@ std::string kernel_text(const Kernel& kernel) {
 std::string code_key(std::span<const Kernel> kernels, const std::vector<std::string>& symbols,
                      const loops::Target& target) {
   const Processor& host = host_processor();
-  std::string text = fmt::format("{}:{}:{}\n{} {}\n{}\n", host.name, host.features, host.triple, int(target.device),
-                                 target.vector_bytes, PARTITA_EMITTER_HASH);
-  text += fmt::format("{}\n", fmt::join(symbols, " "));
-  for (const Kernel& k : kernels) text += kernel_text(k);
+  std::string text;
+  for (const std::string& part : {host.name, host.features, host.triple, std::string(PARTITA_EMITTER_HASH)})
+    add_part(text, part);
+  text += fmt::format("{} {} {}\n", int(target.device), target.vector_bytes, symbols.size());
+  for (const std::string& symbol : symbols) add_part(text, symbol);
+  for (const Kernel& k : kernels) add_part(text, kernel_text(k));  // a kernel of an empty result has no text
   return content_hash(text);
 }
 

@@ -276,8 +276,11 @@ Result<CudaCompiler> find_cuda_compiler(const Config& config) {
 
 Result<CudaBinary> compile_cuda(const CudaCompiler& compiler, const std::string& text,
                                 const CudaArchitecture& architecture, CodeStore* store, bool mark_lines) {
-  const std::string key = content_hash(fmt::format("cuda {} {} {} {} {}\n{}", compiler.version, architecture.name,
-                                                   dialect, contraction, mark_lines ? with_lines : "", text));
+  std::string parts;
+  for (const std::string_view part : std::initializer_list<std::string_view>{
+           "cuda", compiler.version, architecture.name, dialect, contraction, mark_lines ? with_lines : "", text})
+    add_part(parts, part);
+  const std::string key = content_hash(parts);
   if (store)
     if (const auto stored = store->find(key)) {
       CudaBinary binary;

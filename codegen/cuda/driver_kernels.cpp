@@ -394,7 +394,7 @@ Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& de
   }
   // A kernel is in one of the binaries.
   const auto find = [&](const Phase& f) -> Result<void*> {
-    Result<void*> found = input_error("cuda.binary", "the stored code of a device is damaged; clear the store");
+    Result<void*> found = input_error("cuda.binary", "the stored code of a device is damaged");
     for (auto module = code->modules.begin(); module != code->modules.end() && !found; ++module)
       found = device->function(module->get(), f.symbol, f.shared_bytes);
     return found;

@@ -96,13 +96,16 @@ KernelEntry emulated_entry(const CudaKernel& kernel) {
 
 std::string emulation_key(std::span<const CudaKernel> kernels) {
   const Processor& host = host_processor();
-  std::string text = fmt::format("{}:{}:{}\n{}\n", host.name, host.features, host.triple, PARTITA_EMULATION_HASH);
-  text += emulation_prelude();
-  text += cuda_prelude();
+  std::string text;
+  for (const std::string_view part :
+       {std::string_view(host.name), std::string_view(host.features), std::string_view(host.triple),
+        std::string_view(PARTITA_EMULATION_HASH), emulation_prelude(), cuda_prelude()})
+    add_part(text, part);
   for (const CudaKernel& k : kernels) {
-    text += k.text;
+    add_part(text, k.text);
+    text += fmt::format("{} functions\n", k.functions.size());
     for (const CudaFunction& f : k.functions)
-      text += fmt::format("\n{} {} {} {}\n", f.name, f.threads, f.shared_bytes, f.cooperates);
+      text += fmt::format("{} {} {} {}\n", f.name, f.threads, f.shared_bytes, f.cooperates);
   }
   return content_hash(text);
 }

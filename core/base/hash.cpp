@@ -14,4 +14,9 @@ std::uint64_t hash64(std::string_view bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
+void add_part(std::string& key, std::string_view part) {
+  key += fmt::format("{}:", part.size());
+  key += part;
+}
+
 }  // namespace partita

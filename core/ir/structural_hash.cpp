@@ -17,6 +17,7 @@ class Hasher {
     text(n.target);
     mix(n.args().size());
     for (const Arg& a : n.args()) arg(a);
+    mix(n.kwargs().size());
     for (const auto& [key, a] : n.kwargs()) {
       text(key);
       arg(a);
@@ -51,6 +52,7 @@ class Hasher {
           } else if constexpr (std::is_same_v<T, ArgSlice>) {
             for (const Arg& item : v.parts) arg(item);
           } else if constexpr (std::is_same_v<T, ArgDict>) {
+            mix(v.items.size());
             for (const auto& [key, item] : v.items) {
               text(key);
               arg(item);
@@ -76,6 +78,7 @@ class Hasher {
     } else if (const SymExpr* e = m.sym()) {
       mix(e->hash());
     } else if (const MetaTuple* tuple = m.tuple()) {
+      mix(tuple->items.size());
       for (const Meta& item : tuple->items) meta(item);
     }
   }

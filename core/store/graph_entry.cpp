@@ -40,7 +40,10 @@ std::vector<std::string_view> only_in(const std::vector<std::string_view>& a, co
 
 std::string key_of(const KeyParts& parts) {
   std::string text;
-  for (const auto& [name, value] : parts) text += fmt::format("{}:{}{}:{}", name.size(), name, value.size(), value);
+  for (const auto& [name, value] : parts) {
+    add_part(text, name);
+    add_part(text, value);
+  }
   return content_hash(text);
 }
 

@@ -66,9 +66,9 @@ Result<SigningKey> key_for(const std::string& file) {
 }  // namespace
 
 std::string CacheKey::hash() const {
-  // The lengths keep two different keys from giving the same text.
-  return content_hash(fmt::format("{}:{}{}:{}{}:{}{}:{}", version.size(), version, cpu_features.size(), cpu_features,
-                                  options.size(), options, graph.size(), graph));
+  std::string text;
+  for (const std::string* part : {&version, &cpu_features, &options, &graph}) add_part(text, *part);
+  return content_hash(text);
 }
 
 std::string StoreFile::default_file() {

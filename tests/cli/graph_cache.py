@@ -18,6 +18,14 @@ GRAPH = """class G(torch.nn.Module):
 """
 
 
+# In training the statistics of batch norm are saved, which in evaluation are empty: its plan has kernels without text.
+EVAL_NORM = """class G(torch.nn.Module):
+    def forward(self, x: "f32[2, 3, 4, 4][48, 16, 4, 1]cpu", m: "f32[3][1]cpu", v: "f32[3][1]cpu", p_w: "f32[3][1]cpu", p_b: "f32[3][1]cpu"):
+        n: "f32[2, 3, 4, 4][48, 16, 4, 1]cpu" = torch.nn.functional.batch_norm(x, m, v, p_w, p_b, False, 0.1, 1e-05)
+        return (torch.nn.functional.relu(n),)
+"""
+
+
 def check(what, true):
     if not true:
         failures.append(what)
@@ -160,6 +168,19 @@ def full_disk(home):
         check(f"full disk, found {extra}: {again}", found == second and sorted(again) == HIT_ALL[False])
 
 
+def two_ways(home):
+    """What is compiled for one way of running is not taken for another."""
+    graph = f"{home.path}/norm.py"
+    open(graph, "w").write(EVAL_NORM)
+    results = {}
+    for order in (([], ["--train"]), (["--train"], [])):
+        for words in (*order, *order):
+            events, found, others = home.run(*words, graph=graph)
+            check(f"two ways, {order}: {others}", found and not others)
+            check(f"two ways, {order}: other results", results.setdefault(str(words), found) == found)
+        home.store("clear")
+
+
 def newer(home):
     _, expected, _ = home.run()
     with sqlite3.connect(home.db) as db:
@@ -173,7 +194,7 @@ def newer(home):
 
 with tempfile.TemporaryDirectory() as work:
     open(f"{work}/g.py", "w").write(GRAPH.format(n=16))
-    for test in (found_again, random_bytes, full_disk, newer):
+    for test in (found_again, two_ways, random_bytes, full_disk, newer):
         home = Home(work, test.__name__)
         test(home)
         if test is found_again:
