@@ -1,6 +1,7 @@
 #include "core/store/store.h"
 
 #include <charconv>
+#include <span>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -171,8 +172,10 @@ Result<Recompiled> recompile(StoreFile& store, const std::string& id) {
 Result<int> verify(const StoreVerbOptions& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(std::vector<std::string> problems, store.verify());
+  for (const std::string& p : problems) fmt::print("{}\n", p);
+  const std::size_t damages = problems.size();
   std::size_t compared = 0, of_other_builds = 0;
-  if (o.recompile > 0) {
+  if (o.recompile > 0 && damages == 0) {
     TRY(const std::vector<StoreEntry> rows, store.list());
     for (const StoreEntry& row : rows) {
       if (compared == o.recompile) break;
@@ -184,8 +187,8 @@ Result<int> verify(const StoreVerbOptions& o) {
       if (result == Recompiled::Other) problems.push_back(id + ": compiled again, the graph gives other code");
     }
   }
-  for (const std::string& p : problems) fmt::print("{}\n", p);
-  if (o.recompile > 0) fmt::print("{} graphs compiled again\n", compared);
+  for (const std::string& p : std::span(problems).subspan(damages)) fmt::print("{}\n", p);
+  if (o.recompile > 0 && damages == 0) fmt::print("{} graphs compiled again\n", compared);
   if (of_other_builds > 0)
     fmt::print("{} graph(s) left out: another build of partita compiled them\n", of_other_builds);
   fmt::print("{} problems\n", problems.size());

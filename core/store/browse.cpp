@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "core/base/output.h"
 #include "core/store/graph_entry.h"
 #include "core/store/store.h"
 
@@ -158,8 +160,60 @@ Result<std::string> StoreFile::show(std::string_view id) {
   return text;
 }
 
+namespace {
+
+/// What a database is made of: "column path of the table runs" -> "TEXT, not null".
+using Structure = std::map<std::string, std::string>;
+constexpr std::string_view column_of = "column ";
+
+Result<Structure> structure(sqlite3* db) {
+  Structure out;
+  constexpr const char* queries[] = {
+      "SELECT type || ' ' || name, '' FROM sqlite_master WHERE type <> 'index' AND name NOT LIKE 'sqlite\\_%' ESCAPE "
+      "'\\'",
+      "SELECT 'column ' || x.name || ' of the table ' || m.name, x.type || iif(x.\"notnull\", ', not null', '') || "
+      "iif(x.pk, ', primary key', '') || coalesce(', by default ' || x.dflt_value, '') FROM sqlite_master m, "
+      "pragma_table_xinfo(m.name) x WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+      "SELECT 'index ' || m.name, m.tbl_name || ' ' || group_concat(x.name) || iif(max(l.\"unique\"), ', unique', '') "
+      "FROM sqlite_master m JOIN pragma_index_list(m.tbl_name) l ON l.name = m.name, pragma_index_info(m.name) x "
+      "WHERE m.type = 'index' AND m.sql IS NOT NULL GROUP BY m.name"};
+  for (const char* query : queries) {
+    TRY(Statement s, Statement::prepare(db, query));
+    TRY_DO(s.each_row([&] { out[s.text(0)] = s.text(1); }));
+  }
+  return out;
+}
+
+std::vector<std::string> differences(const Structure& expected, const Structure& found) {
+  std::vector<std::string> out;
+  const auto table_is_missing = [&](const std::string& part, const Structure& in) {
+    const std::size_t at = part.find(" of the table ");
+    return part.starts_with(column_of) && at != part.npos && !in.contains(part.substr(at + 8));
+  };
+  for (const auto& [part, how] : expected) {
+    const auto there = found.find(part);
+    if (there == found.end() && !table_is_missing(part, found)) out.push_back(fmt::format("the {} is missing", part));
+    if (there != found.end() && there->second != how)
+      out.push_back(fmt::format("the {} is not as partita makes it: {} expected, {} found", part, how, there->second));
+  }
+  for (const auto& [part, how] : found)
+    if (!expected.contains(part) && !table_is_missing(part, expected))
+      out.push_back(fmt::format("the {} is not of partita", part));
+  return out;
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> StoreFile::verify() {
-  std::vector<std::string> problems;
+  sqlite3* fresh = nullptr;
+  const int opened = sqlite3_open(":memory:", &fresh);
+  StoreFile example(Database(fresh), key_);
+  if (opened != SQLITE_OK) return sqlite_error(fresh);
+  TRY_DO(example.migrate());
+  TRY(const Structure expected, structure(fresh));
+  TRY(const Structure found, structure(db_.get()));
+  std::vector<std::string> problems = differences(expected, found);
+  const bool readable = problems.empty();
   if (!key_) problems.push_back(key_.error().line());
   {
     TRY(Statement s, Statement::prepare(db_.get(), "PRAGMA integrity_check"));
@@ -167,6 +221,7 @@ Result<std::vector<std::string>> StoreFile::verify() {
       if (s.text(0) != "ok") problems.push_back(s.text(0));
     }));
   }
+  if (!readable) return problems;
   TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, key, kind, object, signature FROM compiled"));
   TRY_DO(s.each_row([&] {
     if (!key_ || !same_signature(sign(*key_, {s.text(1), s.text(2), s.text(3)}), s.text(4)))
@@ -184,8 +239,11 @@ Status StoreFile::export_to(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored))
     return input_error("store.export", "the file exists; give another name", Where{.file = file});
+  TRY_DO(output_place(file));
   Status done = run(db_.get(), "VACUUM INTO ?", file);
-  if (!done) done.error().where.file = file;
+  if (done) return done;
+  std::filesystem::remove(file, ignored);  // the part that was written, as on a full disk
+  done.error().where.file = file;
   return done;
 }
 

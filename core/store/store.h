@@ -128,7 +128,8 @@ class StoreFile {
   Result<std::string> show(std::string_view id);
   /// The object of the row "compiled/3". Errors store.id, store.untrusted: it was not signed by this user.
   Result<CompiledObject> compiled(std::string_view id);
-  /// One line per damaged row or page; empty when there is none.
+  /// One line per damaged row or page, and per table, column or index that is missing, is not as this program makes it,
+  /// or is not of this program; empty when there is none.
   Result<std::vector<std::string>> verify();
   Status clear();
   Status export_to(const std::string& file);  ///< copies the store to one file, consistent while others write

@@ -96,6 +96,48 @@ class TestStore : public QObject {
     QVERIFY((*s->verify()).empty());
   }
 
+  void what_is_not_as_partita_makes_it_is_told_data() {
+    QTest::addColumn<QString>("sql");
+    QTest::addColumn<QString>("told");
+    QTest::newRow("a table") << "DROP TABLE tries" << "the table tries is missing";
+    QTest::newRow("the table of code") << "DROP TABLE compiled" << "the table compiled is missing";
+    QTest::newRow("a column") << "ALTER TABLE runs DROP COLUMN outcome"
+                              << "the column outcome of the table runs is missing";
+    QTest::newRow("a renamed column") << "ALTER TABLE runs RENAME COLUMN outcome TO result"
+                                      << "the column result of the table runs is not of partita";
+    QTest::newRow("another type")
+        << "DROP TABLE notes; CREATE TABLE notes(id INTEGER PRIMARY KEY, at TEXT NOT NULL, path TEXT NOT NULL, graph "
+           "TEXT "
+           "NOT NULL, node TEXT NOT NULL, text TEXT NOT NULL)"
+        << "the column at of the table notes is not as partita makes it: INTEGER, not null expected, TEXT, not null "
+           "found";
+    QTest::newRow("a view in a table's place")
+        << "ALTER TABLE runs RENAME TO other; CREATE VIEW runs AS SELECT * FROM other"
+        << "the view runs is not of partita";
+    QTest::newRow("a trigger") << "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END"
+                               << "the trigger t is not of partita";
+    QTest::newRow("an index") << "DROP INDEX compiled_key" << "the index compiled_key is missing";
+    QTest::newRow("another index") << "DROP INDEX tries_candidate; CREATE INDEX tries_candidate ON tries(session)"
+                                   << "the index tries_candidate is not as partita makes it: tries session,candidate, "
+                                      "unique expected, tries session found";
+  }
+  void what_is_not_as_partita_makes_it_is_told() {
+    QFETCH(QString, sql);
+    QFETCH(QString, told);
+    const std::string file = path((std::string("structure ") + QTest::currentDataTag() + ".sqlite").c_str());
+    auto s = StoreFile::open(file);
+    QVERIFY(s->put_compiled(key("g"), {"code", "g", "elf"}));
+    QVERIFY((*s->verify()).empty());
+    sqlite3* raw = nullptr;
+    QCOMPARE(sqlite3_open(file.c_str(), &raw), SQLITE_OK);
+    const Database db(raw);
+    QVERIFY(execute(raw, sql.toStdString()));
+    const auto problems = s->verify();
+    QVERIFY_RESULT(problems);
+    QVERIFY2(std::ranges::find(*problems, told.toStdString()) != problems->end(),
+             problems->empty() ? "no problem" : problems->front().c_str());
+  }
+
   void code_that_was_moved_or_signed_by_another_key_is_dropped() {
     const std::string file = path("forged.sqlite");
     auto s = StoreFile::open(file);
