@@ -90,7 +90,7 @@ class Artefact {
 struct Loaded {
   std::string path;
   std::vector<Artefact> artefacts;   ///< in the order of the file or log; folders by path
-  std::vector<Diagnostic> warnings;  ///< errors of the parts that could not be read
+  std::vector<Diagnostic> warnings;  ///< errors of the parts that could not be read; notes: of what was
 
   const Artefact* find(std::string_view id) const;  ///< null when there is none
   /// The graph with that id. With an empty id, the only graph, or the only one of the preferred kind (joint first, then

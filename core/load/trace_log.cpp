@@ -130,10 +130,11 @@ class LogReader {
       at = end;
     }
     flush_gathered();
-    if (warnings_ > max_warnings)
-      loading_.out.warnings.push_back(input_error("load.trace_log",
-                                                  fmt::format("and {} more damaged lines", warnings_ - max_warnings),
-                                                  {.file = bytes_->path()}));
+    if (warnings_ > max_warnings) {
+      loading_.out.warnings.push_back(input_error(
+          "load.trace_log", fmt::format("and {} more such lines", warnings_ - max_warnings), {.file = bytes_->path()}));
+      loading_.out.warnings.back().severity = lost_beyond_ ? Severity::Warning : Severity::Note;
+    }
     return {};
   }
 
@@ -143,10 +144,14 @@ class LogReader {
     return newline == std::string_view::npos ? text_.size() : newline + 1;
   }
 
-  void warn(int line, const std::string& what) {
+  /// A note is about something that was read all the same.
+  void warn(int line, const std::string& what, Severity severity = Severity::Warning) {
+    if (severity == Severity::Warning) lost_beyond_ |= warnings_ >= max_warnings;
     if (++warnings_ > max_warnings) return;
-    Diagnostic d = input_error("load.trace_log", "damaged: " + what, {.file = bytes_->path(), .line = line});
-    d.severity = Severity::Warning;
+    const bool read = severity == Severity::Note;
+    Diagnostic d = input_error(read ? "load.trace_log.checksum" : "load.trace_log", (read ? "" : "damaged: ") + what,
+                               {.file = bytes_->path(), .line = line});
+    d.severity = severity;
     loading_.out.warnings.push_back(std::move(d));
   }
 
@@ -164,8 +169,13 @@ class LogReader {
   }
 
   void keep(const Record& record, std::size_t begin, std::size_t payload, std::size_t end, int line) {
-    if (!record.checksum.empty() && checksum(text_.substr(payload, end - payload)) != record.checksum)
-      warn(line, fmt::format("the payload of {} does not match its checksum", record.name));
+    if (!record.checksum.empty())
+      if (const std::string found = checksum(text_.substr(payload, end - payload)); found != record.checksum)
+        warn(line,
+             fmt::format("the payload of {} was read, but its checksum is {} and the log says {}; the log was changed "
+                         "after PyTorch wrote it",
+                         record.name, found, record.checksum),
+             Severity::Note);
     if (is_gathered(record)) {
       auto& pieces = gathered_[{record.compile_id, record.name}];
       if (record.has_payload)
@@ -210,6 +220,7 @@ class LogReader {
   std::map<std::pair<std::string, std::string>, std::vector<Artefact::Piece>> gathered_;
   std::map<std::string, std::shared_ptr<LoggedSymbols>> symbols_;  ///< by compilation; complete when the log was read
   std::size_t warnings_ = 0;
+  bool lost_beyond_ = false;  ///< a warning that is counted only is about something that was not read
   bool skipping_payload_ = false;
 };
 

@@ -36,22 +36,61 @@ std::optional<std::uint64_t> number_at(std::string_view bytes, std::uint64_t at,
   return value;
 }
 
-/// Where the entries' local headers are, in the order of the central directory. libzip does not tell. Empty for what
-/// torch does not write: comments behind the directory, several disks, archives of over 4 GiB.
-std::vector<std::uint64_t> find_local_headers(std::string_view bytes) {
-  constexpr std::uint64_t end_size = 22, entry_size = 46;
-  constexpr std::uint64_t is_end = 0x06054b50, is_entry = 0x02014b50, in_zip64 = 0xffffffff;
-  if (bytes.size() < end_size) return {};
+constexpr std::uint64_t in_zip64 = 0xffffffff;  // the number is elsewhere, with 64 bits
+
+/// Where the central directory is.
+struct Directory {
+  std::uint64_t entries = 0, begin = 0, end = 0;
+};
+
+/// Reads the records behind the directory; nullopt for what torch does not write: comments behind them, several disks.
+std::optional<Directory> find_directory(std::string_view bytes) {
+  constexpr std::uint64_t end_size = 22, locator_size = 20, end64_size = 56;
+  constexpr std::uint64_t is_end = 0x06054b50, is_locator = 0x07064b50, is_end64 = 0x06064b50;
+  if (bytes.size() < end_size) return std::nullopt;
   const std::uint64_t end = bytes.size() - end_size;
-  if (number_at(bytes, end, 4) != is_end) return {};
+  if (number_at(bytes, end, 4) != is_end) return std::nullopt;
+  const Directory small{*number_at(bytes, end + 10, 2), *number_at(bytes, end + 16, 4), end};
+  if (end < locator_size || number_at(bytes, end - locator_size, 4) != is_locator) return small;
+  const std::uint64_t end64 = *number_at(bytes, end - locator_size + 8, 8);
+  if (end64 > end || end - end64 < end64_size || number_at(bytes, end64, 4) != is_end64) return std::nullopt;
+  return Directory{*number_at(bytes, end64 + 32, 8), *number_at(bytes, end64 + 48, 8), end64};
+}
+
+/// Where the local header of an entry of the directory is. `extra`: its extra fields.
+std::optional<std::uint64_t> local_header(std::string_view bytes, std::uint64_t entry, std::string_view extra) {
+  constexpr std::uint64_t zip64 = 1;
+  const std::uint64_t header = *number_at(bytes, entry + 42, 4);
+  if (header != in_zip64) return header;
+  for (std::uint64_t at = 0; at < extra.size();) {
+    const auto kind = number_at(extra, at, 2), size = number_at(extra, at + 2, 2);
+    if (!kind || !size) return std::nullopt;
+    // The field has those of the sizes, and then the place, that the entry itself does not.
+    const std::uint64_t sizes =
+        (number_at(bytes, entry + 20, 4) == in_zip64) + (number_at(bytes, entry + 24, 4) == in_zip64);
+    if (*kind == zip64) return *size >= 8 * (sizes + 1) ? number_at(extra, at + 4 + 8 * sizes, 8) : std::nullopt;
+    at += 4 + *size;
+  }
+  return std::nullopt;
+}
+
+/// Where the entries' local headers are, in the order of the central directory. libzip does not tell. Empty when the
+/// directory is not understood.
+std::vector<std::uint64_t> find_local_headers(std::string_view bytes) {
+  constexpr std::uint64_t entry_size = 46, is_entry = 0x02014b50;
+  const auto directory = find_directory(bytes);
+  if (!directory) return {};
   std::vector<std::uint64_t> out;
-  std::uint64_t at = *number_at(bytes, end + 16, 4);
-  for (std::uint64_t left = *number_at(bytes, end + 10, 2); left > 0; --left) {
-    if (at > end || end - at < entry_size || number_at(bytes, at, 4) != is_entry) return {};
-    const std::uint64_t header = *number_at(bytes, at + 42, 4);
-    if (header == in_zip64) return {};
-    out.push_back(header);
-    at += entry_size + *number_at(bytes, at + 28, 2) + *number_at(bytes, at + 30, 2) + *number_at(bytes, at + 32, 2);
+  std::uint64_t at = directory->begin;
+  for (std::uint64_t left = directory->entries; left > 0; --left) {
+    if (at > directory->end || directory->end - at < entry_size || number_at(bytes, at, 4) != is_entry) return {};
+    const std::uint64_t name = *number_at(bytes, at + 28, 2), extra = *number_at(bytes, at + 30, 2);
+    const std::uint64_t behind = at + entry_size + name;
+    if (behind > directory->end || directory->end - behind < extra) return {};
+    const auto header = local_header(bytes, at, bytes.substr(behind, extra));
+    if (!header) return {};
+    out.push_back(*header);
+    at = behind + extra + *number_at(bytes, at + 32, 2);
   }
   return out;
 }
@@ -146,13 +185,19 @@ std::optional<std::string_view> ZipArchive::stored(std::uint64_t index) const {
       !(status.valid & ZIP_STAT_CRC) || status.comp_method != ZIP_CM_STORE || status.encryption_method != ZIP_EM_NONE)
     return std::nullopt;
   const std::uint64_t header = local_headers_[index];
+  if (header > bytes_.size()) return std::nullopt;
   const auto name = number_at(bytes_, header + 26, 2), extra = number_at(bytes_, header + 28, 2);
   if (number_at(bytes_, header, 4) != is_local || !name || !extra) return std::nullopt;
   const std::uint64_t begin = header + header_size + *name + *extra;
   if (begin > bytes_.size() || bytes_.size() - begin < status.size) return std::nullopt;
   const std::string_view found = bytes_.substr(begin, status.size);
-  const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(found.data()), found.size());
-  leave_in_file(found.data(), found.size());
+  constexpr std::size_t block = 64 << 20;  // as much of it is in memory at a time
+  auto checksum = crc32_z(0, nullptr, 0);
+  for (std::size_t at = 0; at < found.size(); at += block) {
+    const std::string_view part = found.substr(at, block);
+    checksum = crc32_z(checksum, reinterpret_cast<const Bytef*>(part.data()), part.size());
+    leave_in_file(part.data(), part.size());
+  }
   return checksum == status.crc ? std::optional(found) : std::nullopt;
 }
 

@@ -123,9 +123,62 @@ void TestSources::archive_has_graph_signature_and_weights() {
   QCOMPARE(graph->outputs().size(), 2u);
 }
 
+namespace {
+
+std::string little(std::uint64_t n, std::size_t bytes) {
+  std::string out;
+  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(n >> 8 * i);
+  return out;
+}
+std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t n) {
+  std::uint64_t value = 0;
+  for (std::size_t i = n; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+/// The archive with its directory as archives of over 4 GiB have it: where entries are is in a field of 64 bits, and
+/// with `sizes` how large they are, too.
+std::string with_large_directory(const std::string& bytes, bool sizes) {
+  const std::size_t end = bytes.size() - 22, count = number_at(bytes, end + 10, 2);
+  std::size_t at = number_at(bytes, end + 16, 4);
+  std::string out = bytes.substr(0, at);
+  const std::size_t begin = out.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string entry = bytes.substr(at, 46), field;
+    const std::size_t name = number_at(entry, 28, 2), extra = number_at(entry, 30, 2),
+                      comment = number_at(entry, 32, 2);
+    if (sizes) field += little(number_at(entry, 24, 4), 8) + little(number_at(entry, 20, 4), 8);
+    field += little(number_at(entry, 42, 4), 8);
+    if (sizes) entry.replace(20, 8, std::string(8, '\xff'));
+    entry.replace(42, 4, std::string(4, '\xff'));
+    entry.replace(30, 2, little(field.size() + 4 + extra, 2));
+    out += entry + bytes.substr(at + 46, name) + bytes.substr(at + 46 + name, extra) + little(1, 2) +
+           little(field.size(), 2) + field + bytes.substr(at + 46 + name + extra, comment);
+    at += 46 + name + extra + comment;
+  }
+  const std::size_t size = out.size() - begin, end64 = out.size();
+  out += "PK\x06\x06" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(count, 8) +
+         little(count, 8) + little(size, 8) + little(begin, 8);
+  out += "PK\x06\x07" + little(0, 4) + little(end64, 8) + little(1, 4);
+  return out + "PK\x05\x06" + little(0, 4) + std::string(12, '\xff') + little(0, 2);
+}
+
+}  // namespace
+
 /// Uncompressed tensors stay in the file's memory, and their checksums are still compared.
 void TestSources::archive_weights_are_not_copied() {
   std::string bytes = read_text(data + "mlp.pt2");
+  for (const bool sizes : {false, true}) {
+    QTemporaryDir dir;
+    const std::string path = dir.filePath("large.pt2").toStdString(), large = with_large_directory(bytes, sizes);
+    QVERIFY(write_file(path, large));
+    const auto loaded = load(path);
+    QVERIFY2(loaded, loaded ? "" : loaded.error().line().c_str());
+    std::vector<const std::byte*> places;
+    for (const auto& [name, tensor] : loaded->artefacts[0].program->tensors) places.push_back(tensor.storage->data());
+    const auto [first, last] = std::ranges::minmax_element(places);
+    QVERIFY(places.size() == 8 && static_cast<std::size_t>(*last - *first) < large.size());
+  }
   const Loaded loaded = opened("mlp.pt2");
   std::vector<const std::byte*> places;
   for (const auto& [name, tensor] : loaded.artefacts[0].program->tensors) places.push_back(tensor.storage->data());
@@ -221,7 +274,8 @@ void TestSources::trace_log_reports_damage_and_keeps_the_rest() {
   for (const Diagnostic& w : loaded->warnings) messages.push_back(w.message);
   QCOMPARE(messages.size(), 3u);
   QCOMPARE(messages[0], std::string("damaged: neither a record nor a payload"));
-  QCOMPARE(messages[1], std::string("damaged: the payload of aot_joint_graph does not match its checksum"));
+  QVERIFY2(messages[1].starts_with("the payload of aot_joint_graph was read, but its checksum is "),
+           messages[1].c_str());
   QCOMPARE(messages[2], std::string("damaged: not a JSON object"));
 }
 

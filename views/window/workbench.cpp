@@ -279,10 +279,17 @@ void Workbench::add_loaded(const QString& path, Opened opened) {
   for (const Artefact& artefact : loaded.artefacts)
     if (!artefact.is_graph()) add(artefact);
   for (const Diagnostic& warning : loaded.warnings) window_.log(text(warning.line()), true);
-  if (!loaded.warnings.empty())
-    window_.show_problem(tr("%1: %2 could not be read; the rest is open")
-                             .arg(file_title(path), count_text(static_cast<int>(loaded.warnings.size()), "part")),
-                         text(loaded.warnings.front().line()));
+  const auto is_note = [](const Diagnostic& d) { return d.severity == Severity::Note; };
+  const auto notes = static_cast<int>(std::ranges::count_if(loaded.warnings, is_note));
+  const int unread = static_cast<int>(loaded.warnings.size()) - notes;
+  if (unread > 0)
+    window_.show_problem(
+        tr("%1: %2 could not be read; the rest is open").arg(file_title(path), count_text(unread, "part")),
+        text(std::ranges::find_if_not(loaded.warnings, is_note)->line()));
+  else if (notes > 0)
+    window_.show_problem(
+        tr("%1: all was read; %2 not as recorded in it").arg(file_title(path), count_text(notes, "part")),
+        text(loaded.warnings.front().line()));
   const QString first = path + "#" + text(opened.first);
   if (text(opened.first) == wanted_id_) wanted_id_.clear();
   if (Document* document = this->document(first); document && !document->code) document->read = std::move(opened.read);
