@@ -9,8 +9,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -55,6 +58,17 @@ struct Share {
   int index = 0, count = 1;
 };
 thread_local Share share;
+/// The thread's share while this lives, however its work ends.
+class InShare {
+ public:
+  explicit InShare(const Share& now) : outer_(std::exchange(share, now)) {}
+  ~InShare() { share = outer_; }
+  InShare(const InShare&) = delete;
+  InShare& operator=(const InShare&) = delete;
+
+ private:
+  const Share outer_;
+};
 thread_local int wanted_threads = 0;
 
 /// The threads that serve one thread's parallel regions. A region has at most as many shares as the team has threads. A
@@ -75,6 +89,8 @@ class Team {
 
   int size() const { return size_; }
 
+  /// Raises what the first share that raised did, once no share runs any more. Shares that wait at barriers must not
+  /// raise.
   void run(Work work, void* data, int count) {
     work_ = work;
     data_ = data;
@@ -84,6 +100,7 @@ class Team {
     const std::uint64_t region = publish(count);
     take_shares(region, 0);
     for (int left = left_.load(std::memory_order_acquire); left > 0;) left = wait_while(left_, left);
+    if (raised_) std::rethrow_exception(std::exchange(raised_, nullptr));
   }
 
   /// Returns when all `count` shares of the region are here.
@@ -135,11 +152,14 @@ class Team {
   }
 
   void run_share(int index, int count) {
-    const Share outer = share;
-    share = {this, index, count};
-    wanted_threads = wanted_threads_;
-    work_(data_);
-    share = outer;
+    try {
+      const InShare within({this, index, count});
+      wanted_threads = wanted_threads_;
+      work_(data_);
+    } catch (...) {
+      const std::lock_guard lock(raised_mutex_);
+      if (!raised_) raised_ = std::current_exception();
+    }
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
   }
 
@@ -153,6 +173,8 @@ class Team {
   Work work_ = nullptr;
   void* data_ = nullptr;
   int wanted_threads_ = 0;
+  std::mutex raised_mutex_;
+  std::exception_ptr raised_;  ///< by a share of the region
   alignas(64) std::atomic<int> left_{0};
   std::atomic<int> arrived_{0};
   std::vector<std::jthread> others_;
@@ -204,12 +226,8 @@ void GOMP_parallel(Work work, void* data, unsigned threads, unsigned /*flags*/) 
   constexpr unsigned most = 1024;
   const int count = static_cast<int>(std::min(threads ? threads : static_cast<unsigned>(omp_get_max_threads()), most));
   if (count <= 1 || share.team) {
-    const Share outer = share;
-    share.index = 0;
-    share.count = 1;
-    work(data);
-    share = outer;
-    return;
+    const InShare within({share.team, 0, 1});
+    return work(data);
   }
   static const bool listening = [] { return pthread_atfork(nullptr, nullptr, [] { ++forks; }) == 0; }();
   static_cast<void>(listening);

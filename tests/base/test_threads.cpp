@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include <dlfcn.h>
@@ -146,6 +147,48 @@ class TestThreads : public QObject {
     int status = -1;
     QCOMPARE(::waitpid(child, &status, 0), child);
     QCOMPARE(status, 0);
+  }
+
+  /// Who leaves a share by an exception gets it from the region, once nobody reads its data any more, and computes with
+  /// all threads afterwards. `raises`: the shares that raise, as bits.
+  void exceptions_leave_regions_data() {
+    QTest::addColumn<int>("raises");
+    QTest::newRow("the caller's share") << 1;
+    QTest::newRow("another thread's") << 4;
+    QTest::newRow("all") << 15;
+  }
+  void exceptions_leave_regions() {
+    QFETCH(int, raises);
+    for (int run = 0; run < 50; ++run) {
+      std::atomic<int> begun = 0;
+      std::string caught;
+      try {
+        parallel_for(4, 4, 1, 1, [&](std::int64_t begin, std::int64_t, int) {
+          ++begun;
+          if (raises >> begin & 1) throw std::runtime_error("raised");
+        });
+      } catch (const std::runtime_error& error) {
+        caught = error.what();
+      }
+      QCOMPARE(caught, std::string("raised"));
+      QCOMPARE(begun.load(), 4);
+      QVERIFY(!omp_in_parallel());
+      std::atomic<int> shares = 0;
+      parallel_for(4, 4, 1, 1, [&](std::int64_t, std::int64_t, int) { shares = omp_get_num_threads(); });
+      QCOMPARE(shares.load(), 4);
+    }
+  }
+  void exceptions_leave_inner_regions() {
+    std::atomic<bool> told = true;
+    parallel_for(2, 2, 1, 1, [&](std::int64_t, std::int64_t, int) {
+      const int index = omp_get_thread_num();
+      try {
+        parallel_for(2, 2, 1, 1, [](std::int64_t, std::int64_t, int) { throw std::runtime_error("raised"); });
+      } catch (const std::runtime_error&) {
+      }
+      if (omp_get_thread_num() != index || omp_get_num_threads() != 2) told = false;
+    });
+    QVERIFY(told);
   }
 
   /// As oneDNN's references to libgomp are resolved.
