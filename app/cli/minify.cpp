@@ -86,9 +86,15 @@ Result<int> run(const MinifyVerbOptions& o) {
   how.threads = config().threads;
   how.simplify = !o.cut_only;
   how.memory = remembered_tries(store, session);
-  if (!o.json && ::isatty(STDERR_FILENO)) how.event = show_progress;
+  const bool shows = !o.json && ::isatty(STDERR_FILENO);
+  minify::SmallestSoFar so_far(o.out, q.name);
+  how.taken = [&](const Candidate& candidate, const minify::Failure& failure) { so_far.take(candidate, failure); };
+  how.event = [&](const minify::Event& e) {
+    if (shows) show_progress(e);
+    so_far.write_what_waits();
+  };
   auto reduced = minify::reduce(start.graph, start.inputs, q.oracle, how);
-  if (how.event) std::fputs("\n", stderr);
+  if (shows) std::fputs("\n", stderr);
   if (!reduced) return std::move(reduced).error();
 
   const Candidate smallest = minify::with_inputs(reduced->graph, reduced->inputs, 0);

@@ -146,11 +146,13 @@ class Pool {
     // Text left in the stdio buffers would be written by both processes.
     std::fflush(nullptr);
     TRY(std::unique_lock files, copy_mapped_files());
+    const pid_t parent = ::getpid();
     child.pid = ::fork();
     files.unlock();
     if (child.pid < 0) return failed("fork");
     if (child.pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
+      if (::getppid() != parent) ::_exit(0);
       ::dup2(::fileno(child.errors), STDERR_FILENO);
       ::close(ends[0]);
       for (const Child& other : children_) ::close(other.socket);

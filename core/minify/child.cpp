@@ -19,6 +19,7 @@
 
 #include "core/base/mapped_file.h"
 #include "core/base/scratch.h"
+#include "core/base/supervisor.h"
 #include "core/base/whereabouts.h"
 #include "core/base/write_all.h"
 
@@ -72,13 +73,15 @@ class Child {
     answer_.close();
     errors_.close();
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
-    remove_child_group(pid_);
+    forget();
     if (at_) ::munmap(at_, sizeof *at_);
   }
 
   /// Starts a child that runs `body`, which does not return. `body` gets the write end of the answer's pipe.
+  /// `supervised`: the body is supervise().
   template <class Body>
-  Status start(const Body& body) {
+  Status start(const Body& body, bool supervised) {
+    supervised_ = supervised;
     int answer[2], errors[2];
     if (::pipe2(answer, O_CLOEXEC) != 0) return system_error("pipe");
     if (::pipe2(errors, O_CLOEXEC) != 0) return system_error("pipe");
@@ -88,12 +91,14 @@ class Child {
     at_ = static_cast<Whereabouts*>(page);
     started_ = Clock::now();
     TRY(std::unique_lock files, copy_mapped_files());
+    const pid_t parent = ::getpid();
     pid_ = ::fork();
     files.unlock();
     if (pid_ < 0) return system_error("fork");
     if (pid_ == 0) {
       ::setpgid(0, 0);
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
+      if (::getppid() != parent) ::_exit(0);
       ::dup2(errors[1], STDERR_FILENO);
       // Handlers that the parent installed (a test, a crash reporter) must not run here.
       for (const int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT, SIGHUP}) ::signal(s, SIG_DFL);
@@ -101,7 +106,10 @@ class Child {
       body(answer[1]);
       ::_exit(0);
     }
-    add_child_group(pid_);
+    if (supervised_)
+      add_supervisor(pid_);
+    else
+      add_child_group(pid_);
     ::setpgid(pid_, pid_);  // both set it, as either may run first
     ::close(answer[1]);
     ::close(errors[1]);
@@ -113,7 +121,9 @@ class Child {
   bool running() const { return pid_ > 0; }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
   void kill() const {
-    if (pid_ > 0 && ::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
+    if (pid_ <= 0) return;
+    if (supervised_) end_supervised(pid_);
+    if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
   }
   void watch(std::vector<pollfd>& out) const {
     for (const Stream* s : {&answer_, &errors_})
@@ -134,7 +144,7 @@ class Child {
     }
     ChildEnd end;
     end.seconds = seconds();
-    remove_child_group(pid_);
+    forget();
     pid_ = 0;
     end.answer = std::move(answer_.text);
     end.at = text_of(*at_);
@@ -153,7 +163,15 @@ class Child {
   }
 
  private:
+  void forget() const {
+    if (supervised_)
+      remove_supervisor(pid_);
+    else
+      remove_child_group(pid_);
+  }
+
   pid_t pid_ = 0;
+  bool supervised_ = false;
   Clock::time_point started_;
   Stream answer_, errors_;
   Whereabouts* at_ = nullptr;  ///< the child writes it
@@ -191,7 +209,7 @@ void limit_memory(const ChildLimits& limits) {
 /// Runs `count` children, `jobs` at a time. `body` runs in the child with its number and the answer's pipe.
 template <class Body>
 Result<std::vector<ChildEnd>> run_all(std::size_t count, int jobs, const ChildLimits& limits, const Progress* progress,
-                                      const Body& body) {
+                                      bool supervised, const Body& body) {
   std::vector<ChildEnd> ends(count);
   std::vector<std::unique_ptr<Child>> children(count);
   std::size_t next = 0, running = 0;
@@ -203,10 +221,11 @@ Result<std::vector<ChildEnd>> run_all(std::size_t count, int jobs, const ChildLi
         continue;
       }
       children[next] = std::make_unique<Child>();
-      TRY_DO(children[next]->start([&](int out) {
+      const auto run = [&](int out) {
         limit_memory(limits);
         body(next, out);
-      }));
+      };
+      TRY_DO(children[next]->start(run, supervised));
       ++running;
     }
     if (running == 0) break;
@@ -222,7 +241,7 @@ Result<std::vector<ChildEnd>> run_all(std::size_t count, int jobs, const ChildLi
 
 Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::string()>> works, int jobs,
                                            const ChildLimits& limits, const Progress* progress) {
-  TRY(auto ends, run_all(works.size(), jobs, limits, progress, [&](std::size_t i, int out) {
+  TRY(auto ends, run_all(works.size(), jobs, limits, progress, false, [&](std::size_t i, int out) {
         const rlimit no_core{0, 0};
         ::setrlimit(RLIMIT_CORE, &no_core);
         try {
@@ -242,11 +261,13 @@ Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::st
 
 Result<std::vector<ChildEnd>> run_commands(std::span<const std::string> commands, int jobs, const ChildLimits& limits,
                                            const Progress* progress) {
-  return run_all(commands.size(), jobs, limits, progress, [&](std::size_t i, int out) {
+  const pid_t parent = ::getpid();
+  return run_all(commands.size(), jobs, limits, progress, true, [&](std::size_t i, int out) {
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
-    ::execl("/bin/sh", "sh", "-c", commands[i].c_str(), static_cast<char*>(nullptr));
-    ::_exit(127);
+    char shell[] = "/bin/sh", option[] = "-c";
+    char* const words[] = {shell, option, const_cast<char*>(commands[i].c_str()), nullptr};
+    supervise(parent, words);
   });
 }
 

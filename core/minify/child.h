@@ -32,7 +32,8 @@ Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::st
                                            const ChildLimits& limits, const Progress* progress = nullptr);
 
 /// Runs each shell command in a process group of its own, `jobs` at a time, and returns their ends in order. stdout and
-/// stderr together become `answer`. The end is Exited, except for signals, timeouts and cancellation.
+/// stderr together become `answer`. The end is Exited, except for signals, timeouts and cancellation. What a command
+/// started ends with it when its time is over, and with this process, however that ends.
 Result<std::vector<ChildEnd>> run_commands(std::span<const std::string> commands, int jobs, const ChildLimits& limits,
                                            const Progress* progress = nullptr);
 

@@ -44,6 +44,8 @@ struct ReduceOptions {
   const Progress* progress = nullptr;  ///< cancelling ends with Fault::Cancelled
   const Steering* steering = nullptr;
   std::function<void(const Event&)> event = {};
+  /// Hears of each candidate that becomes the smallest failing one, and of the first.
+  std::function<void(const Candidate&, const Failure&)> taken = {};
 };
 
 /// What one strategy did.

@@ -1,11 +1,13 @@
 #include "core/minify/repro.h"
 
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "core/aot/saved_case.h"
 #include "core/base/output.h"
+#include "core/base/scratch.h"
 #include "core/minify/repro_script.h"
 
 namespace partita::minify {
@@ -62,6 +64,63 @@ Status write_repro(const MinifyResult& reduced, const std::string& folder, const
   TRY_DO(write_file((fs::path(folder) / "repro.py").string(), script));
   if (!text.config.empty()) TRY_DO(write_file((fs::path(folder) / "partita.config").string(), text.config));
   return write_file((fs::path(folder) / "README.md").string(), readme(reduced, text));
+}
+
+SmallestSoFar::SmallestSoFar(std::string folder, std::string check)
+    : folder_(std::move(folder)), check_(std::move(check)), begun_(std::chrono::steady_clock::now()) {}
+
+double SmallestSoFar::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+}
+
+void SmallestSoFar::take(const Candidate& candidate, const Failure& failure) {
+  if (calls_ > 0 && candidate.calls > calls_) return;  // a second round, with more patience, begins with the start
+  if (start_calls_ == 0) start_calls_ = candidate.calls;
+  calls_ = candidate.calls;
+  waiting_ = candidate;
+  failure_ = failure;
+  write_what_waits();
+}
+
+void SmallestSoFar::write_what_waits() {
+  constexpr double most = 0.1;  // of the time
+  const double begin = seconds();
+  if (!waiting_ || given_up_ || spent_ > most * begin) return;
+  const Status written = write(*waiting_);
+  waiting_.reset();
+  spent_ += seconds() - begin;
+  if (written) return;
+  std::fprintf(stderr, "partita: warning: %s; what is found is written at the end only\n",
+               written.error().line().c_str());
+  given_up_ = true;
+}
+
+Status SmallestSoFar::write(const Candidate& candidate) const {
+  TRY_DO(make_folder(folder_));
+  const fs::path folder = folder_;
+  const bool is_start = candidate.calls == start_calls_;
+  if (!is_start) {
+    // The files belong together, so they change places at once.
+    const fs::path made = folder / ".partita-unfinished";
+    const RemovedOnSignal removed(made.string());
+    std::error_code ignored;
+    fs::remove_all(made, ignored);
+    TRY_DO(make_folder(made.string()));
+    Status moved = write_case(candidate, made.string());
+    for (const char* name : {"graph.py", "inputs.safetensors", "graph.input"})
+      if (moved && fs::exists(made / name, ignored))
+        moved = move_file((made / name).string(), (folder / name).string());
+    fs::remove_all(made, ignored);
+    TRY_DO(moved);
+  }
+  const std::string found =
+      is_start ? std::string("Nothing smaller than the graph itself was found")
+               : fmt::format("{} call{} left of {} were found", calls_, calls_ == 1 ? "" : "s", start_calls_);
+  return write_file((folder / "README.md").string(),
+                    fmt::format("# {}: not finished\n\n{} when this was written: it fails with `{}`.\n\n    {}\n\n"
+                                "The minification was still at work. If it was stopped, the same command with "
+                                "`--resume` goes on from there.\n",
+                                check_, found, failure_.text(), failure_.message));
 }
 
 }  // namespace partita::minify

@@ -1,5 +1,7 @@
 #pragma once
 // Writes a folder to attach to a bug report.
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "core/minify/candidate.h"
@@ -31,5 +33,29 @@ struct ReproText {
 /// default, partita.config. They hold only the graph's
 /// own data: no paths, no source lines, nothing about the machine.
 Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text);
+
+/// Keeps the smallest failing graph so far in the folder while a minification runs, so that one that is stopped, in
+/// whatever way, leaves what it found. Writes no more than a tenth of the time. Of the start itself, which the user
+/// has, only README.md is written. Says in one line on stderr when it cannot write, and then writes no more.
+class SmallestSoFar {
+ public:
+  /// `check`: as ReproText has it.
+  SmallestSoFar(std::string folder, std::string check);
+
+  void take(const Candidate& candidate, const Failure& failure);
+  void write_what_waits();  ///< to be called now and then
+
+ private:
+  Status write(const Candidate& candidate) const;
+  double seconds() const;
+
+  const std::string folder_, check_;
+  const std::chrono::steady_clock::time_point begun_;
+  std::optional<Candidate> waiting_;
+  Failure failure_;
+  std::size_t start_calls_ = 0, calls_ = 0;  ///< of the start, and of the smallest
+  double spent_ = 0;                         ///< seconds
+  bool given_up_ = false;
+};
 
 }  // namespace partita::minify

@@ -49,6 +49,7 @@ Status Search::begin(const Candidate& start) {
   failure_ = target_;
   known_[start.hash()] = true;
   told(start, true, remembered);
+  if (options_.taken) options_.taken(best_, failure_);
   return target_.what == "timeout" && !patient_ ? learn_what_passing_takes(start) : Status();
 }
 
@@ -133,6 +134,7 @@ void Search::take(Candidate candidate) {
   best_ = std::move(candidate);
   ++strategies_.back().successes;
   strategies_.back().calls_after = best_.calls;
+  if (options_.taken) options_.taken(best_, failure_);
 }
 
 void Search::strategy(std::string name) {

@@ -8,15 +8,16 @@ mkdir "$TMPDIR"
 "$partita" aot "$sample/program.pt2" -o "$work/graphs" || exit 1
 status=0
 
-# A try that starts a grandchild and never ends; it says who they are.
+# A try that starts grandchildren, one of them in a session of its own, and never ends; it says who they are.
 cat >"$work/hang.sh" <<EOF
+setsid sleep 600 & echo \$! >"$work/leader"
 sleep 600 & echo \$! >"$work/grandchild"
 echo \$\$ >"$work/child"
 wait
 EOF
 
-for signal in INT TERM HUP; do
-  rm -f "$work/child" "$work/grandchild"
+for signal in INT TERM HUP KILL; do
+  rm -f "$work/child" "$work/grandchild" "$work/leader"
   # setsid: background jobs of a script ignore SIGINT otherwise.
   setsid "$partita" minify "$work/graphs/joint.py" --command "sh $work/hang.sh {}" -o "$work/out" 2>"$work/err" &
   parent=$!
@@ -26,14 +27,35 @@ for signal in INT TERM HUP; do
   kill -s "$signal" "$parent"
   wait
   for _ in $(seq 50); do kill -0 "$(cat "$work/grandchild")" 2>/dev/null || break; sleep 0.1; done
-  for who in child grandchild; do
+  for who in child grandchild leader; do
     if kill -0 "$(cat "$work/$who")" 2>/dev/null; then echo "FAIL: SIG$signal leaves the $who running"; status=1; fi
   done
+  if [ $signal = KILL ]; then rm -rf "${TMPDIR:?}"/*; continue; fi
   if [ -n "$(ls -A "$TMPDIR")" ]; then echo "FAIL: SIG$signal leaves $(ls "$TMPDIR")"; status=1; rm -rf "${TMPDIR:?}"/*; fi
   if [ "$(tail -1 "$work/err")" != "partita: stopped by a signal" ]; then
     echo "FAIL: SIG$signal says: $(tail -1 "$work/err")"; status=1
   fi
 done
+
+# A minification that is stopped leaves the smallest graph that it found, which fails, and what it was at.
+cat >"$work/still_fails.sh" <<EOF
+echo try >>"$work/tries"
+[ "\$(wc -l <"$work/tries")" -gt 12 ] && sleep 600
+grep -q aten.mm.default "\$1"
+EOF
+: >"$work/tries"
+"$partita" minify "$work/graphs/joint.py" --command "sh $work/still_fails.sh {}" -o "$work/left" 2>"$work/err" &
+minify=$!
+for _ in $(seq 300); do [ "$(wc -l <"$work/tries")" -gt 12 ] && break; sleep 0.1; done
+kill -s TERM $minify
+wait $minify
+calls() { grep -c " = torch.ops." "$1"; }
+if ! grep -q aten.mm.default "$work/left/graph.py" ||
+  [ "$(calls "$work/left/graph.py")" -ge "$(calls "$work/graphs/joint.py")" ] ||
+  ! "$partita" run "$work/left/graph.py" --inputs "$work/left/inputs.safetensors" --backend interp >/dev/null ||
+  ! grep -q -- --resume "$work/left/README.md" || [ -e "$work/left/.partita-unfinished" ]; then
+  echo "FAIL: a stopped minification leaves $(ls -A "$work/left")"; status=1
+fi
 
 # Verbs that are at work themselves, in threads or in forked children.
 printf 'class G(torch.nn.Module):\n    def forward(self, x: "f64[4000, 4000][4000, 1]cpu"):\n        m = torch.ops.aten.mm.default(x, x);  x = None\n        return (m,)\n' >"$work/slow.py"
