@@ -284,6 +284,22 @@ Arg einsum(Builder& b, Names& names) {
   return b.call("aten.einsum.default", {equation, Arg::list(std::move(operands))});
 }
 
+/// torch.as_tensor and torch.asarray, which copies if asked to.
+Arg as_tensor(Builder& b, Names& names) {
+  Arg* const copy = lookup(names, "copy");
+  Node* const n = value_of(names, "data").node();
+  if (!n || !n->meta.tensor()) {
+    if (!lookup(names, "requires_grad")) names.emplace_back("requires_grad", false);
+    return torch_tensor(b, names);
+  }
+  Args args{n};
+  for (std::string_view key : {"device", "dtype"})
+    if (const Arg& given = value_of(names, key); !given.is_none()) args.push_back(given);
+  Kwargs kwargs;
+  if (copy && *copy == Arg(true)) kwargs.emplace_back("copy", true);
+  return args.size() == 1 && kwargs.empty() ? n : *call_method(b, "to", args, kwargs);
+}
+
 /// Raises when the graph runs, without the message, which Python makes.
 Arg check(Builder& b, Names& names) {
   return b.call("aten._assert_scalar.default", {value_of(names, "cond"), "Expected cond to be True, but got False."});
@@ -317,6 +333,9 @@ constexpr PythonSpecial specials[] = {
     {"torch.functional.einsum", einsum},
     {"torch.functional.split", split},
     {"torch.tensor", torch_tensor},
+    {"torch._refs.tensor", torch_tensor},
+    {"torch.as_tensor", as_tensor},
+    {"torch.asarray", as_tensor},
     {"torch.functional.unique", unique},
     {"torch.functional.unique_consecutive", unique},
     {"torch.functional.tensordot", tensordot},
@@ -368,7 +387,8 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
     if (!indices) return std::nullopt;
     *indices = true;
   }
-  refuse_unless_none(names, f->name, {"size_average", "reduce", "out"});
+  refuse_unless_none(names, f->name, {"size_average", "out"});
+  if (lookup(names, "size_average")) refuse_unless_none(names, f->name, {"reduce"});
   if (f->name.ends_with("_loss")) {
     if (name == "torch.nn.functional.mse_loss" || name == "torch.nn.functional.l1_loss" ||
         name == "torch.nn.functional.huber_loss")

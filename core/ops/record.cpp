@@ -25,11 +25,22 @@
 namespace partita {
 namespace {
 
+/// Is it of a library of PyTorch's own?
+bool is_pytorchs(const Op* op) {
+  constexpr std::string_view prefixes[] = {"aten.", "prims.", "partita.", "higher_order.", "inductor."};
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return op->name.starts_with(prefix); });
+}
+
 Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
-  const OpRecord* record = find_record(op);
-  std::string what = record ? fmt::format("operator {} has no {}", op->name, aspect)
-                            : fmt::format("no record for operator {}", op->name);
-  return unsupported("ops.unknown", what + "; `partita ops` lists the known operators", place_of(node));
+  constexpr std::string_view list = "`partita ops` lists the known operators";
+  const std::string what = find_record(op) ? fmt::format("operator {} has no {}; {}", op->name, aspect, list)
+                           : is_pytorchs(op)
+                               ? fmt::format("no record for operator {}; {}", op->name, list)
+                               : fmt::format(
+                                     "no record for operator {}; its code is not in the file: give "
+                                     "ExportedProgram.run_decompositions() ATen calls for it before saving",
+                                     op->name);
+  return unsupported("ops.unknown", what, place_of(node));
 }
 
 /// Runs a record function. An error that it raises is returned, with the node's name added.

@@ -136,6 +136,12 @@ constexpr ModuleRow modules[] = {
     {"torch.", ""},
 };
 
+[[noreturn]] void fail_unknown(std::string_view kind, std::string_view name) {
+  throw Raise{unsupported("ops.unknown", fmt::format("the {} {} is not known; graphs of ATen calls have its parts in "
+                                                     "its place (torch.export, TORCH_LOGS=aot_graphs)",
+                                                     kind, name))};
+}
+
 /// Calls that only concern the Python process and have no effect on values.
 bool is_bookkeeping(std::string_view name) {
   constexpr std::string_view names[] = {
@@ -169,7 +175,7 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
     std::string base = fmt::format("aten.{}{}", row.prefix, name.substr(row.module.size()));
     if (!find_overloads(base).empty()) return call_by_schema(b, base, args, kwargs);
   }
-  throw Raise{unsupported("ops.unknown", fmt::format("the function {} is not known", name))};
+  fail_unknown("function", name);
 }
 
 /// x.__rsub__(y) is y - x. Nullopt when the method is none of these.
@@ -226,14 +232,13 @@ Arg resolve_call(Builder& b, const Node& node) {
       if (auto result = call_method(b, op->name, node.args(), node.kwargs())) return *result;
       if (auto result = call_reflected(b, op->name, node.args())) return *result;
       std::string base = "aten." + op->name;
-      if (find_overloads(base).empty())
-        throw Raise{unsupported("ops.unknown", fmt::format("the method {} is not known", op->name))};
+      if (find_overloads(base).empty()) fail_unknown("method", op->name);
       return call_by_schema(b, base, node.args(), node.kwargs());
     }
     case OpKind::Torch:
       if (takes_rng_state(op)) return call_with_state(b, node);
       if (is_flex_attention(op)) return flex_attention(b, node);
-      return call_by_schema(b, op->name, node.args(), node.kwargs());
+      return call_by_schema(b, op->name, node.args(), node.kwargs(), true);
     default:
       CHECK(false, "not a call: " + op->name);
   }

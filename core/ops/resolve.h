@@ -14,8 +14,10 @@ struct ResolvedCall {
 
 /// Chooses the overload of `base` ("aten.add") that the arguments fit, as PyTorch's parser does: the nodes' metas tell
 /// tensors from numbers, the first schema that fits is taken, and Tensor overloads come before others. Error
-/// ops.overload lists the candidates; ops.unknown means that there is no such operator.
-Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, const Kwargs& kwargs);
+/// ops.overload lists the candidates; ops.unknown means that there is no such operator. `numbered_enumerations`: a
+/// dtype, layout or memory format may be given by its number, as in calls of torch.ops.
+Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, const Kwargs& kwargs,
+                                      bool numbered_enumerations = false);
 /// The same for values, with positional arguments only.
 Result<const Op*> resolve_values(std::string_view base, const std::vector<Value>& args);
 

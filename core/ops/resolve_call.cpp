@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/functional_variant.h"
 #include "core/ops/resolve.h"
 #include "core/ops/resolve_parts.h"
 
@@ -112,13 +113,16 @@ void spread_out(std::string_view base, Kwargs& kwargs) {
 
 }  // namespace
 
-Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs) {
+Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs, bool of_torch_ops) {
   rename_keywords(base, kwargs);
   spread_out(base, kwargs);
   if (!any_has(base, "requires_grad")) drop(kwargs, "requires_grad");
   if (!any_has(base, "size") && given(kwargs, "size")) fail(fmt::format("{} takes no size", base));
   Result<ResolvedCall> call = resolve_overload(base, args, kwargs);
   if (!call && pack_sizes(base, args)) call = resolve_overload(base, args, kwargs);
+  const bool runs = call && (find_record(call->op) || functional_variant(call->op));
+  if (!runs && of_torch_ops)
+    if (auto numbered = resolve_overload(base, args, kwargs, true)) call = std::move(numbered);
   ResolvedCall resolved = unwrap(std::move(call));
   const Schema& schema = *find_schema(resolved.op);
   convert_lists(schema, resolved.args, resolved.kwargs);

@@ -160,6 +160,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (name == "norm" || name == "unique" || name == "unique_consecutive" || name == "lu")
     return call_python_function(b, fmt::format("torch.functional.{}", name), args, kwargs);
   if (name == "nonzero") return call_python_function(b, "torch.nonzero", args, kwargs);
+  if (name == "polygamma" && args.size() == 2) return call_by_schema(b, "aten.polygamma", {args[1], args[0]}, kwargs);
   if (name == "numpy" || name == "tolist") fail_unsupported(fmt::format("the method {}", name));
   return std::nullopt;
 }
@@ -174,6 +175,10 @@ Arg get_attribute(Builder& b, const Arg& object, std::string_view name) {
   if (name == "is_cuda") return self.device.type == DeviceType::Cuda;
   if (name == "requires_grad") return self.requires_grad;
   if (name == "layout") return Layout::Strided;
+  // What no tensor of a graph is.
+  for (std::string_view other : {"is_meta", "is_sparse", "is_quantized", "is_mkldnn", "is_nested"})
+    if (name == other) return false;
+  if (name == "nbytes") return b.size(self.numel() * static_cast<std::int64_t>(itemsize(self.dtype)));
   if (name == "itemsize") return static_cast<std::int64_t>(itemsize(self.dtype));
   // Gradients would be those of the values before a write through it, eager PyTorch's those of the values after it.
   if (name == "data") fail_unsupported("the attribute data, through which values change that autograd has saved");

@@ -172,11 +172,11 @@ bool matches(const Schema& schema, const std::vector<Seen>& positional,
 }
 
 Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& positional,
-                           const std::vector<std::pair<std::string, Seen>>& named) {
+                           const std::vector<std::pair<std::string, Seen>>& named, bool numbered_enumerations = false) {
   const auto& overloads = find_overloads(base);
   if (overloads.empty()) return unsupported("ops.unknown", fmt::format("no operator {}", base));
   const Schema* best = nullptr;
-  // Overloads of TorchScript alone (copy_.Tensor), which nothing can run, come last.
+  // Overloads of TorchScript alone (copy_.Tensor, to.prim_dtype), which nothing can run, come last.
   auto rank = [](const Schema& s) {
     const Op* op = Op::torch(s.name);
     const int known = find_record(op) || functional_variant(op) ? 0 : 6;
@@ -187,13 +187,11 @@ Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& posit
                                            : 4) +
            (s.composite_implicit ? 0 : 1);
   };
-  for (const bool numbered_enumerations : {false, true}) {
-    for (const Schema* s : overloads) {
-      if (!matches(*s, positional, named, numbered_enumerations)) continue;
-      if (!best || rank(*s) < rank(*best)) best = s;
-    }
-    if (best) return best;
+  for (const Schema* s : overloads) {
+    if (!matches(*s, positional, named, numbered_enumerations)) continue;
+    if (!best || rank(*s) < rank(*best)) best = s;
   }
+  if (best) return best;
   std::string names;
   for (const Schema* s : overloads) names += (names.empty() ? "" : ", ") + s->name;
   return input_error("ops.overload", fmt::format("no overload of {} takes these arguments; there are {}", base, names));
@@ -201,12 +199,13 @@ Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& posit
 
 }  // namespace
 
-Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, const Kwargs& kwargs) {
+Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, const Kwargs& kwargs,
+                                      bool numbered_enumerations) {
   std::vector<Seen> positional;
   std::vector<std::pair<std::string, Seen>> named;
   for (const Arg& a : args) positional.push_back(see(a));
   for (const auto& [key, a] : kwargs) named.emplace_back(key, see(a));
-  TRY(const Schema* schema, pick(base, positional, named));
+  TRY(const Schema* schema, pick(base, positional, named, numbered_enumerations));
   return ResolvedCall{Op::torch(schema->name), args, kwargs};
 }
 

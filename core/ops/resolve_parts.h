@@ -7,8 +7,9 @@
 namespace partita {
 
 /// Calls aten.NAME as Python's argument parser would: with NumPy's keyword names, sizes as separate ints, `self` under
-/// the name `input`, and the keywords that Python's bindings of factory functions add.
-Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs);
+/// the name `input`, and the keywords that Python's bindings of factory functions add. `of_torch_ops`: as torch.ops
+/// would, which takes numbers for dtypes.
+Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs, bool of_torch_ops = false);
 
 /// x[index] and x[index] = value; the latter returns x.
 Arg get_item(Builder& build, Node* x, const Arg& index);
