@@ -28,7 +28,8 @@ Diagnostic refused(const Node& call, const std::string& why) {
 
 }  // namespace
 
-Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call, const std::vector<Node*>& grads) {
+Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call, const std::vector<Node*>& grads,
+                                                const std::function<bool(const Node*)>& is_shared) {
   TRY(const Graph* const written, region_graph(call, 0));
   const std::unique_ptr<Graph> body = written->clone();
   body->shapes = call.graph().shapes;
@@ -54,11 +55,18 @@ Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call
   for (std::size_t i = 0; i < placeholders.size(); ++i)
     if (const Node* n = operands[i].node()) placeholders[i]->meta = n->meta;
   TRY(const FunctionalGraph functional, functionalize(*body));
-  if (!functional.meta.mutated_runtime_inputs().empty()) return refused(call, "writes to what it is given");
+  const std::vector<std::size_t> mutated = functional.meta.mutated_runtime_inputs();
+  for (const std::size_t i : mutated) {
+    if (i >= results.size()) return refused(call, "writes to what its forward has saved");
+    if (i < grads.size() && grads[i] && is_shared(grads[i]))
+      return refused(call, "writes to a gradient that is also another value's; it should write to a copy");
+  }
   TRY(const Arg returned, copy_body(call, *functional.graph, operands, build.before));
   const ArgList* const list = returned.get<ArgList>();
   const std::vector<Arg>& of = list_of(call, operands_at);
-  const std::vector<Arg> given = list ? list->items : std::vector<Arg>{returned};
+  std::vector<Arg> given = list ? list->items : std::vector<Arg>{returned};
+  // What it wrote is read by nobody else.
+  given.erase(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(std::min(mutated.size(), given.size())));
   if (given.size() != of.size())
     return refused(call, fmt::format("returns {} gradients for {} operands", given.size(), of.size()));
   std::vector<Node*> gradients;

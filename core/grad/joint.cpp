@@ -11,6 +11,7 @@
 #include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/alias.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/effects.h"
 #include "core/ops/record.h"
@@ -270,13 +271,20 @@ class Differentiator {
         slot = gradient;
       if (--waiting[edge.function] == 0) ready.emplace(sequence_.at(edge.function), edge.function);
     };
+    // Of those that have been visited, nothing is read any more.
+    const auto is_waited_for = [&](const Node* gradient) {
+      const auto same = [owner = memory_owner(gradient)](const Node* g) { return g && memory_owner(g) == owner; };
+      return std::ranges::any_of(incoming, [&](const auto& row) { return std::ranges::any_of(row.second, same); }) ||
+             std::ranges::any_of(gradient_, [&](const auto& row) { return same(row.second); });
+    };
     for (std::size_t k = 0; k < tangents_.size(); ++k) {
       arrive(edge_to(outputs_[tangent_of_[k]].node()), tangents_[k]);
     }
     while (!ready.empty()) {
       Node* function = ready.top().second;
       ready.pop();
-      std::vector<Node*>& grads = incoming[function];
+      const std::vector<Node*> grads = std::move(incoming[function]);
+      incoming.erase(function);
       if (function->is_placeholder()) {
         gradient_[function] = grads[0];
         continue;
@@ -285,7 +293,12 @@ class Differentiator {
       bool any = std::any_of(grads.begin(), grads.end(), [](Node* g) { return g != nullptr; });
       std::vector<Node*> direct;
       std::map<int, std::vector<Node*>> lists;
-      if (any) TRY_DO(apply(function, grads, edges[function], direct, lists));
+      if (any && function->is(custom_backward())) {
+        Builder build(graph_, output_, function->origin);
+        TRY(lists[3], differentiate_custom(build, *function, grads, is_waited_for));
+      } else if (any) {
+        TRY_DO(apply(function, grads, edges[function], direct, lists));
+      }
       for (const Slot& s : edges[function]) {
         Node* gradient = nullptr;
         auto argument = static_cast<std::size_t>(s.argument);
@@ -304,11 +317,6 @@ class Differentiator {
   Status apply(Node* function, std::vector<Node*> grads, const std::vector<Slot>& edges, std::vector<Node*>& direct,
                std::map<int, std::vector<Node*>>& lists) {
     if (const ControlOp* op = find_region(function->op())) return apply_region(*function, *op, std::move(grads), lists);
-    if (function->is(custom_backward())) {
-      Builder build(graph_, output_, function->origin);
-      TRY(lists[3], differentiate_custom(build, *function, grads));
-      return {};
-    }
     const Schema* schema = find_schema(function->op());
     std::vector<bool> wants(schema->args.size(), false);
     for (const Slot& s : edges) wants[static_cast<std::size_t>(s.argument)] = true;

@@ -189,6 +189,9 @@ Result<Value> call_graph(const ControlCall& c, std::size_t graph_at, std::size_t
   TRY(const Graph* body, graph_argument(c, graph_at));
   TRY(ValueList operands, arguments_from(c, operands_at));
   TRY(ValueList results, c.run(*body, std::move(operands)));
+  // A module may return one value that is not in a tuple.
+  const Node* output = body->output();
+  if (output && output->args()[0].node() && !results.empty()) return std::move(results[0]);
   return Value(std::move(results));
 }
 /// autograd_function_apply(forward, backward, *operands). The forward returns its results and what it saves.

@@ -57,10 +57,35 @@ class ModuleReader {
     }
     if (!has_forward)
       return reader.error_at(header.begin, fmt::format("class {} has no forward method", graph->name.substr(0, 60)));
+    call_as_wrappers(*graph);
     return graph;
   }
 
  private:
+  /// self.NAME(x), of a class NAME within this one, is what torch.ops.higher_order.wrap(self.NAME, x) is.
+  static void call_as_wrappers(Graph& graph) {
+    constexpr std::string_view self = "self.";
+    for (Node *node = graph.first(), *next = nullptr; node; node = next) {
+      next = node->next();
+      std::string_view target = node->op()->name;
+      if (node->op()->kind != OpKind::Function || !target.starts_with(self) || !node->kwargs().empty()) continue;
+      target.remove_prefix(self.size());
+      if (!graph.child(target)) continue;
+      Args args = node->args();
+      Node* const module = graph.create(Op::get_attr(), {}, {}, fmt::format("{}_module", target), node);
+      module->target = target;
+      args.insert(args.begin(), module);
+      Node* const call = graph.create(Op::torch("higher_order.wrap"), std::move(args), {}, {}, node);
+      const std::string name = node->name();
+      call->meta = node->meta;
+      call->origin = node->origin;
+      call->note = node->note;
+      node->replace_all_uses_with(call);
+      graph.erase(node);
+      graph.rename(call, name);
+    }
+  }
+
   struct Parameter {
     std::string_view name;
     std::string_view stars;  ///< "*" or "**"; becomes part of the placeholder's target

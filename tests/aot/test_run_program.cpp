@@ -73,6 +73,70 @@ class TestRunProgram : public QObject {
     if (!refused) QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), (std::vector<double>{-2, -2}));
   }
 
+  // As eager PyTorch does it, a backward may write to the gradient that it is given; who else has it would see that.
+  void a_backward_writes_to_its_gradient_data() {
+    QTest::addColumn<QString>("after");
+    QTest::addColumn<QString>("backward");
+    QTest::addColumn<std::vector<double>>("expected");  // empty: refused
+    const QString scaled = "e = d.mul_(x)\n            return (d,)";
+    QTest::newRow("a tangent") << "r = $add.Tensor(b, 0)" << scaled << std::vector<double>{2, 12};
+    QTest::newRow("a gradient") << "r = $mul.Tensor(b, 2)" << scaled << std::vector<double>{4, 24};
+    QTest::newRow("a view of it") << "r = $view(b, [1, 2])"
+                                  << "v = d.view(-1)\n            e = v[0].zero_()\n            return (d,)"
+                                  << std::vector<double>{0, 6};
+    QTest::newRow("another value's") << "r = $add.Tensor(b, z)" << scaled << std::vector<double>{};
+    QTest::newRow("a saved value") << "r = $add.Tensor(b, 0)" << "e = x.mul_(d)\n            return (d,)" << std::vector<double>{};
+  }
+  void a_backward_writes_to_its_gradient() {
+    QFETCH(QString, after);
+    QFETCH(QString, backward);
+    QFETCH(std::vector<double>, expected);
+    const auto graph =
+        fx("x: <f32[2][1]>",
+           "z = $mul.Tensor(x, 2)\nf = self.f\ng = self.g\n"
+           "a = torch.ops.higher_order.autograd_function_apply(f, g, z)\nb = a[0]\n" +
+               after.toStdString() + "\nreturn (r,)",
+           "    class f(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n            y = x * 1\n"
+           "            return ((y,), (x,))\n"
+           "    class g(torch.nn.Module):\n        def forward(self, d: <f32[2][1]>, x: <f32[2][1]>):\n            " +
+               backward.toStdString() + "\n");
+    TensorFile io;
+    (io.tensors["input.0"] = f32({2}, {0.5, 1})).requires_grad = true;
+    io.tensors["tangent.0"] = f32(after.contains("view") ? Sizes{1, 2} : Sizes{2}, {1, 3});
+    const auto out =
+        run_program(artefact_of(*graph), io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
+    QCOMPARE(out ? std::string() : out.error().code, std::string(expected.empty() ? "grad.custom_backward" : ""));
+    if (!expected.empty()) QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), expected);
+  }
+
+  // nested_compile_region, with and without a name, and a module that is called within the graph.
+  void sub_graphs_are_inlined_data() {
+    QTest::addColumn<QString>("calls");
+    const QString invoke = "f = self.f\ng = self.g\na = torch.ops.higher_order.invoke_subgraph(g, %1, x, x)\nb = a[0]";
+    QTest::newRow("a region") << invoke.arg("None");
+    QTest::newRow("a region with a name") << invoke.arg("'g'");
+    QTest::newRow("a module") << "c = self.f(x)\nb = $mul.Tensor(c, x)";
+  }
+  void sub_graphs_are_inlined() {
+    QFETCH(QString, calls);
+    const auto graph = fx("x: <f32[2][1]>", calls.toStdString() + "\nreturn (b,)",
+                          "    class f(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n"
+                          "            y = x * 3\n            return y\n"
+                          "    class g(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>, z: <f32[2][1]>):\n"
+                          "            y = x * 3\n            r = y * z\n            return (r,)\n");
+    TensorFile io;
+    (io.tensors["input.0"] = f32({2}, {1, 2})).requires_grad = true;
+    io.tensors["tangent.0"] = f32({2}, {1, 1});
+    const auto as_it_is = run_as_it_is(artefact_of(*graph), io, {}, compile_to_interpreter);
+    VERIFY_DONE(as_it_is);
+    QCOMPARE(elements(Value(as_it_is->tensors.at("output.0"))), (std::vector<double>{3, 12}));
+    const auto out =
+        run_program(artefact_of(*graph), io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
+    VERIFY_DONE(out);
+    QCOMPARE(elements(Value(out->tensors.at("output.0"))), (std::vector<double>{3, 12}));
+    QCOMPARE(elements(Value(out->tensors.at("grad.input.0"))), (std::vector<double>{6, 12}));
+  }
+
   // What no dynamo writes must not be trusted.
   void broken_autograd_functions_are_refused_data() {
     QTest::addColumn<QString>("call");
