@@ -60,7 +60,9 @@ Status draw(const Graph& graph, const CompilerSetup& setup) {
   const std::string format = file.extension().string().substr(1);
   const std::string dot = to_fx_dot(graph);
   if (format == "dot" || format == "raw") return write_file(file.string(), dot);
-  TRY(const std::string picture, run_graphviz(graph, dot, format, setup.backend.progress));
+  const bool large = setup.draw_large && !fits_graphviz(graph);
+  TRY(const std::string picture,
+      large ? setup.draw_large(graph, format) : run_graphviz(graph, dot, format, setup.backend.progress));
   return write_file(file.string(), picture);
 }
 

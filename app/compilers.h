@@ -17,6 +17,8 @@ struct CompilerSetup {
   std::string folder = ".";    ///< where they go
   bool dump_example_inputs = false;
   std::function<void(std::string_view)> print;  ///< gets what the compiler prints
+  /// Draws a graph that is too large for Graphviz as "svg", "png" or "pdf"; null: such a graph is refused.
+  Result<std::string> (*draw_large)(const Graph& graph, const std::string& format) = nullptr;
 };
 
 /// One row each; `run --compiler` and the window's compiler box take the name.

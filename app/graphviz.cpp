@@ -18,21 +18,20 @@ std::size_t total_nodes(const Graph& graph) {
   return n;
 }
 
-Status check_size(const Graph& graph) {
-  if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
-    return unsupported(
-        "graphviz.size",
-        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
-                    graph.name, n, max_graphviz_nodes));
-  return {};
-}
-
 }  // namespace
+
+bool fits_graphviz(const Graph& graph) {
+  return total_nodes(graph) <= max_graphviz_nodes;
+}
 
 Result<std::string> run_graphviz(const Graph& graph, const std::string& dot, const std::string& format,
                                  const Progress* progress) {
   constexpr double seconds = 60;
-  TRY_DO(check_size(graph));
+  if (!fits_graphviz(graph))
+    return unsupported(
+        "graphviz.size",
+        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
+                    graph.name, total_nodes(graph), max_graphviz_nodes));
   TRY(const ScratchFolder folder, ScratchFolder::make("graphviz"));
   const std::string source = folder.path() + "/graph.dot", picture = folder.path() + "/picture";
   TRY_DO(write_file(source, dot));

@@ -9,6 +9,8 @@ namespace partita {
 
 /// For more nodes Graphviz takes minutes or overflows its stack; our own layout draws those.
 inline constexpr std::size_t max_graphviz_nodes = 300;
+/// Has the graph, with its sub graphs, no more nodes than that?
+bool fits_graphviz(const Graph& graph);
 
 /// Gives `dot`, some drawing of the graph, to `dot -TFORMAT` in a child process and returns what that writes. Errors
 /// graphviz.size, graphviz.missing, graphviz.time_limit, graphviz.failed, Fault::Cancelled; the child is killed after a

@@ -1,15 +1,13 @@
 #include <QAbstractTextDocumentLayout>
 #include <QBuffer>
-#include <QGuiApplication>
 #include <QPainter>
 #include <QPdfWriter>
 #include <QTextDocument>
 #include <algorithm>
-#include <cstdio>
-#include <optional>
 
 #include <fmt/format.h>
 
+#include "app/offscreen.h"
 #include "app/report.h"
 #include "views/look/format.h"
 #include "views/look/theme.h"
@@ -173,19 +171,7 @@ class Tables {
 }  // namespace
 
 Result<std::string> report_pdf(const ReportContent& content) {
-  // Fonts need one; nothing of it is shown.
-  static int argc = 3;
-  static char name[] = "partita", option[] = "-platform", platform[] = "offscreen";
-  static char* argv[] = {name, option, platform, nullptr};
-  std::optional<QGuiApplication> app;
-  if (!QCoreApplication::instance()) {
-    // What Qt says of its platform does not matter to who asked for a file.
-    qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
-      if (type == QtFatalMsg) std::fprintf(stderr, "partita: %s\n", qPrintable(message));
-    });
-    app.emplace(argc, argv);
-  }
-
+  const Offscreen offscreen;
   constexpr int points_per_inch = 72, margin = 40, footer = 24;
   QByteArray bytes;
   QBuffer buffer(&bytes);

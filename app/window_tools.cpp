@@ -11,6 +11,7 @@
 #include "app/kernels.h"
 #include "app/minify_question.h"
 #include "app/node_measures.h"
+#include "app/own_picture.h"
 #include "app/plant.h"
 #include "app/queries.h"
 #include "app/report.h"
@@ -92,6 +93,7 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   views::ProgramResult result;
   CompilerSetup setup;
   setup.backend.progress = &progress;
+  setup.draw_large = own_picture;
   if (!asked.folder.isEmpty()) setup.folder = asked.folder.toStdString();
   setup.print = [&result](std::string_view printed) { result.printed += printed; };
   setup.backend.on_sizes = [&result](const SizeCompilation& c) { result.printed += partita::text(c); };

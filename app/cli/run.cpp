@@ -7,6 +7,7 @@
 #include "app/cli/command.h"
 #include "app/compilers.h"
 #include "app/config_options.h"
+#include "app/own_picture.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
@@ -57,6 +58,7 @@ Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io
                                   const Compiler& compiler, const std::shared_ptr<CodeStore>& store) {
   CompilerSetup setup = o.setup;
   setup.backend.store = store;
+  setup.draw_large = own_picture;
   setup.print = [to = o.text()](std::string_view text) { fmt::print(to, "{}", text); };
   return run_with_compiler(artefact, io, o.request, compiler, setup);
 }

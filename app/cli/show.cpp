@@ -6,6 +6,7 @@
 #include "app/cli/command.h"
 #include "app/graphviz.h"
 #include "app/notes.h"
+#include "app/own_picture.h"
 #include "app/standard_streams.h"
 #include "app/symbols_json.h"
 #include "core/base/output.h"
@@ -80,7 +81,7 @@ Result<std::string> render(const std::string& path, const Artefact& artefact, co
     add_symbols(out, *graph->shapes);
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
-  return draw_with_graphviz(*graph, format);
+  return format != "dot" && !fits_graphviz(*graph) ? own_picture(*graph, format) : draw_with_graphviz(*graph, format);
 }
 
 Result<int> show(const ShowVerbOptions& options) {
