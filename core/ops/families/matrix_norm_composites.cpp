@@ -39,6 +39,11 @@ Arg of_singular_values(DecomposeCall& c, Arg x, MatrixDims dims, bool keep, std:
   return build_program(c, "permute(unsqueeze(s, -1), back)", {{"s", values}, {"back", list_of(back)}});
 }
 
+/// How the greatest or least of `count` numbers is found: the greatest of none is 0, as for other norms.
+const char* extreme_of(SymExpr count, bool greatest) {
+  return !greatest ? "amin" : count.is(0) ? "aten.sum.dim_IntList" : "amax";
+}
+
 /// linalg.matrix_norm of x. `order` is a number, 'fro' or 'nuc'.
 Arg matrix_norm(DecomposeCall& c, const Arg& x, const Arg& order, const Sizes& over, bool keep, const Arg& dtype) {
   MatrixDims dims = matrix_dims(c.build.tensor(x), over);
@@ -55,14 +60,19 @@ Arg matrix_norm(DecomposeCall& c, const Arg& x, const Arg& order, const Sizes& o
   double ord = whole ? static_cast<double>(*whole) : real ? *real : 0, size = std::abs(ord);
   if (size != 1 && size != 2 && !std::isinf(size))
     fail(fmt::format("linalg.matrix_norm: Order {} not supported.", ord));
+  const SymList sizes = c.build.tensor(x).sizes;
+  const SymExpr rows = sizes[static_cast<std::size_t>(dims.rows)],
+                columns = sizes[static_cast<std::size_t>(dims.columns)], fewest = rows.is(0) ? rows : columns;
   if (size == 2)
-    return of_singular_values(c, converted(), dims, keep, ord > 0 ? "amax(s, [-1], keep)" : "amin(s, [-1], keep)");
+    return of_singular_values(c, converted(), dims, keep,
+                              fmt::format("{}(s, [-1], keep)", extreme_of(fewest, ord > 0)));
   if (std::isinf(size)) std::swap(dims.rows, dims.columns);
+  const SymExpr summed = sizes[static_cast<std::size_t>(dims.columns)];
   if (!keep && dims.rows < dims.columns) --dims.columns;
   names.insert(names.end(), {{"r", dims.rows}, {"c", dims.columns}});
   Arg sums = build_program(c, "linalg_vector_norm(x, 1.0, [r], keep, dtype=type)", names);
   names.emplace_back("sums", sums);
-  return build_program(c, ord > 0 ? "amax(sums, [c], keep)" : "amin(sums, [c], keep)", names);
+  return build_program(c, fmt::format("{}(sums, [c], keep)", extreme_of(summed, ord > 0)), names);
 }
 
 Arg linalg_matrix_norm(DecomposeCall& c) {

@@ -178,10 +178,6 @@ constexpr CompositeRow rows[] = {
     {"prims.item.default", "item(a)"},
     {"prims.fill.default", "aten.fill.Scalar(self, value)"},
     {"prims.full_like.default", "full_like(a, fill_value, dtype=dtype, device=device)"},
-    {"prims.empty.default", "empty(shape, dtype=dtype, device=device)"},
-    {"prims.empty_strided.default", "empty_strided(shape, strides, dtype=dtype, device=device)"},
-    {"prims.empty_permuted.default", "empty_permuted(shape, physical_layout, dtype=dtype, device=device)"},
-    {"prims.uniform.default", "uniform(empty_strided(shape, stride, dtype=dtype, device=device), low, high)"},
     {"prims.sum.default", "aten.sum.dim_IntList(inp, dims, dtype=output_dtype)"},
     {"prims.amax.default", "amax(inp, [] if dims is None else dims)"},
     {"prims.amin.default", "amin(inp, [] if dims is None else dims)"},
@@ -204,6 +200,13 @@ void add_prims(OpTable& t) {
   t.add("prims.split_dim.default", {.decompose = split_dim});
   t.add("prims.div.default", {.decompose = divide});
   t.add("prims.prod.default", {.decompose = prod});
+  t.add("prims.empty.default", {.program = "empty(shape, dtype=dtype, device=device)", .uninitialised = true});
+  t.add("prims.empty_strided.default",
+        {.program = "empty_strided(shape, strides, dtype=dtype, device=device)", .uninitialised = true});
+  t.add("prims.empty_permuted.default",
+        {.program = "empty_permuted(shape, physical_layout, dtype=dtype, device=device)", .uninitialised = true});
+  t.add("prims.uniform.default",
+        {.program = "uniform(empty_strided(shape, stride, dtype=dtype, device=device), low, high)", .random = true});
 }
 
 }  // namespace partita
