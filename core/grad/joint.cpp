@@ -271,10 +271,13 @@ class Differentiator {
         slot = gradient;
       if (--waiting[edge.function] == 0) ready.emplace(sequence_.at(edge.function), edge.function);
     };
-    // Of those that have been visited, nothing is read any more.
-    const auto is_waited_for = [&](const Node* gradient) {
-      const auto same = [owner = memory_owner(gradient)](const Node* g) { return g && memory_owner(g) == owner; };
-      return std::ranges::any_of(incoming, [&](const auto& row) { return std::ranges::any_of(row.second, same); }) ||
+    // Of gradients that have been visited, nothing is read any more. A gradient may also be a value of the forward.
+    const auto is_shared = [&, forward_ids = graph_.id_limit()](const Node* gradient) {
+      const Node* const owner = memory_owner(gradient);
+      const auto same = [owner](const Node* g) { return g && memory_owner(g) == owner; };
+      const bool of_forward = owner->id() < forward_ids && std::ranges::find(tangents_, owner) == tangents_.end();
+      return of_forward ||
+             std::ranges::any_of(incoming, [&](const auto& row) { return std::ranges::any_of(row.second, same); }) ||
              std::ranges::any_of(gradient_, [&](const auto& row) { return same(row.second); });
     };
     for (std::size_t k = 0; k < tangents_.size(); ++k) {
@@ -295,7 +298,7 @@ class Differentiator {
       std::map<int, std::vector<Node*>> lists;
       if (any && function->is(custom_backward())) {
         Builder build(graph_, output_, function->origin);
-        TRY(lists[3], differentiate_custom(build, *function, grads, is_waited_for));
+        TRY(lists[3], differentiate_custom(build, *function, grads, is_shared));
       } else if (any) {
         TRY_DO(apply(function, grads, edges[function], direct, lists));
       }

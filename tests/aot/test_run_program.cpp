@@ -85,7 +85,11 @@ class TestRunProgram : public QObject {
                                   << "v = d.view(-1)\n            e = v[0].zero_()\n            return (d,)"
                                   << std::vector<double>{0, 6};
     QTest::newRow("another value's") << "r = $add.Tensor(b, z)" << scaled << std::vector<double>{};
-    QTest::newRow("a saved value") << "r = $add.Tensor(b, 0)" << "e = x.mul_(d)\n            return (d,)" << std::vector<double>{};
+    QTest::newRow("a value of the forward")
+        << "p = self.f\nh = self.h\nc = torch.ops.higher_order.autograd_function_apply(p, h, b)\nr = c[0]" << scaled
+        << std::vector<double>{};
+    QTest::newRow("a saved value") << "r = $add.Tensor(b, 0)" << "e = x.mul_(d)\n            return (d,)"
+                                   << std::vector<double>{};
   }
   void a_backward_writes_to_its_gradient() {
     QFETCH(QString, after);
@@ -99,7 +103,9 @@ class TestRunProgram : public QObject {
            "    class f(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n            y = x * 1\n"
            "            return ((y,), (x,))\n"
            "    class g(torch.nn.Module):\n        def forward(self, d: <f32[2][1]>, x: <f32[2][1]>):\n            " +
-               backward.toStdString() + "\n");
+               backward.toStdString() +
+               "\n    class h(torch.nn.Module):\n        def forward(self, d: <f32[2][1]>, x: <f32[2][1]>):\n"
+               "            return (x,)\n");
     TensorFile io;
     (io.tensors["input.0"] = f32({2}, {0.5, 1})).requires_grad = true;
     io.tensors["tangent.0"] = f32(after.contains("view") ? Sizes{1, 2} : Sizes{2}, {1, 3});
