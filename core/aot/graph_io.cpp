@@ -97,6 +97,9 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
     if (!value) return at_node(std::move(value).error(), node);
     return value;
   }
+  if (const auto unread = io.unread.find(key); unread != io.unread.end())
+    return unsupported("load.safetensors.dtype",
+                       fmt::format("{} has the dtype {}, which is unknown here", key, unread->second), place_of(node));
   return input_error("io.missing",
                      fmt::format("the inputs lack {} ({} {}); add it to the --inputs file or use --random-weights SEED",
                                  key, node.name(), annotation(node.meta)));

@@ -178,7 +178,7 @@ void compare_tensors(Difference& d, const Tensor& expected, const Tensor& found,
   if (!has_arithmetic(expected.dtype) || !has_arithmetic(found.dtype)) {
     if (expected.dtype != found.dtype) return;
     Tensor a = expected, b = found;  // compare bit for bit
-    a.dtype = b.dtype = itemsize(a.dtype) == 1 ? DType::UInt8 : DType::Int32;
+    a.dtype = b.dtype = itemsize(a.dtype) == 1 ? DType::UInt8 : itemsize(a.dtype) == 2 ? DType::UInt16 : DType::Int32;
     return compare_tensors(d, a, b, tolerance, false);
   }
   const bool integers = expected.dtype == found.dtype && !is_floating(expected.dtype) && !is_complex(expected.dtype);

@@ -60,6 +60,12 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
     return input_error("interp.random",
                        "no random value can be made, because it is not known to be a tensor; give it by --inputs");
   TRY(Sizes sizes, with_hints(t->sizes, shapes));
+  if (is_opaque(t->dtype)) {
+    TRY(const Tensor bits, Tensor::empty(t->dtype, sizes));
+    for (std::size_t i = 0; i < bits.storage->bytes(); ++i)
+      bits.storage->data()[i] = static_cast<std::byte>(uniform(seed, i) * 256);
+    return laid_out(bits, *t, shapes);
+  }
   TRY(Tensor dense, Tensor::empty(is_complex(t->dtype) ? DType::Complex64 : DType::Float32, sizes));
   const std::int64_t n = dense.numel() * (is_complex(t->dtype) ? 2 : 1);
   const bool floats = is_floating(t->dtype) || is_complex(t->dtype);

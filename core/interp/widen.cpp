@@ -9,7 +9,7 @@ namespace partita {
 
 DType widened(DType t) {
   // What a graph rounds to float8 it rounds on purpose, as it does to integers.
-  if (is_float8(t)) return t;
+  if (is_float8(t) || is_opaque(t)) return t;
   return is_complex(t) ? DType::Complex128 : is_floating(t) ? DType::Float64 : t;
 }
 

@@ -205,6 +205,13 @@ Status load_tensors(std::shared_ptr<const FileBytes> bytes, const std::string& p
   std::string text;
   for (const auto& [name, t] : file.tensors)
     text += fmt::format("{}: {}[{}]\n", name, short_name(t.dtype), fmt::join(t.sizes, ", "));
+  for (const auto& [name, dtype] : file.unread) {
+    text += fmt::format("{}: {}\n", name, dtype);
+    loading.out.warnings.push_back(unsupported(
+        "load.safetensors.dtype",
+        fmt::format("'{}' has the dtype {}, which is unknown here, and was left out", name, dtype), {.file = path}));
+    loading.out.warnings.back().severity = Severity::Warning;
+  }
   if (text.empty()) text = "no tensors\n";
   add(Artefact::of_string(std::move(text)), prefix, prefix.empty() ? fs::path(path).stem().string() : "", path,
       loading);

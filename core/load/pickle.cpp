@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/python_text.h"
+
 namespace partita {
 namespace {
 
@@ -26,6 +28,7 @@ enum class Callable : unsigned char {
   RebuildTensorOfDtype,
   RebuildSubclass,
   RebuildParameter,
+  Unread,
   Device,
   Complex,
   Set,
@@ -53,6 +56,10 @@ constexpr GlobalRow globals[] = {
     {"torch._utils._rebuild_parameter", Callable::RebuildParameter},
     {"torch._utils._rebuild_wrapper_subclass", Callable::None},
     {"torch._tensor._rebuild_from_type_v2", Callable::RebuildSubclass},
+    {"torch._utils._rebuild_qtensor", Callable::Unread},
+    {"torch.per_tensor_affine", Callable::None},
+    {"torch.per_channel_affine", Callable::None},
+    {"torch.per_channel_affine_float_qparams", Callable::None},
     {"torch.serialization._get_layout", Callable::Layout},
     {"torch._prims_common._get_layout", Callable::Layout},
     {"builtins.complex", Callable::Complex},
@@ -93,6 +100,17 @@ constexpr StorageRow storage_types[] = {{"torch.FloatStorage", DType::Float32},
                                         {"torch.storage.UntypedStorage", DType::UInt8},
                                         {"torch.Float8_e4m3fnStorage", DType::Float8E4M3FN},
                                         {"torch.Float8_e5m2Storage", DType::Float8E5M2}};
+
+/// What stands for a tensor whose dtype is unknown here, or that is quantized. Everything else in the file is read.
+constexpr std::string_view unread_tensor = "a tensor of an unknown dtype";
+
+/// Is it named as torch's dtypes and storages are? Of those that are unknown here the name is kept.
+bool is_named_as_dtype(std::string_view name) {
+  for (const std::string_view stem : {"float", "bfloat", "int", "uint", "qint", "quint", "bits", "complex", "bool"})
+    if (name.starts_with(stem) && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos)
+      return true;
+  return name.ends_with("Storage") && is_identifier(name);
+}
 
 const GlobalRow* find_global(std::string_view name) {
   for (const GlobalRow& row : globals)
@@ -229,8 +247,10 @@ class Machine {
 
   Status global(std::string_view module, std::string_view name) {
     std::string full = fmt::format("{}.{}", module, name);
-    if (module == "torch")
+    if (module == "torch") {
       if (auto dtype = dtype_from_torch(name)) return push(*dtype);
+      if (!find_global(full) && is_named_as_dtype(name)) return push(PickleGlobal{std::move(full)});
+    }
     if (!find_global(full) && !storage_dtype(full) && !is_of_torchao(full))
       return input_error(
           "load.pickle.global",
@@ -475,7 +495,10 @@ class Machine {
         return rebuild_tensor(*args, call == Callable::RebuildTensorOfDtype);
       case Callable::RebuildSubclass:
         return rebuild_subclass(*args);
+      case Callable::Unread:
+        return push(PickleGlobal{std::string(unread_tensor)});
       case Callable::RebuildParameter: {
+        if (is_unread(*args, 0)) return push(*(*args)[0]->get<PickleGlobal>());
         if (args->empty() || !(*args)[0]->get<Tensor>()) return bad_pickle("a parameter without data");
         Tensor t = *(*args)[0]->get<Tensor>();
         t.requires_grad = args->size() > 1 && (*args)[1]->get<bool>() && *(*args)[1]->get<bool>();
@@ -497,8 +520,13 @@ class Machine {
     return push(*state->get<PickleDict>());
   }
 
+  static bool is_unread(const PickleItems& args, std::size_t i) {
+    return i < args.size() && args[i]->get<PickleGlobal>();
+  }
+
   /// (storage, offset, size, stride, requires_grad, hooks), and the dtype, if it is not that of the storage.
   Status rebuild_tensor(const PickleItems& args, bool has_dtype) {
+    if (is_unread(args, 0) || (has_dtype && is_unread(args, 6))) return push(PickleGlobal{std::string(unread_tensor)});
     auto* storage = args.size() >= 5 ? args[0]->get<Tensor>() : nullptr;
     auto* offset = storage ? args[1]->get<std::int64_t>() : nullptr;
     if (!offset) return bad_pickle("a tensor without storage");
@@ -528,7 +556,8 @@ class Machine {
     auto* type = (*items)[1]->get<PickleGlobal>();
     auto* key = (*items)[2]->get<std::string>();
     auto dtype = type ? storage_dtype(type->name) : std::nullopt;
-    if (!dtype || !key) return bad_pickle("a storage of an unknown type");
+    if (!type || !key) return bad_pickle("a storage of an unknown type");
+    if (!dtype) return push(PickleGlobal{type->name});
     if (!storages_) return bad_pickle("tensors in a pickle that has no storages");
     auto& storage = storage_by_key_[*key];
     if (!storage) {

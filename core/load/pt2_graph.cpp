@@ -193,8 +193,13 @@ class GraphReader {
     if (auto tensors = field(json, "tensor_values")) {
       TRY(auto object, object_of(*tensors, "tensor_values"));
       for (auto entry : object) {
-        TRY(TensorMeta meta, read_tensor_meta(entry.value, shapes_.get()));
-        metas_.emplace(entry.key, std::move(meta));
+        auto meta = read_tensor_meta(entry.value, shapes_.get());
+        if (meta)
+          metas_.emplace(entry.key, *std::move(meta));
+        else if (meta.error().code == unknown_dtype)
+          metas_.emplace(entry.key, OpaqueMeta{"a tensor of an unknown dtype"});
+        else
+          return std::move(meta).error();
       }
     }
     for (const char* key : {"sym_int_values", "sym_bool_values", "sym_float_values"}) {
@@ -393,7 +398,7 @@ Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes) {
   TRY(Json code, need(json, "dtype"));
   TRY(std::int64_t dtype, integer_of(code, "dtype"));
   auto known = dtype_from_pt2(static_cast<int>(dtype));
-  if (!known) return unsupported("load.pt2.dtype", fmt::format("an archive with dtype code {}", dtype));
+  if (!known) return unsupported(std::string(unknown_dtype), fmt::format("dtype code {} is unknown here", dtype));
   t.dtype = *known;
   TRY(Json sizes, need(json, "sizes"));
   TRY(t.sizes, symbolic_list(sizes, "sizes", shapes));
@@ -463,6 +468,8 @@ Result<Arg> read_literal(const Union& u) {
       if (number == code && u.kind == "as_layout") return Arg(layout);
     for (const auto& [number, format] : memory_formats)
       if (number == code && u.kind == "as_memory_format") return Arg(format);
+    // One call with a dtype that is unknown here does not keep the others from being read.
+    if (u.kind == "as_scalar_type") return Arg(ArgName{fmt::format("torch.dtype_{}", code)});
     return unsupported("load.pt2.argument", fmt::format("an archive with {} {}", u.kind, code));
   }
   return unsupported("load.pt2.argument", fmt::format("an archive with an argument of kind '{}'", u.kind));

@@ -7,7 +7,8 @@
 
 namespace partita::pt2 {
 
-/// Reads a tensor_meta entry. Hints of symbols go to `shapes` (may be null).
+constexpr std::string_view unknown_dtype = "load.pt2.dtype";
+/// Reads a tensor_meta entry. Hints of symbols go to `shapes` (may be null). Error unknown_dtype: of this tensor alone.
 Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes);
 
 /// Reads a "graph" object with its sub graphs. `constant_names` has one entry per input: the placeholder's name for a

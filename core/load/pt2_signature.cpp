@@ -189,7 +189,13 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
                                                                         name, read.error().message)));
       continue;
     }
-    TRY(TensorMeta meta, read_tensor_meta(*meta_json, nullptr));
+    auto read = read_tensor_meta(*meta_json, nullptr);
+    if (!read && read.error().code == unknown_dtype) {
+      warnings.push_back(
+          unsupported(read.error().code, fmt::format("'{}' was left out: {}", name, read.error().message)));
+      continue;
+    }
+    TRY(const TensorMeta meta, std::move(read));
     auto sizes = concrete(meta.sizes), strides = concrete(meta.strides);
     if (!sizes || !strides || !meta.offset.is_int()) return bad(fmt::format("'{}' has symbolic sizes", name));
     auto& storage = storages[std::string(path)];

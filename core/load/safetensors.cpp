@@ -18,14 +18,15 @@ using Metadata = std::map<std::string, std::string>;
 
 constexpr std::uint64_t max_header = 100'000'000;  // the format's own limit
 constexpr std::size_t max_tensor_rank = 64;
+constexpr std::string_view two_in_a_byte = "F4";  // a shape counts numbers, a tensor bytes
 
 Diagnostic bad_header(std::string message) {
   return input_error("load.safetensors", "not a valid safetensors file: " + message);
 }
 
 struct TensorEntry {
-  std::string name;
-  DType dtype;
+  std::string name, dtype_name;
+  std::optional<DType> dtype;  ///< null: unknown here
   Sizes sizes;
   std::uint64_t begin, end;
 };
@@ -46,22 +47,37 @@ Result<TensorEntry> read_entry(const std::string& name, const Json& json, std::u
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets") ||
       !json["dtype"].is_string())
     return bad_header(fmt::format("'{}' lacks dtype, shape or data_offsets", name));
-  std::string dtype_name = json["dtype"].get<std::string>();
+  const std::string dtype_name = json["dtype"].get<std::string>();
   auto dtype = dtype_from_safetensors(dtype_name);
-  if (!dtype) return unsupported("load.safetensors.dtype", fmt::format("'{}' has unknown dtype {}", name, dtype_name));
   TRY(Sizes sizes, integers(json["shape"], name));
+  if (dtype_name == two_in_a_byte && !sizes.empty() && sizes.back() % 2 == 0) {
+    dtype = DType::Float4E2M1FNx2;
+    sizes.back() /= 2;
+  }
   TRY(Sizes offsets, integers(json["data_offsets"], name));
   if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] ||
       static_cast<std::uint64_t>(offsets[1]) > data_bytes)
     return bad_header(fmt::format("data of '{}' lies outside the file; is it truncated?", name));
-  TRY(std::int64_t count, reach(sizes, row_major_strides(sizes)));
+  TensorEntry entry{name,
+                    dtype_name,
+                    dtype,
+                    std::move(sizes),
+                    static_cast<std::uint64_t>(offsets[0]),
+                    static_cast<std::uint64_t>(offsets[1])};
+  if (!dtype) return entry;
+  TRY(std::int64_t count, reach(entry.sizes, row_major_strides(entry.sizes)));
   std::uint64_t bytes;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(count), itemsize(*dtype), &bytes) ||
       bytes != static_cast<std::uint64_t>(offsets[1] - offsets[0]))
     return bad_header(
         fmt::format("'{}' has {} bytes of data, its shape and dtype need {}", name, offsets[1] - offsets[0], bytes));
-  return TensorEntry{name, *dtype, std::move(sizes), static_cast<std::uint64_t>(offsets[0]),
-                     static_cast<std::uint64_t>(offsets[1])};
+  return entry;
+}
+
+/// The dtype whose elements hold the bits of an opaque one.
+DType stored_as(DType t) {
+  if (!is_opaque(t)) return t;
+  return itemsize(t) == 1 ? DType::UInt8 : DType::UInt16;
 }
 
 /// Reads a metadata entry of Partita's: a string that holds JSON. Null when absent.
@@ -106,7 +122,7 @@ Result<Tensor> copy_in(const TensorEntry& entry, const char* data, bool is_compl
   Tensor flat;
   TRY(flat.storage, Storage::allocate(entry.end - entry.begin));
   if (entry.end > entry.begin) std::memcpy(flat.storage->data(), data + entry.begin, entry.end - entry.begin);
-  flat.dtype = entry.dtype;
+  flat.dtype = *entry.dtype;
   flat.sizes = entry.sizes;
   flat.strides = row_major_strides(flat.sizes);
   if (is_complex) {
@@ -127,6 +143,16 @@ Result<Tensor> copy_in(const TensorEntry& entry, const char* data, bool is_compl
   std::memset(strided.storage->data(), 0, strided.storage->bytes());
   strided.copy_from(flat);
   return strided;
+}
+
+/// The dtype that the metadata `dtypes` names for a tensor stored as bits; `stored` when it names none.
+Result<DType> dtype_of_bits(const Json& dtypes, const std::string& name, DType stored) {
+  if (!dtypes.is_object() || !dtypes.contains(name)) return stored;
+  const Json& said = dtypes[name];
+  const auto dtype = said.is_string() ? dtype_from_torch(said.get<std::string>()) : std::nullopt;
+  if (!dtype || !is_opaque(*dtype) || stored != stored_as(*dtype))
+    return bad_header(fmt::format("metadata 'dtypes' names no dtype that '{}' can have", name));
+  return *dtype;
 }
 
 Status share_storage(TensorFile& file, const std::string& name, const SharedMemory& memory) {
@@ -190,10 +216,15 @@ Result<TensorFile> parse(std::string_view bytes) {
   TRY(file.storages, shared_memory(file.metadata, "storages"));
   TRY(file.aliases, shared_memory(file.metadata, "alias"));
   TRY(Json strides, convention(file.metadata, "strides"));
+  TRY(const Json dtypes, convention(file.metadata, "dtypes"));
   if (!strides.is_null() && !strides.is_object())
     return bad_header("metadata 'strides' is not a map of key to integers");
   std::uint64_t budget = most_bytes_in_memory(bytes.size());
   for (const TensorEntry& entry : entries) {
+    if (!entry.dtype) {
+      file.unread[entry.name] = entry.dtype_name;
+      continue;
+    }
     Sizes layout;
     bool has_layout = strides.is_object() && strides.contains(entry.name);
     if (has_layout) {
@@ -202,6 +233,7 @@ Result<TensorFile> parse(std::string_view bytes) {
     TRY(Tensor tensor,
         copy_in(entry, data.data(), complex_keys.count(entry.name) > 0, has_layout ? &layout : nullptr, budget));
     tensor.requires_grad = requires_grad.count(entry.name) > 0;
+    TRY(tensor.dtype, dtype_of_bits(dtypes, entry.name, tensor.dtype));
     file.tensors.emplace(entry.name, std::move(tensor));
   }
   TRY_DO(share_storages(file));
@@ -245,7 +277,8 @@ Result<TensorFile> read_safetensors(const std::string& path) {
 }
 
 Status write_safetensors(const std::string& path, const TensorFile& file) {
-  Json header = Json::object(), strides = Json::object(), complex_keys = Json::array(), requires_grad = Json::array();
+  Json header = Json::object(), strides = Json::object(), dtypes = Json::object(), complex_keys = Json::array(),
+       requires_grad = Json::array();
   std::vector<std::pair<std::string, Tensor>> order;
   for (auto& [name, tensor] : file.tensors) {
     TRY(Tensor dense, tensor.contiguous());
@@ -254,6 +287,10 @@ Status write_safetensors(const std::string& path, const TensorFile& file) {
     if (is_complex(dense.dtype)) {
       complex_keys.push_back(name);
       dense = view_as_real(dense);
+    }
+    if (is_opaque(dense.dtype)) {
+      dtypes[name] = torch_name(dense.dtype);
+      dense.dtype = stored_as(dense.dtype);
     }
     order.emplace_back(name, std::move(dense));
   }
@@ -270,6 +307,7 @@ Status write_safetensors(const std::string& path, const TensorFile& file) {
   Json metadata = Json::object();
   for (auto& [key, text] : file.metadata) metadata[key] = text;
   if (!strides.empty()) metadata["strides"] = strides.dump();
+  if (!dtypes.empty()) metadata["dtypes"] = dtypes.dump();
   if (!complex_keys.empty()) metadata["complex"] = complex_keys.dump();
   if (!requires_grad.empty()) metadata["requires_grad"] = requires_grad.dump();
   if (!file.storages.empty()) metadata["storages"] = to_json(file.storages).dump();

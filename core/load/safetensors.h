@@ -15,13 +15,16 @@ struct SharedMemory {
 };
 
 /// A safetensors file with the conventions of Partita's IO and OUT files in `__metadata__`: strides, complex,
-/// requires_grad, storages, alias. Strides, complex dtypes and requires_grad are the tensors' own fields here.
+/// requires_grad, storages, alias, and dtypes, the torch names of dtypes that are stored as bits. Strides, dtypes and
+/// requires_grad are the tensors' own fields here.
 struct TensorFile {
   std::map<std::string, Tensor> tensors;
   /// Tensors that are views of a `storage.K` tensor, whose Storage they share after reading.
   std::map<std::string, SharedMemory> storages;
   /// In an OUT file: outputs that alias an input or another output.
   std::map<std::string, SharedMemory> aliases;
+  /// Tensors that were not read, since their dtypes are unknown here, with the names of those.
+  std::map<std::string, std::string> unread;
   /// Other entries of `__metadata__`.
   std::map<std::string, std::string> metadata;
 

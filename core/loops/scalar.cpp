@@ -119,7 +119,7 @@ Scalar ScalarBuilder::cast(Scalar a, DType dtype) {
   if (from.dtype == dtype) return a;
   if (from.op == ScalarOp::Const && from.dtype != DType::Complex64 && from.dtype != DType::Complex128) {
     bool was_real = is_floating(from.dtype);
-    if (was_real && is_floating(dtype) && dtype >= DType::Float32) return constant(dtype, from.real);
+    if (was_real && (dtype == DType::Float32 || dtype == DType::Float64)) return constant(dtype, from.real);
     if (!was_real && (dtype == DType::Float64 || dtype == DType::Float32))
       return constant(dtype, static_cast<double>(from.integer));
   }

@@ -29,7 +29,8 @@ constexpr const char* tail = R"py(
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
           "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
           "U16": torch.uint16, "U32": torch.uint32, "U64": torch.uint64, "F8_E4M3": torch.float8_e4m3fn,
-          "F8_E5M2": torch.float8_e5m2}
+          "F8_E5M2": torch.float8_e5m2, "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
+          "F8_E8M0": torch.float8_e8m0fnu}
 
 
 def load(path):
@@ -37,7 +38,7 @@ def load(path):
     data = open(path, "rb").read()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8 : 8 + size])
-    said = {k: json.loads(v) for k, v in header.pop("__metadata__", {}).items() if k in ("strides", "complex")}
+    said = {k: json.loads(v) for k, v in header.pop("__metadata__", {}).items() if k in ("strides", "dtypes", "complex")}
     tensors = {}
     for key, entry in header.items():
         begin, end = entry["data_offsets"]
@@ -52,7 +53,7 @@ def load(path):
         if key in said.get("strides", {}):
             laid_out = torch.empty_strided(t.shape, said["strides"][key], dtype=t.dtype)
             t = laid_out.copy_(t) if 0 not in said["strides"][key] else expanded(t, said["strides"][key])
-        tensors[key] = t
+        tensors[key] = t.view(getattr(torch, said["dtypes"][key])) if key in said.get("dtypes", {}) else t
     return tensors
 
 

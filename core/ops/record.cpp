@@ -227,13 +227,20 @@ Result<Meta> infer(const Node& node) {
 
 namespace {
 
-/// Values of float8 and complex32 may be stored and viewed, and those of float8 converted, but there is no arithmetic
-/// on them.
+/// Values of float8, complex32 and opaque dtypes may be stored and viewed, those of float8 converted and of opaque
+/// dtypes copied, but there is no arithmetic on them.
 Status check_computable(DType t, const Op* op, const Node* node) {
   if (has_arithmetic(t)) return {};
   const OpRecord* record = ops().find(op);
-  if (is_float8(t) && record && record->takes_float8) return {};
+  if ((is_float8(t) || is_opaque(t)) && record && record->takes_float8) return {};
   return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
+}
+
+/// A copy has the dtype of what is copied, if either is opaque: bits that have no value cannot be converted.
+Status check_copy(DType from, DType to, const Op* op, const Node* node) {
+  if (from == to || (!is_opaque(from) && !is_opaque(to))) return {};
+  return unsupported("ops.dtype", fmt::format("{} of {} to {}", op->name, torch_name(from), torch_name(to)),
+                     place_of(node));
 }
 
 Status check_elements(std::int64_t n, const Op* op, const Node* node) {
@@ -278,6 +285,7 @@ Status check_evaluable(const Node& call) {
   for (const Node* in : call.inputs()) {
     TRY_DO(check_computable(in->meta, call.op(), &call));
     const TensorMeta* t = in->meta.tensor();
+    if (const TensorMeta* to = call.meta.tensor(); t && to) TRY_DO(check_copy(t->dtype, to->dtype, call.op(), &call));
     if (const SymExpr n = t ? t->numel() : SymExpr(0); n.is_int()) TRY_DO(check_elements(n.as_int(), call.op(), &call));
   }
   return check_computable(call.meta, call.op(), &call);
@@ -318,7 +326,12 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
       CallOfValues metas(call);
       results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));
       check_extents(results);
-      if (!schema->is_view) unwrap(check_computable(results, op, node));
+      if (!schema->is_view) {
+        unwrap(check_computable(results, op, node));
+        for (const Value& v : call.args)
+          if (const auto* t = v.get<Tensor>(); t && results.tensor())
+            unwrap(check_copy(t->dtype, results.tensor()->dtype, op, node));
+      }
     }
     if (record->eval) return record->eval(call);
     Value value = unwrap(evaluate_by_decomposition(*record, call.args, context, node));

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "core/tensor/float8.h"
+
 namespace partita {
 namespace {
 
@@ -98,17 +100,20 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) {
 }
 
 std::optional<DType> dtype_from_pt2(int code) {
-  return find([&](const Row& r) { return r.code == code; });
+  return find([&](const Row& r) { return r.code == code && code >= 0; });
 }
 
 bool is_floating(DType t) {
-  return t >= DType::Float8E4M3FN && t <= DType::Float64;
+  return is_float8(t) || t == DType::Float4E2M1FNx2 || (t >= DType::Float16 && t <= DType::Float64);
 }
 bool has_arithmetic(DType t) {
-  return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
+  return !is_float8(t) && !is_opaque(t) && t != DType::Complex32;
+}
+bool is_opaque(DType t) {
+  return t >= DType::Float4E2M1FNx2;
 }
 bool is_complex(DType t) {
-  return t >= DType::Complex32;
+  return t >= DType::Complex32 && t <= DType::Complex128;
 }
 bool is_integral(DType t) {
   return t > DType::Bool && t <= DType::Int64;

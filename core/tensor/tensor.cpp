@@ -306,6 +306,7 @@ double Tensor::item_as_double(std::int64_t i) const {
   }
   if (dtype == DType::Complex32) return to_float(as<Half>()[2 * at]);
   if (is_float8(dtype)) return from_float8(as<std::uint8_t>()[at], dtype);
+  if (is_opaque(dtype)) return itemsize(dtype) == 1 ? as<std::uint8_t>()[at] : as<std::uint16_t>()[at];
   return dispatch(dtype, [&]<class T>() { return convert_at<double>(as<T>(), at); });
 }
 

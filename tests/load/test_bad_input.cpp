@@ -77,6 +77,7 @@ class TestBadInput : public QObject {
   void hostile_pickles_are_refused_by_name();
   void hundred_megabytes_of_zeros();
   void a_size_of_100000_terms_opens();
+  void an_unknown_dtype_refuses_no_more_than_its_tensor();
   void nodes_are_counted();
   void a_stack_without_modules_is_none();
   void folder_reports_and_goes_on();
@@ -294,6 +295,22 @@ void TestBadInput::a_stack_without_modules_is_none() {
   QVERIFY(graph);
   QCOMPARE((*graph)->find("layer_norm")->origin->modules, std::string());
   QCOMPARE((*graph)->find("linear")->origin->modules, std::string("fc1"));
+}
+
+void TestBadInput::an_unknown_dtype_refuses_no_more_than_its_tensor() {
+  const std::string path = dir_.filePath("dtype.pt2").toStdString();
+  QVERIFY(write_file(path, archive_with("\"dtype\": 7", "\"dtype\": 99")));  // of one weight, and of one value
+  const auto loaded = load(path);
+  QVERIFY2(loaded, loaded ? "" : loaded.error().line().c_str());
+  QVERIFY(loaded->artefacts[0].graph());
+  QCOMPARE(loaded->warnings.size(), std::size_t{1});
+  QVERIFY2(loaded->warnings[0].message.ends_with("was left out: dtype code 99 is unknown here"),
+           loaded->warnings[0].message.c_str());
+  QCOMPARE(loaded->artefacts[0].program->tensors.size(), std::size_t{7});
+  for (const char* name : {"float9_e5m3", "int3x", "uint12", "Float9_e5m3Storage"})
+    QVERIFY2(read_pickle(pickle(std::string("ctorch\n") + name + "\n.")), name);
+  for (const char* name : {"float.x", "load", "int3()", "Float9 Storage"})
+    QVERIFY2(!read_pickle(pickle(std::string("ctorch\n") + name + "\n.")), name);
 }
 
 void TestBadInput::nodes_are_counted() {

@@ -24,9 +24,55 @@ class TestSafetensors : public QObject {
 
  private Q_SLOTS:
   void round_trip_keeps_layout_dtype_and_aliases();
+  void every_dtype_is_kept();
+  void an_unknown_dtype_leaves_out_its_tensor();
+  void two_numbers_in_a_byte();
   void damaged_files_are_refused_data();
   void damaged_files_are_refused();
+
+ private:
+  Result<TensorFile> read(const std::string& bytes) const {
+    std::ofstream(path("given"), std::ios::binary) << bytes;
+    return read_safetensors(path("given"));
+  }
 };
+
+void TestSafetensors::every_dtype_is_kept() {
+  TensorFile file;
+  for (int i = 0; i <= int(DType::Bits16); ++i) {
+    Tensor t = *Tensor::zeros(static_cast<DType>(i), {3});
+    for (std::size_t b = 0; b < t.storage->bytes(); ++b)
+      t.storage->data()[b] = static_cast<std::byte>(b * 37 % 2 + i % 2);
+    file.tensors.emplace(std::string(torch_name(t.dtype)), t);
+  }
+  QVERIFY(bool(write_safetensors(path("dtypes"), file)));
+  const auto read = read_safetensors(path("dtypes"));
+  QVERIFY2(bool(read), read ? "" : read.error().line().c_str());
+  QCOMPARE(read->tensors.size(), file.tensors.size());
+  for (const auto& [name, t] : read->tensors) {
+    QCOMPARE(std::string(torch_name(t.dtype)), name);
+    QVERIFY2(std::memcmp(t.data(), file.tensors.at(name).data(), 3 * itemsize(t.dtype)) == 0, name.c_str());
+  }
+  QVERIFY(read->unread.empty());
+}
+
+void TestSafetensors::an_unknown_dtype_leaves_out_its_tensor() {
+  const auto file = read(file_bytes(
+      R"({"a":{"dtype":"Q4","shape":[3],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+      12));
+  QVERIFY2(bool(file), file ? "" : file.error().line().c_str());
+  QCOMPARE(file->tensors.size(), std::size_t{1});
+  QVERIFY(file->find("b"));
+  QCOMPARE(file->unread, (std::map<std::string, std::string>{{"a", "Q4"}}));
+}
+
+/// safetensors counts the numbers, PyTorch the bytes.
+void TestSafetensors::two_numbers_in_a_byte() {
+  const auto file = read(file_bytes(R"({"a":{"dtype":"F4","shape":[2,8],"data_offsets":[0,8]}})", 8));
+  QVERIFY2(bool(file), file ? "" : file.error().line().c_str());
+  QCOMPARE(file->find("a")->dtype, DType::Float4E2M1FNx2);
+  QCOMPARE(file->find("a")->sizes, (Sizes{2, 4}));
+}
 
 void TestSafetensors::round_trip_keeps_layout_dtype_and_aliases() {
   TensorFile file;
@@ -84,7 +130,13 @@ void TestSafetensors::damaged_files_are_refused_data() {
   row("shape overflows", file_bytes(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}})", 8),
       "size out of range");
   row("negative shape", file_bytes(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "negative size");
-  row("dtype", file_bytes(R"({"a":{"dtype":"Q4","shape":[2],"data_offsets":[0,8]}})", 8), "unknown dtype Q4");
+  row("dtype beyond the data", file_bytes(R"({"a":{"dtype":"Q4","shape":[2],"data_offsets":[0,9]}})", 8),
+      "lies outside");
+  row("dtype of bits",
+      file_bytes(
+          R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"__metadata__":{"dtypes":"{\"a\":\"float32\"}"}})",
+          8),
+      "names no dtype that 'a' can have");
   row("overlap",
       file_bytes(
           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",

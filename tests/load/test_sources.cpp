@@ -41,6 +41,7 @@ class TestSources : public QObject {
   void archive_has_sub_graphs();
   void archive_of_a_tensor_subclass();
   void archive_of_quantized_weights();
+  void archive_of_scales();
   void trace_log_has_every_graph();
   void trace_log_reports_damage_and_keeps_the_rest();
   void trace_log_tells_hints_and_ranges();
@@ -237,6 +238,17 @@ void TestSources::archive_has_sub_graphs() {
   QCOMPARE(cond->args()[0].node()->name(), std::string("p"));
   QCOMPARE(print(cond->args()[3]), std::string("[x, p_a_bias, p_a_weight, p_b_bias, p_b_weight]"));
   QCOMPARE(annotation(graph->find("getitem")->meta), std::string("f32[4, 4][4, 1]cpu"));
+}
+
+/// The buffer is two powers of two in float8_e8m0fnu.
+void TestSources::archive_of_scales() {
+  const Loaded loaded = opened("../e8m0.pt2");
+  QVERIFY(loaded.warnings.empty());
+  const Tensor* scale = loaded.artefacts[0].program->tensor_of("b_scale");
+  QVERIFY(scale);
+  QCOMPARE(scale->dtype, DType::Float8E8M0FNU);
+  QCOMPARE(scale->item_as_double(0), 1.0);
+  QCOMPARE(scale->item_as_double(1), 2.0);
 }
 
 void TestSources::trace_log_has_every_graph() {

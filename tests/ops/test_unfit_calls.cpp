@@ -290,6 +290,48 @@ class TestUnfitCalls : public QObject {
     QVERIFY(evaluate(Op::torch("aten._assert_tensor_metadata.default"), {Value(t)}, {}, {}, x));
   }
 
+  /// Packed numbers and bits are copied and viewed; what would compute them is refused by name.
+  void opaque_dtypes_are_copied_and_viewed() {
+    int count = 0;
+    for (int i = 0; i <= int(DType::Bits16); ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (!is_opaque(dtype)) continue;
+      ++count;
+      Tensor t = *Tensor::empty(dtype, {4});
+      for (std::size_t b = 0; b < t.storage->bytes(); ++b) t.storage->data()[b] = static_cast<std::byte>(b * 77 + 5);
+      Graph graph("unfit");
+      Node* x = graph.placeholder("x", TensorMeta::contiguous(dtype, {4}));
+      const auto call = [&](const char* op, std::vector<Value> more) {
+        more.insert(more.begin(), Value(t));
+        return evaluate(Op::torch(op), std::move(more), {}, {}, x);
+      };
+      const auto bytes = [](const Tensor& v) {
+        return std::string_view(reinterpret_cast<const char*>(v.data()),
+                                static_cast<std::size_t>(v.numel()) * itemsize(v.dtype));
+      };
+      for (const char* op : {"aten.clone.default", "aten.lift_fresh_copy.default", "aten.detach.default"}) {
+        const Result<Value> copy = call(op, {});
+        QVERIFY2(copy, op);
+        QCOMPARE(copy->get<Tensor>()->dtype, dtype);
+        QVERIFY(bytes(*copy->get<Tensor>()) == bytes(t));
+      }
+      const Result<Value> view = call("aten.view.dtype", {Value(DType::UInt8)});
+      QVERIFY(view);
+      QVERIFY(bytes(*view->get<Tensor>()) == bytes(t));
+      const std::string name(torch_name(dtype));
+      const Result<Value> sum = call("aten.neg.default", {});
+      QVERIFY(!sum);
+      QCOMPARE(sum.error().message, "aten.neg.default of " + name);
+      QCOMPARE(sum.error().fault, Fault::Unsupported);
+      const Result<Value> cast =
+          evaluate(Op::torch("aten._to_copy.default"), {Value(t)}, {{"dtype", Value(DType::Float32)}}, {}, x);
+      QVERIFY(!cast);
+      QCOMPARE(cast.error().message, "aten._to_copy.default of " + name + " to float32");
+      QVERIFY(!t.to(DType::Float32) && t.to(dtype));
+    }
+    QCOMPARE(count, 20);
+  }
+
   void a_gradient_has_one_total_weight() {
     Graph graph("unfit");
     auto tensor = [&](DType t, SymList sizes) {
