@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 
 #include <fcntl.h>
 #include <sys/prctl.h>

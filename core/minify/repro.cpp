@@ -75,7 +75,8 @@ double SmallestSoFar::seconds() const {
 
 void SmallestSoFar::take(const Candidate& candidate, const Failure& failure) {
   if (calls_ > 0 && candidate.calls > calls_) return;  // a second round, with more patience, begins with the start
-  if (start_calls_ == 0) start_calls_ = candidate.calls;
+  is_start_ = start_calls_ == 0;
+  if (is_start_) start_calls_ = candidate.calls;
   calls_ = candidate.calls;
   waiting_ = candidate;
   failure_ = failure;
@@ -83,9 +84,9 @@ void SmallestSoFar::take(const Candidate& candidate, const Failure& failure) {
 }
 
 void SmallestSoFar::write_what_waits() {
-  constexpr double most = 0.1;  // of the time
+  constexpr double at_least = 1, most = 0.1;  // seconds, and a share of the time
   const double begin = seconds();
-  if (!waiting_ || given_up_ || spent_ > most * begin) return;
+  if (!waiting_ || given_up_ || spent_ > at_least + most * begin) return;
   const Status written = write(*waiting_);
   waiting_.reset();
   spent_ += seconds() - begin;
@@ -98,8 +99,7 @@ void SmallestSoFar::write_what_waits() {
 Status SmallestSoFar::write(const Candidate& candidate) const {
   TRY_DO(make_folder(folder_));
   const fs::path folder = folder_;
-  const bool is_start = candidate.calls == start_calls_;
-  if (!is_start) {
+  if (!is_start_) {
     // The files belong together, so they change places at once.
     const fs::path made = folder / ".partita-unfinished";
     const RemovedOnSignal removed(made.string());
@@ -114,8 +114,8 @@ Status SmallestSoFar::write(const Candidate& candidate) const {
     TRY_DO(moved);
   }
   const std::string found =
-      is_start ? std::string("Nothing smaller than the graph itself was found")
-               : fmt::format("{} call{} left of {} were found", calls_, calls_ == 1 ? "" : "s", start_calls_);
+      is_start_ ? std::string("Nothing smaller than the graph itself was found")
+                : fmt::format("{} call{} left of {} were found", calls_, calls_ == 1 ? "" : "s", start_calls_);
   return write_file((folder / "README.md").string(),
                     fmt::format("# {}: not finished\n\n{} when this was written: it fails with `{}`.\n\n    {}\n\n"
                                 "The minification was still at work. If it was stopped, the same command with "

@@ -35,8 +35,8 @@ struct ReproText {
 Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text);
 
 /// Keeps the smallest failing graph so far in the folder while a minification runs, so that one that is stopped, in
-/// whatever way, leaves what it found. Writes no more than a tenth of the time. Of the start itself, which the user
-/// has, only README.md is written. Says in one line on stderr when it cannot write, and then writes no more.
+/// whatever way, leaves what it found. Writes no more than a second and a tenth of the time. Of the start itself, which
+/// the user has, only README.md is written. Says in one line on stderr when it cannot write, and then writes no more.
 class SmallestSoFar {
  public:
   /// `check`: as ReproText has it.
@@ -52,6 +52,7 @@ class SmallestSoFar {
   const std::string folder_, check_;
   const std::chrono::steady_clock::time_point begun_;
   std::optional<Candidate> waiting_;
+  bool is_start_ = false;  ///< what waits, or was written last
   Failure failure_;
   std::size_t start_calls_ = 0, calls_ = 0;  ///< of the start, and of the smallest
   double spent_ = 0;                         ///< seconds
