@@ -38,7 +38,8 @@ def load(path):
     data = open(path, "rb").read()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8 : 8 + size])
-    said = {k: json.loads(v) for k, v in header.pop("__metadata__", {}).items() if k in ("strides", "dtypes", "complex")}
+    ours = ("strides", "dtypes", "complex")
+    said = {k: json.loads(v) for k, v in header.pop("__metadata__", {}).items() if k in ours}
     tensors = {}
     for key, entry in header.items():
         begin, end = entry["data_offsets"]
