@@ -18,6 +18,7 @@
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
 #include "core/store/code_store.h"
+#include "core/sym/float_symbol.h"
 #include "core/sym/unbacked.h"
 
 namespace partita {
@@ -43,6 +44,11 @@ Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const
                                                        .symbolic = symbolic}));
   if (cuda) codegen::keep_on_host(plan);
   return plan;
+}
+
+/// Is it a size that code for all sizes does not take?
+bool is_small(const std::string& symbol, std::int64_t value) {
+  return value < 2 && !is_float_symbol(symbol);
 }
 
 bool has_symbols(const Meta& meta) {
@@ -247,7 +253,7 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
     }
     if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
     // What passes decompose was checked for sizes from 2 on only.
-    if (source_ && std::ranges::any_of(sizes, [](const auto& size) { return size.second < 2; })) {
+    if (source_ && std::ranges::any_of(sizes, [](const auto& size) { return is_small(size.first, size.second); })) {
       TRY(const std::unique_ptr<Graph> written, source_());
       if (auto fit = schedule::specialise(*written, sizes); !fit && fit.error().fault != Fault::Unsupported)
         return std::move(fit).error();
@@ -296,19 +302,19 @@ void CompiledGraph::tell_stored(Entry& entry, SizeCompilation told) {
 std::vector<Guard> CompiledGraph::broken_guards(const Entry& entry, const SizeSet& sizes) {
   std::vector<Guard> out = schedule::broken_guards(entry.guards, sizes);
   for (const auto& [symbol, value] : sizes)
-    if (value < 2 && !entry.fixed.contains(symbol)) out.push_back({sym_le(2, SymExpr::symbol(symbol)), small});
+    if (is_small(symbol, value) && !entry.fixed.contains(symbol)) out.push_back({sym_le(2, SymExpr::symbol(symbol)), small});
   return out;
 }
 
 Guard CompiledGraph::equal(const std::string& symbol, std::int64_t value, std::string reason) {
-  return {sym_eq(SymExpr::symbol(symbol), value), std::move(reason)};
+  return {sym_eq(SymExpr::symbol(symbol), symbol_value(symbol, value)), std::move(reason)};
 }
 
 Result<const CompiledGraph::Entry*> CompiledGraph::compile(const SizeSet& sizes, SizeCompilation told) {
   SizeSet rest;
   for (const auto& [symbol, value] : sizes) {
-    (value < 2 ? told.fixed : rest).emplace(symbol, value);
-    if (value < 2) told.guards.push_back(equal(symbol, value, small));
+    (is_small(symbol, value) ? told.fixed : rest).emplace(symbol, value);
+    if (is_small(symbol, value)) told.guards.push_back(equal(symbol, value, small));
   }
   if (rest.empty()) told.why_not = small;
   while (keeps_symbols_ && !rest.empty()) {
@@ -389,7 +395,7 @@ Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& p
     if (told.number > 1) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
     std::vector<Guard> guards = told.guards;
     for (const auto& [symbol, value] : told.fixed)
-      guards.push_back({sym_eq(SymExpr::symbol(symbol), value), told.why_not});
+      guards.push_back(equal(symbol, value, told.why_not));
     trace::guards(*graph_, guards);
     trace::output_code(name_, print(plan));
   }

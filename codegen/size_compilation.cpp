@@ -1,4 +1,5 @@
 #include "codegen/size_compilation.h"
+#include "core/sym/float_symbol.h"
 
 #include <algorithm>
 
@@ -19,7 +20,7 @@ std::string assignments(const std::map<std::string, std::int64_t>& sizes, const 
   const std::vector<std::string> symbols = of ? of->condition.symbols() : std::vector<std::string>();
   for (const auto& [symbol, value] : sizes)
     if (!of || std::ranges::find(symbols, symbol) != symbols.end())
-      out.push_back(fmt::format("{} = {}", symbol, value));
+      out.push_back(fmt::format("{} = {}", symbol, symbol_value(symbol, value).str()));
   return fmt::format("{}", fmt::join(out, ", "));
 }
 

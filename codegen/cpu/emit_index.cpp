@@ -194,6 +194,7 @@ Value* PhaseEmitter::sym_real(const SymExpr& e, const std::function<Value*(const
   llvm::Type* const type = emit(0)->getType()->getWithNewType(b_.getDoubleTy());
   if (!e.is_float()) return b_.CreateSIToFP(emit(e), type);
   if (e.kind() == SymKind::Float) return llvm::ConstantFP::get(type, e.as_float());
+  if (e.kind() == SymKind::Symbol) return b_.CreateBitCast(emit(e), type);
   Value* out = sym_real(e.args()[0], emit);  // of ToFloat
   for (SymExpr a : e.args().subspan(1)) {
     Value* const next = sym_real(a, emit);

@@ -23,6 +23,7 @@ bool plain_real(const SymExpr& e) {
   if (!e.is_float()) return plain_index(e, true);
   switch (e.kind()) {
     case SymKind::Float:
+    case SymKind::Symbol:
       return true;
     case SymKind::Add:
     case SymKind::Mul:
@@ -37,7 +38,7 @@ bool plain_real(const SymExpr& e) {
 
 /// rounds: sizes may be rounded from real numbers.
 bool plain_index(const SymExpr& e, bool rounds) {
-  if (e.is_float()) return false;
+  if (e.is_float()) return e.kind() == SymKind::Symbol;  // its bits
   switch (e.kind()) {
     case SymKind::Computed:
       return false;

@@ -22,6 +22,7 @@
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
 #include "core/schedule/split.h"
+#include "core/sym/float_symbol.h"
 
 namespace partita::codegen {
 namespace {
@@ -191,7 +192,7 @@ Result<SizeSet> PartsCompiler::hints_of(const Graph& graph, const Indices& input
   std::set<std::string> symbols;
   for (const Node* node : graph.placeholders()) symbols.merge(symbols_of(node->meta));
   SymbolMap bound;
-  if (!std::ranges::includes(own_symbols_, symbols)) {
+  if (!std::ranges::includes(own_symbols_, symbols) || std::ranges::any_of(symbols, is_float_symbol)) {
     std::vector<Value> values;
     for (std::uint64_t i : inputs) values.push_back(pool_[i]);
     TRY(bound, bind_symbols(graph, values));
@@ -199,6 +200,10 @@ Result<SizeSet> PartsCompiler::hints_of(const Graph& graph, const Indices& input
   SizeSet hints;
   for (const std::string& name : symbols) {
     const SymExpr symbol = SymExpr::symbol(name);
+    if (const auto known = bound.all().find(name); is_float_symbol(name) && known != bound.all().end()) {
+      hints[name] = known->second;
+      continue;
+    }
     if (!own_symbols_.contains(name)) {
       const auto value = bound.value(symbol);
       if (!value) return unsupported("compile.values", "no value of the graph tells the size " + name);
@@ -238,6 +243,7 @@ Status PartsCompiler::compile_codes(const Graph& graph, const Indices& inputs) {
 Status PartsCompiler::add_small(const Graph& graph, const SizeSet& hints, const std::vector<Guard>& guards) {
   std::vector<std::pair<std::string, std::int64_t>> singles;
   for (const auto& [symbol, hint] : hints) {
+    if (is_float_symbol(symbol)) continue;
     const auto known = draft_.description.symbols.find(symbol);
     const auto range = own_symbols_.contains(symbol) ? known->second : LibraryDescription::Range{0, INT64_MAX};
     for (std::int64_t value = range.low; value <= std::min(range.high, most_special); ++value) {

@@ -62,6 +62,10 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
     TRY(Tensor tensor, laid_out(t, meta));
     return Value(std::move(tensor));
   }
+  if (meta.sym()->is_float() && t.numel() == 1 && !is_complex(t.dtype)) {
+    TRY(const Tensor number, t.to(DType::Float64));
+    return Value(*number.as<double>());
+  }
   if (!is_number(t))
     return input_error("io.number", fmt::format("{} must be one integer, but it is a tensor of {} elements of {}", key,
                                                 t.numel(), torch_name(t.dtype)));

@@ -8,10 +8,16 @@
 
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
+#include "core/sym/float_symbol.h"
 #include "core/sym/integer.h"
 #include "core/sym/solve.h"
 
 namespace partita {
+
+bool SymbolMap::bind(SymExpr e, double value) {
+  if (e.kind() == SymKind::Symbol) return values_.emplace(e.name(), float_bits(value)).first->second == float_bits(value);
+  return true;
+}
 
 bool SymbolMap::bind(SymExpr e, std::int64_t value) {
   if (const auto known = this->value(e)) return *known == value;
@@ -32,7 +38,7 @@ std::optional<std::int64_t> SymbolMap::value(SymExpr e) const {
 
 std::string SymbolMap::str() const {
   std::vector<std::string> items;
-  for (const auto& [name, value] : values_) items.push_back(fmt::format("{}: {}", name, value));
+  for (const auto& [name, value] : values_) items.push_back(fmt::format("{}: {}", name, symbol_value(name, value).str()));
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
@@ -74,6 +80,10 @@ Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inp
       if (const auto* n = inputs[i].get<std::int64_t>(); n && !map.bind(*e, *n))
         return input_error("interp.symbols", fmt::format("{} is {}, but {}", node.name(), *n, wanted(map, *e)),
                            place_of(node));
+      if (const auto* real = inputs[i].get<double>(); real && e->is_float() && !map.bind(*e, *real))
+        return input_error("interp.symbols", fmt::format("{} is {}, but an earlier input says that it is another number",
+                                                         node.name(), *real),
+                           place_of(node));
       continue;
     }
     const TensorMeta* meta = node.meta.tensor();
@@ -108,7 +118,9 @@ SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
   };
   std::set<std::string> names;
   for_each([&](SymExpr e, std::size_t, Part part, std::size_t) {
-    if (part == Part::Stride ? is_symbol(e) : solve(e, 0).has_value()) names.merge(symbols_of(e));
+    const bool told = e.is_float() ? part == Part::Number && e.kind() == SymKind::Symbol
+                                   : part == Part::Stride ? is_symbol(e) : solve(e, 0).has_value();
+    if (told) names.merge(symbols_of(e));
   });
   names_.assign(names.begin(), names.end());
   for_each([&](SymExpr e, std::size_t input, Part part, std::size_t dim) {
@@ -116,7 +128,7 @@ SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
     if (e.kind() == SymKind::Symbol) {
       const auto at = std::ranges::lower_bound(names_, e.name()) - names_.begin();
       symbols_.push_back({input, part, dim, static_cast<std::size_t>(at)});
-    } else if (part == Part::Number || e.symbols().size() == 1) {
+    } else if (!e.is_float() && (part == Part::Number || e.symbols().size() == 1)) {
       auto known = std::ranges::find(expressions_, e, &Expression::e);
       if (known == expressions_.end()) known = expressions_.insert(known, {e, std::nullopt});
       others_.push_back({input, part, dim, static_cast<std::size_t>(known - expressions_.begin())});
@@ -127,6 +139,7 @@ SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
 /// nullopt where there is nothing to bind; strides of dimensions of size 0 or 1, and of empty tensors, have no meaning.
 std::optional<std::int64_t> SymbolBinder::found(const Source& source, const Value& value) {
   if (source.part == Part::Number) {
+    if (const auto* real = value.get<double>()) return float_bits(*real);
     const auto* n = value.get<std::int64_t>();
     return n ? std::optional(*n) : std::nullopt;
   }

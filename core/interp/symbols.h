@@ -18,6 +18,7 @@ class SymbolMap {
   /// Sets the symbol of e, a sum a*s + b, if it has no value; false when none fits. Else returns whether e has this
   /// value; another expression with unknown symbols agrees with every value.
   bool bind(SymExpr e, std::int64_t value);
+  bool bind(SymExpr e, double value);  ///< the same of a symbol for a float, of which value() knows the bits
   std::optional<std::int64_t> value(SymExpr e) const;
   const std::map<std::string, std::int64_t>& all() const { return values_; }
   std::string str() const;  ///< "{s75: 5, s96: 7}"

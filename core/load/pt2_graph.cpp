@@ -75,7 +75,7 @@ Result<SymExpr> symbolic(Json json, ShapeEnv* shapes) {
   TRY(SymExpr e, SymExpr::parse(text));
   if (auto hint = field(u.value, "hint"); hint && shapes && e.kind() == SymKind::Symbol) {
     TRY(Union h, union_of(*hint, "hint"));
-    if (std::int64_t value; h.value.get(value) == simdjson::SUCCESS) shapes->set_hint(e.name(), value);
+    if (std::int64_t value; h.value.get(value) == simdjson::SUCCESS && !e.is_float()) shapes->set_hint(e.name(), value);
   }
   return e;
 }

@@ -123,6 +123,18 @@ Arg Builder::size(SymExpr e) {
       return fold("torch.sym_min");
     case SymKind::TrueDiv:
       return fold("_operator.truediv");
+    case SymKind::Eq:
+      return fold("_operator.eq");
+    case SymKind::Ne:
+      return fold("_operator.ne");
+    case SymKind::Lt:
+      return fold("_operator.lt");
+    case SymKind::Le:
+      return fold("_operator.le");
+    case SymKind::And:
+      return fold("_operator.and_");
+    case SymKind::Or:
+      return fold("_operator.or_");
     case SymKind::Float:
       return e.as_float();
     case SymKind::Call:
@@ -131,6 +143,7 @@ Arg Builder::size(SymExpr e) {
                                          {"FloorToInt", "math.floor"},
                                          {"CeilToInt", "math.ceil"}})
         if (e.name() == function) return call(op, {size(e.args()[0])});
+      if (e.name() == "Where") return call("torch.sym_ite", {size(e.args()[0]), size(e.args()[1]), size(e.args()[2])});
       break;
     default:
       break;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace partita {
 
 std::optional<bool> guard_if_known(const FakeCall& call, SymExpr condition, const char* reason) {
@@ -15,6 +17,13 @@ bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const cha
 
 bool checked(const FakeCall& call, SymExpr condition, const char* reason) {
   return guard_or(call, condition, true, reason);
+}
+
+bool checked(const DecomposeCall& call, SymExpr condition, const char* reason) {
+  if (const auto known = guard_if_known(call, condition, reason)) return *known;
+  call.build.call("aten._assert_scalar.default",
+                  {call.build.size(condition), fmt::format("{}: {} is expected ({})", call.schema.base, condition.str(), reason)});
+  return true;
 }
 
 bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason) {

@@ -14,6 +14,9 @@ std::optional<bool> guard_if_known(const FakeCall& call, SymExpr condition, cons
 /// whoever runs the call asks again, as torch._check does.
 bool checked(const FakeCall& call, SymExpr condition, const char* reason);
 
+/// The same where a call is taken apart, after which nobody asks again: the graph asserts it.
+bool checked(const DecomposeCall& call, SymExpr condition, const char* reason);
+
 /// Whether the two must be equal. Where this depends on a size known only at run time the answer is true; torch._check
 /// asserts it then.
 bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason);

@@ -38,11 +38,23 @@ std::optional<Scalar> real_number(ScalarBuilder& b, SymExpr e) {
     const auto value = real_number(b, e.args()[0]);
     return value ? std::optional(b.make(op, *value)) : std::nullopt;
   };
+  constexpr std::pair<std::string_view, ScalarOp> functions[] = {
+      {"Abs", ScalarOp::Abs},
+      {"OpaqueUnaryFn_sqrt", ScalarOp::Sqrt},
+      {"OpaqueUnaryFn_exp", ScalarOp::Exp},
+      {"OpaqueUnaryFn_log", ScalarOp::Log},
+      {"OpaqueUnaryFn_sin", ScalarOp::Sin},
+      {"OpaqueUnaryFn_cos", ScalarOp::Cos},
+      {"OpaqueUnaryFn_tanh", ScalarOp::Tanh}};
   ScalarOp op = ScalarOp::Mul;
   switch (e.kind()) {
+    case SymKind::Symbol:
+      return b.bitcast(b.index(e), DType::Float64);  // kernels take a float's bits
     case SymKind::Call:
       if (e.name() == "ToFloat") return real_number(b, e.args()[0]);
-      return e.name() == "OpaqueUnaryFn_sqrt" ? of_first(ScalarOp::Sqrt) : std::nullopt;
+      for (const auto& [name, function] : functions)
+        if (e.name() == name) return of_first(function);
+      return std::nullopt;
     case SymKind::Pow:
       if (e.args()[1] == SymExpr::real(0.5)) return of_first(ScalarOp::Sqrt);
       op = ScalarOp::Pow;

@@ -88,7 +88,7 @@ std::vector<std::size_t> iteration_order(const FakeCall& call, const SymList& si
 
 Operand Operand::of_number(const Node& number) {
   const bool real = number.meta.sym()->is_float();
-  return {real ? DType::Float32 : is_truth_value(number) ? DType::Bool : DType::Int64, Rank::Number};
+  return {real ? DType::Float32 : gives_bool(number) ? DType::Bool : DType::Int64, Rank::Number};
 }
 
 DType result_type(std::span<const Operand> operands) {

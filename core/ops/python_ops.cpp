@@ -271,7 +271,7 @@ bool is_python_arithmetic(std::string_view name) {
   return !short_name(name).empty() && !short_name(name).starts_with("constrain_range");  // which is an operator
 }
 
-bool is_truth_value(const Node& number) {
+bool gives_bool(const Node& number) {
   const SymExpr* e = number.meta.sym();
   if (!e || e->is_boolean()) return e;
   const Row* row = number.op()->kind == OpKind::Function ? find_row(number.op()) : nullptr;

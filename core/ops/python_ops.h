@@ -12,7 +12,7 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
 Result<std::size_t> getitem_position(const Arg& index, std::size_t n);
 
 /// Is the number of the node, which has a meta, a bool of Python? Type promotion minds it.
-bool is_truth_value(const Node& number);
+bool gives_bool(const Node& number);
 
 /// Python's own arithmetic, which infer() and evaluate() know on numbers.
 bool is_python_arithmetic(std::string_view name);

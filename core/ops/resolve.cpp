@@ -98,13 +98,7 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
     if (args.size() == 2 && !is_tensor(args[0])) {
       if (name == "sub") return b.call("aten.rsub.Scalar", {args[1], args[0]});
       if (name == "truediv") return b.call("aten.mul.Tensor", {b.call("aten.reciprocal.default", {args[1]}), args[0]});
-      if (name == "floordiv") {
-        // No overload takes a number as its first argument. Python makes it a tensor that promotes types as a number
-        // does.
-        Operand operands[] = {Operand::of(as_number(args[0]).value_or(Number(std::int64_t{0}))),
-                              Operand::of(b.tensor(args[1]))};
-        return b.call("aten.floor_divide.default", {number_as_tensor(b, args[0], result_type(operands)), args[1]});
-      }
+      if (name == "floordiv") return call_by_schema(b, "aten.floor_divide", args, {});
       if (row.reflected.empty()) fail_unsupported(fmt::format("{} of a number and a tensor", name));
       Args operands = commutes(name) ? Args{args[1], args[0]} : args;
       return b.call(fmt::format("aten.{}", row.reflected), operands, kwargs);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/functional_variant.h"
+#include "core/ops/promote.h"
 #include "core/ops/resolve.h"
 #include "core/ops/resolve_parts.h"
 
@@ -111,10 +112,29 @@ void spread_out(std::string_view base, Kwargs& kwargs) {
   }
 }
 
+bool is_number(const Arg& arg) {
+  return as_number(arg) || (arg.node() && arg.node()->meta.sym());
+}
+
+Operand operand_of(Builder& build, const Arg& arg) {
+  if (is_tensor(arg)) return Operand::of(build.tensor(arg));
+  return arg.node() ? Operand::of_number(*arg.node()) : Operand::of(*as_number(arg));
+}
+
+/// No overload takes a number as its first argument. torch.div(7, 2) makes it a tensor, which promotes types as a number
+/// does.
+void wrap_first_number(Builder& build, std::string_view base, Args& args) {
+  if (args.size() < 2 || !numbers_are_tensors(base) || !is_number(args[0])) return;
+  if (!is_number(args[1]) && !is_tensor(args[1])) return;
+  const Operand first = operand_of(build, args[0]), operands[] = {first, operand_of(build, args[1])};
+  args[0] = number_as_tensor(build, args[0], is_tensor(args[1]) ? result_type(operands) : first.dtype);
+}
+
 }  // namespace
 
 Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs, bool of_torch_ops) {
   rename_keywords(base, kwargs);
+  wrap_first_number(build, base, args);
   spread_out(base, kwargs);
   if (!any_has(base, "requires_grad")) drop(kwargs, "requires_grad");
   if (!any_has(base, "size") && given(kwargs, "size")) fail(fmt::format("{} takes no size", base));

@@ -5,6 +5,7 @@
 #include "core/ops/functional_variant.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
+#include "core/ops/resolve_parts.h"
 
 namespace partita {
 namespace {
@@ -44,7 +45,7 @@ Seen see(const Arg& a) {
     Seen operator()(const std::string&) const { return {Kind::Str, {}}; }
     Seen operator()(Node* n) const {
       if (const SymExpr* e = n->meta.sym())
-        return {is_truth_value(*n) ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
+        return {gives_bool(*n) ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
       if (auto* tuple = n->meta.tuple())
         return {Kind::List, std::vector<Seen>(tuple->items.size(), {Kind::Tensor, {}})};
       return {Kind::Tensor, {}};
@@ -75,8 +76,8 @@ Seen see(const Value& v) {
   return s;
 }
 
-/// As should_allow_numbers_as_tensors in torch/csrc/utils/python_arg_parser.cpp, without lerp, whose overload for a
-/// number Python tries first.
+}  // namespace
+
 bool numbers_are_tensors(std::string_view base) {
   static constexpr std::string_view names[] = {"add",      "sub",      "mul",         "div",          "divide",
                                                "multiply", "subtract", "true_divide", "floor_divide", "copy"};
@@ -84,6 +85,8 @@ bool numbers_are_tensors(std::string_view base) {
   if (base.ends_with("_")) base.remove_suffix(1);
   return std::find(std::begin(names), std::end(names), base) != std::end(names);
 }
+
+namespace {
 
 bool is_integer(Kind k) {
   return k == Kind::Int || k == Kind::SymInt;

@@ -11,6 +11,10 @@ namespace partita {
 /// would, which takes numbers for dtypes.
 Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs, bool of_torch_ops = false);
 
+/// Does Python's parser make tensors of numbers for the operator aten.NAME? As should_allow_numbers_as_tensors in
+/// torch/csrc/utils/python_arg_parser.cpp, without lerp, whose overload for a number Python tries first.
+bool numbers_are_tensors(std::string_view base);
+
 /// x[index] and x[index] = value; the latter returns x.
 Arg get_item(Builder& build, Node* x, const Arg& index);
 Arg set_item(Builder& build, Node* x, const Arg& index, const Arg& value);

@@ -31,7 +31,17 @@ class Instance {
       if (auto* call = std::get_if<ExternCall>(&step)) TRY_DO(apply(*call));
     for (auto& output : plan.outputs) {
       if (auto* v = std::get_if<PlanView>(&output)) TRY_DO(apply(*v));
-      if (auto* e = std::get_if<SymExpr>(&output)) TRY_DO(value(*e));
+      if (const auto* given = std::get_if<SymExpr>(&output)) {  // an integer stays an expression
+        SymExpr e = *given;
+        const bool truth = e.is_boolean();
+        TRY_DO(value(e));
+        if (truth)
+          output = Arg(!e.is(0));
+        else if (e.kind() == SymKind::Float)
+          output = Arg(e.as_float());
+        else
+          output = e;
+      }
     }
     for (Meta& m : plan.promised)
       if (auto* t = m.tensor()) TRY_DO(apply(*t));
@@ -81,7 +91,7 @@ class Instance {
         *literal = map_nodes(*literal, [&](Node* n) -> Arg {
           SymExpr e = n->meta.sym() ? *n->meta.sym() : SymExpr(0);
           if (Status each = value(e); !each) done = std::move(each);
-          if (is_truth_value(*n) && e.is_int()) return !e.is(0);
+          if (gives_bool(*n) && e.is_int()) return !e.is(0);
           return e.is_int() ? Arg(e.as_int()) : e.kind() == SymKind::Float ? Arg(e.as_float()) : Arg();
         });
         TRY_DO(std::move(done));

@@ -14,6 +14,7 @@
 #include "core/schedule/channels_last.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/specialise.h"
+#include "core/sym/float_symbol.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {
@@ -406,10 +407,12 @@ class GraphLowering {
 };
 
 /// A copy of the graph whose symbols have these values as hints, and no guards yet. Its sizes can stay symbolic if
-/// every symbol is a size by its name, s0, which no variable of a loop has, and is at least 2.
+/// every symbol is a float or a size by its name, s0, which no variable of a loop has, and sizes are at least 2.
 Result<std::unique_ptr<Graph>> with_hints(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
   for (const auto& [symbol, value] : sizes)
-    if (symbol.size() < 2 || symbol[0] != 's' || !std::isdigit(static_cast<unsigned char>(symbol[1])) || value < 2)
+    if (is_float_symbol(symbol))
+      continue;
+    else if (symbol.size() < 2 || symbol[0] != 's' || !std::isdigit(static_cast<unsigned char>(symbol[1])) || value < 2)
       return unsupported("schedule.symbol", fmt::format("code for {} = {} only", symbol, value));
   std::unique_ptr<Graph> copy = graph.clone();
   const std::shared_ptr<const ShapeEnv> given = copy->shapes;

@@ -9,6 +9,7 @@
 #include "core/ops/catch_raised.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/record.h"
+#include "core/sym/float_symbol.h"
 #include "core/sym/integer.h"
 
 namespace partita::schedule {
@@ -25,7 +26,7 @@ class Specialiser {
   Status run() {
     for (Node* node : graph_) {
       bool symbolic = node->meta.sym() != nullptr;
-      const bool truth = symbolic && is_truth_value(*node);
+      const bool truth = symbolic && gives_bool(*node);
       TRY_DO(meta(node->meta, *node));
       for (Node* input : node->inputs())
         if (const auto it = numbers_.find(input); it != numbers_.end()) node->replace_input(input, it->second);
@@ -46,7 +47,7 @@ class Specialiser {
     if (!all_) {
       e = e.substitute([&](const std::string& symbol) -> std::optional<SymExpr> {
         const auto it = sizes_.find(symbol);
-        return it == sizes_.end() ? std::nullopt : std::optional<SymExpr>(it->second);
+        return it == sizes_.end() ? std::nullopt : std::optional(symbol_value(symbol, it->second));
       });
       return {};
     }

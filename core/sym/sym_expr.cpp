@@ -10,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/base/hash.h"
+#include "core/sym/float_symbol.h"
 #include "core/sym/sym_error.h"
 #include "core/sym/sym_functions.h"
 #include "core/sym/sym_node.h"
@@ -38,7 +39,7 @@ SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string na
   TermBudget::spend(node.terms);
   node.hash = h;
   if (kind == SymKind::Float || kind == SymKind::TrueDiv) node.is_float = true;
-  if (kind == SymKind::Symbol) node.is_float = node.name.starts_with("zf") || node.name.starts_with("zuf");
+  if (kind == SymKind::Symbol) node.is_float = is_float_symbol(node.name);
   if (kind == SymKind::Call) {
     const SymFunction* function = find_sym_function(node.name);
     const bool as_arguments = function && function->result == SymFunction::Result::AsArguments;
@@ -125,7 +126,7 @@ std::optional<double> SymExpr::evaluate(
   if (kind() == SymKind::Symbol) {
     auto v = symbol(node_->name);
     if (!v) return std::nullopt;
-    return static_cast<double>(*v);
+    return is_float() ? float_of_bits(*v) : static_cast<double>(*v);
   }
   if (kind() == SymKind::Computed) return std::nullopt;
   std::vector<double> v;

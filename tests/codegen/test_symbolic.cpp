@@ -220,6 +220,34 @@ class TestSymbolic : public QObject {
     QVERIFY(!graphs.empty());
   }
 
+  /// An item() of a tensor is an argument of the kernels after it: its values need no other code.
+  void numbers_are_known_at_run_time_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::newRow("factors") << "y = $mul.Tensor(x, v)\nz = $add.Tensor(y, y, alpha = v)";
+    QTest::newRow("powers") << "y = $abs(x)\nz = $pow.Tensor_Scalar(y, v)";
+    QTest::newRow("bounds") << "k = -v\nz = $clamp(x, k, v)";
+    QTest::newRow("arithmetic") << "k = v * 2\nl = k + 1.5\nm = 1.0 / l\nz = $mul.Scalar(x, m)";
+    QTest::newRow("functions") << "k = torch._sym_sin(v)\nl = torch._sym_sqrt(v)\nm = k * l\nz = $sub.Tensor(x, m)";
+    QTest::newRow("mixtures") << "z = $lerp.Scalar(x, x, v)";
+    QTest::newRow("losses") << "w = $neg(x)\nz = $huber_loss(x, w, 0, v)";
+  }
+  void numbers_are_known_at_run_time() {
+    QFETCH(QString, lines);
+    Compiled compiled("x: <f32[5, 7][7, 1]>, n: <f64[][]>",
+                      ("v: 'Sym(zuf0)' = $_local_scalar_dense(n)\n" + lines + "\nreturn (z,)").toUtf8().constData(),
+                      SymbolValues());
+    QVERIFY2(compiled.run, compiled.run ? "" : compiled.run.error().line().c_str());
+    const auto x = random_inputs(*fx("x: <f32[5, 7][7, 1]>", "return (x,)"), 3);
+    for (const double v : {0.25, 3.0, 1.0, 0.125, 2.5}) {
+      const std::vector<Value> inputs = {(*x)[0], tensor(DType::Float64, {}, {v})};
+      const auto expected = interpret(*compiled.graph, inputs), found = (*compiled.run)(inputs);
+      QVERIFY2(expected && found, (expected ? found : expected) ? "" : (expected ? found : expected).error().line().c_str());
+      QCOMPARE(QString::fromStdString(wrong((*expected)[0], (*found)[0], {})), QString());
+    }
+    QVERIFY2(compiled.compilations.size() == 1 && compiled.compilations[0].kind == Kind::Symbolic,
+             compiled.told().c_str());
+  }
+
   void images_are_interpolated_data() {
     QTest::addColumn<QString>("call");
     const std::pair<const char*, const char*> calls[] = {

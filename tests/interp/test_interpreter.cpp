@@ -1,5 +1,6 @@
 #include <QElapsedTimer>
 #include <QtTest>
+#include <cmath>
 #include <thread>
 
 #include "core/interp/aten_calls.h"
@@ -89,6 +90,27 @@ std::vector<Case> cases() {
        "x])\nreturn (f, m, q)",
        {Value(std::int64_t{3}), x()},
        {{1, 2, 3, 1, 2, 3}, {5}, {3}}},
+      {"Python's functions on integers",
+       "s: \"Sym(s0)\", t: \"Sym(s1)\"",
+       "a = _operator_abs(s)\nb = torch.sym_max(s, t)\nc = s ^ t\nd = t << 2\ne = s >> 1\nf = s % t\ng = t ** -1\n"
+       "h = round(s)\ni = math_gcd(s, t)\nj = torch.sym_ite(s < t, s, t)\nk = torch.sym_sum([s, t, 1])\nreturn (a, b, c, "
+       "d, e, f, g, h, i, j, k)",
+       {Value(std::int64_t{-6}), Value(std::int64_t{4})},
+       {{6}, {4}, {-2}, {16}, {-3}, {2}, {0.25}, {-6}, {2}, {-6}, {-1}}},
+      {"Python's functions on floats",
+       "n: <f64[][]>",
+       "x: \"Sym(zf0)\" = n.item()\na = x // 0.1\nb = x % 0.1\nc = round(x, 1)\nd = round(x)\ne = math_floor(x)\n"
+       "f = torch.sym_int(x)\ng = torch._sym_sqrt(x)\nh = -x\ni = abs(x)\nj = torch.sym_min(x, 2)\nreturn (a, b, c, d, e, f, "
+       "g, h, i, j)",
+       {tensor(DType::Float64, {}, {6.25})},
+       {{62}, {std::fmod(6.25, 0.1)}, {6.2}, {6}, {6}, {6}, {2.5}, {-6.25}, {6.25}, {2}}},
+      {"numbers in the place of tensors",
+       "n: <b8[][]>, x: <i64[2][1]>",
+       "b: \"Sym(Eq(u0, 1))\" = n.item()\na = torch.div(7, 2, rounding_mode = 'trunc')\nc = torch.div(7, x)\n"
+       "d = torch.tensor([b, 2])\ne = torch.full((2,), b)\nf = torch.broadcast_shapes((2, 1), (3,))\ng = f[1]\n"
+       "h = torch._check_is_size(g)\nreturn (a, c, d, e, g)",
+       {tensor(DType::Bool, {}, {1}), i64({2}, {2, 4})},
+       {{3}, {3.5, 1.75}, {1, 2}, {1, 1}, {3}}},
       {"sizes of tensors",
        "x: <f32[s0][1]>",
        "s: \"Sym(s0)\" = $sym_size.int(x, 0)\nz: <f32[s0][1]> = $mul.Tensor(x, s)\nreturn (z,)",

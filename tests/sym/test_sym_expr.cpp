@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "core/base/config.h"
+#include "core/sym/float_symbol.h"
 #include "core/sym/solve.h"
 #include "core/sym/sym_expr.h"
 
@@ -64,6 +65,14 @@ class SymExprTest : public QObject {
         << "4 - 5*s96 + s96**2 + 2*s7*s96" << "2*s7*s96 + s96**2 - 5*s96 + 4";
     QTest::newRow("symbols before functions") << "(s7//2)*s96*3" << "3*s96*((s7//2))";
     QTest::newRow("names as text") << "s75 + s100" << "s100 + s75";
+    QTest::newRow("cases") << "Piecewise((1, Eq(u0, 1)), (0, True))" << "Piecewise((1, Eq(1, u0)), (0, True))";
+    QTest::newRow("cases within cases") << "Piecewise((1, u0 < 3), (2, u0 < 5), (s0, True))"
+                                        << "Piecewise((1, u0 < 3), (2, u0 < 5), (s0, True))";
+    QTest::newRow("srepr cases") << "Piecewise(ExprCondPair(Integer(2), Eq(Symbol('u0'), Integer(1))), "
+                                    "ExprCondPair(Integer(3), true))"
+                                 << "Piecewise((2, Eq(1, u0)), (3, True))";
+    QTest::newRow("rounding of an integer") << "TruncToInt(s0) + FloorToInt(2.5)" << "s0 + 2";
+    QTest::newRow("functions of numbers") << "Abs(-3) + BitwiseFn_bitwise_xor(6, 3)" << "8";
     QTest::newRow("not") << "Not(Eq(s0, s1))" << "Ne(s0, s1)";
   }
   void canonical() {
@@ -127,6 +136,12 @@ class SymExprTest : public QObject {
     QCOMPARE(*parsed("s0//s1 + s0 % s1").evaluate(value), 3.0);
     QCOMPARE(*parsed("Max(s0, 2*s1) - Min(s0, s1)").evaluate(value), 4.0);
     QCOMPARE(*parsed("IntTrueDiv(s0, 2)").evaluate(value), 3.5);
+    QCOMPARE(*parsed("Piecewise((s0, s1 < 3), (Abs(-s0), s1 < 4), (0, True))").evaluate(value), 7.0);
+    QCOMPARE(*parsed("OpaqueUnaryFn_sin(ToFloat(s1))").evaluate(value), std::sin(3.0));
+    QCOMPARE(*parsed("RoundDecimal(IntTrueDiv(s1, 16), 3)").evaluate(value), 0.188);
+    QCOMPARE(*parsed("BitwiseFn_bitwise_and(s0, s1) + RShift(s0, 1) + LShift(s1, 2)").evaluate(value), 18.0);
+    const auto tenth = [](const std::string&) { return std::optional(float_bits(0.1)); };
+    QCOMPARE(*parsed("zuf0 * 3").evaluate(tenth), 0.1 * 3);
     QVERIFY(!parsed("s0 + u0").evaluate(value));
   }
 

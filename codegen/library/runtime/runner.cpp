@@ -8,6 +8,7 @@
 
 #include "codegen/cpu/jit.h"
 #include "core/schedule/instantiate.h"
+#include "core/sym/float_symbol.h"
 #include "core/sym/solve.h"
 
 namespace partita::codegen {
@@ -35,7 +36,7 @@ class LinkedCode final : public LoadedCode {
 
 std::string text(const std::map<std::string, std::int64_t>& sizes) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : sizes) parts.push_back(fmt::format("{} = {}", name, value));
+  for (const auto& [name, value] : sizes) parts.push_back(fmt::format("{} = {}", name, symbol_value(name, value).str()));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -65,6 +66,8 @@ Status bind_sizes(const Value& value, const SymList& sizes, SymExpr number, cons
     return input_error("library.size", fmt::format("{} is {}, but {} is known as another number: {}", name, *integer,
                                                    number.str(), text(known)));
   }
+  if (const auto* real = value.get<double>(); real && number.kind() == SymKind::Symbol && number.is_float())
+    known.emplace(number.name(), float_bits(*real));
   const auto* tensor = value.get<Tensor>();
   if (!tensor || sizes.size() != tensor->sizes.size()) return {};  // the program says what it misses
   for (std::size_t d = 0; d < tensor->sizes.size(); ++d)

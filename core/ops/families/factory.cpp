@@ -1,6 +1,7 @@
 // Factories: full, arange, new_zeros, ones_like, ...
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -229,6 +230,20 @@ bool is_whole(const FakeCall& call, std::string_view name) {
   return call.number(name).index() <= 1;
 }
 
+bool is_number(SymExpr e) {
+  return e.is_int() || e.kind() == SymKind::Float;
+}
+
+/// A number that the graph may compute; `otherwise` when it is not given.
+SymExpr real_sym(const FakeCall& call, std::string_view name, std::int64_t otherwise) {
+  if (call.schema.index_of(name) < 0 || !call.has(name)) return otherwise;
+  const Node* node = call.arg(name).node();
+  if (node && node->meta.sym()) return *node->meta.sym();
+  const Number n = call.number(name);
+  const auto* whole = std::get_if<std::int64_t>(&n);
+  return whole ? SymExpr(*whole) : SymExpr::real(as_double(n));
+}
+
 Meta fake_arange(FakeCall& call) {
   bool whole = is_whole(call, "start") && is_whole(call, "end") && is_whole(call, "step");
   TensorMeta out;
@@ -247,6 +262,11 @@ Meta fake_arange(FakeCall& call) {
     } else {
       length = -sym_floordiv(start - end, step);
     }
+  } else if (const auto [from, to, by] = std::tuple(real_sym(call, "start", 0), real_sym(call, "end", 0),
+                                                        real_sym(call, "step", 1));
+             !is_number(from) || !is_number(to) || !is_number(by)) {
+    const auto part = [&](SymExpr e) { return truncates ? sym_call("TruncToInt", {e}) : e; };
+    length = sym_call("CeilToInt", {sym_truediv(part(to) - part(from), part(by))});
   } else {
     auto number = [&](std::string_view name, double otherwise) {
       if (call.schema.index_of(name) < 0 || !call.has(name)) return otherwise;

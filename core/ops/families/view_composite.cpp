@@ -75,7 +75,11 @@ Arg narrow(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
   std::size_t d = wrap_dim(call.integer("dim"), self.dim());
-  if (call.test(sym_lt(start, 0), "narrow")) start = start + self.sizes[d];
+  const SymExpr from_end = sym_lt(start, 0);
+  if (const auto known = guard_if_known(call, from_end, "narrow"))
+    start = *known ? start + self.sizes[d] : start;
+  else
+    start = sym_call("Where", {from_end, start + self.sizes[d], start});
   if (!checked(call, sym_le(0, start), "narrow")) fail(fmt::format("start out of range (got {})", call.sym("start").str()));
   if (!checked(call, sym_le(0, length), "narrow")) fail("narrow(): length must be non-negative.");
   if (!checked(call, sym_le(start + length, self.sizes[d]), "narrow"))
