@@ -302,7 +302,8 @@ void CompiledGraph::tell_stored(Entry& entry, SizeCompilation told) {
 std::vector<Guard> CompiledGraph::broken_guards(const Entry& entry, const SizeSet& sizes) {
   std::vector<Guard> out = schedule::broken_guards(entry.guards, sizes);
   for (const auto& [symbol, value] : sizes)
-    if (is_small(symbol, value) && !entry.fixed.contains(symbol)) out.push_back({sym_le(2, SymExpr::symbol(symbol)), small});
+    if (is_small(symbol, value) && !entry.fixed.contains(symbol))
+      out.push_back({sym_le(2, SymExpr::symbol(symbol)), small});
   return out;
 }
 
@@ -394,8 +395,7 @@ Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& p
                                       b.guard.condition.str(), b.guard.reason, b.advice));
     if (told.number > 1) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
     std::vector<Guard> guards = told.guards;
-    for (const auto& [symbol, value] : told.fixed)
-      guards.push_back(equal(symbol, value, told.why_not));
+    for (const auto& [symbol, value] : told.fixed) guards.push_back(equal(symbol, value, told.why_not));
     trace::guards(*graph_, guards);
     trace::output_code(name_, print(plan));
   }

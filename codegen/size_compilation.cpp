@@ -1,11 +1,12 @@
 #include "codegen/size_compilation.h"
-#include "core/sym/float_symbol.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "core/sym/float_symbol.h"
 
 namespace partita {
 namespace {

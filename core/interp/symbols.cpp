@@ -15,7 +15,8 @@
 namespace partita {
 
 bool SymbolMap::bind(SymExpr e, double value) {
-  if (e.kind() == SymKind::Symbol) return values_.emplace(e.name(), float_bits(value)).first->second == float_bits(value);
+  if (e.kind() == SymKind::Symbol)
+    return values_.emplace(e.name(), float_bits(value)).first->second == float_bits(value);
   return true;
 }
 
@@ -38,7 +39,8 @@ std::optional<std::int64_t> SymbolMap::value(SymExpr e) const {
 
 std::string SymbolMap::str() const {
   std::vector<std::string> items;
-  for (const auto& [name, value] : values_) items.push_back(fmt::format("{}: {}", name, symbol_value(name, value).str()));
+  for (const auto& [name, value] : values_)
+    items.push_back(fmt::format("{}: {}", name, symbol_value(name, value).str()));
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
@@ -81,9 +83,10 @@ Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inp
         return input_error("interp.symbols", fmt::format("{} is {}, but {}", node.name(), *n, wanted(map, *e)),
                            place_of(node));
       if (const auto* real = inputs[i].get<double>(); real && e->is_float() && !map.bind(*e, *real))
-        return input_error("interp.symbols", fmt::format("{} is {}, but an earlier input says that it is another number",
-                                                         node.name(), *real),
-                           place_of(node));
+        return input_error(
+            "interp.symbols",
+            fmt::format("{} is {}, but an earlier input says that it is another number", node.name(), *real),
+            place_of(node));
       continue;
     }
     const TensorMeta* meta = node.meta.tensor();
@@ -118,8 +121,9 @@ SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
   };
   std::set<std::string> names;
   for_each([&](SymExpr e, std::size_t, Part part, std::size_t) {
-    const bool told = e.is_float() ? part == Part::Number && e.kind() == SymKind::Symbol
-                                   : part == Part::Stride ? is_symbol(e) : solve(e, 0).has_value();
+    const bool told = e.is_float()           ? part == Part::Number && e.kind() == SymKind::Symbol
+                      : part == Part::Stride ? is_symbol(e)
+                                             : solve(e, 0).has_value();
     if (told) names.merge(symbols_of(e));
   });
   names_.assign(names.begin(), names.end());

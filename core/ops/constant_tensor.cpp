@@ -82,7 +82,8 @@ Arg torch_tensor(Builder& build, NamedArgs& names) {
   }
   Tensor value = unwrap(Tensor::empty(dtype, sizes));
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    value.view_as({}, {}, static_cast<std::int64_t>(i)).copy_from(kernels::number_tensor(*as_number(numbers[i]), dtype));
+    value.view_as({}, {}, static_cast<std::int64_t>(i))
+        .copy_from(kernels::number_tensor(*as_number(numbers[i]), dtype));
   return constant_tensor(build, std::move(value));
 }
 

@@ -171,7 +171,7 @@ Arg contiguous(const FormulaCall& f) {
 Arg where(const FormulaCall& f) {
   std::vector<Operand> operands;
   for (std::size_t i : {1, 2}) {
-    operands.push_back(f.is_tensor(i)          ? Operand::of(f.tensor(i))
+    operands.push_back(f.is_tensor(i)        ? Operand::of(f.tensor(i))
                        : symbolic(f.args[i]) ? Operand::of_number(*f.args[i].node())
                                              : Operand::of(number_of(f, f.args[i])));
   }
@@ -280,7 +280,8 @@ Arg pow_backward_self(const FormulaCall& f) {
            {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
 }
 Arg pow_backward(const FormulaCall& f) {
-  if (symbolic(f.args[2])) return pow_backward_self({f.build, {f.args[0], f.args[1], number_beside(f, 2, f.tensor(1))}});
+  if (symbolic(f.args[2]))
+    return pow_backward_self({f.build, {f.args[0], f.args[1], number_beside(f, 2, f.tensor(1))}});
   // PyTorch makes a double of an integer exponent.
   const Number exponent = number_of(f, f.args[2]);
   const double e = as_double(exponent);

@@ -102,8 +102,8 @@ Arg var_backward(const FormulaCall& f) {
   } else {
     const auto whole = number ? as_integer(as_double(*number)) : std::nullopt;
     const bool exact = whole && static_cast<double>(*whole) == as_double(*number);
-    const Arg degrees = exact ? f.build.size(count - *whole)
-                              : f("n - c", {{"n", f.build.size(count)}, {"c", correction}});
+    const Arg degrees =
+        exact ? f.build.size(count - *whole) : f("n - c", {{"n", f.build.size(count)}, {"c", correction}});
     scaled = f.build.call("aten.div.Scalar", {f("g * 2", {{"g", grad}}), degrees});
   }
   std::vector<Arg> list;

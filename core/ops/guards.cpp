@@ -21,8 +21,9 @@ bool checked(const FakeCall& call, SymExpr condition, const char* reason) {
 
 bool checked(const DecomposeCall& call, SymExpr condition, const char* reason) {
   if (const auto known = guard_if_known(call, condition, reason)) return *known;
-  call.build.call("aten._assert_scalar.default",
-                  {call.build.size(condition), fmt::format("{}: {} is expected ({})", call.schema.base, condition.str(), reason)});
+  call.build.call(
+      "aten._assert_scalar.default",
+      {call.build.size(condition), fmt::format("{}: {} is expected ({})", call.schema.base, condition.str(), reason)});
   return true;
 }
 

@@ -10,8 +10,8 @@ bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const cha
 /// The truth of a condition as FakeCall::test finds it; nullopt when it depends on a number known only at run time.
 std::optional<bool> guard_if_known(const FakeCall& call, SymExpr condition, const char* reason);
 
-/// A condition without which a call is refused. Where it depends on a number known only at run time it is taken to hold;
-/// whoever runs the call asks again, as torch._check does.
+/// A condition without which a call is refused. Where it depends on a number known only at run time it is taken to
+/// hold; whoever runs the call asks again, as torch._check does.
 bool checked(const FakeCall& call, SymExpr condition, const char* reason);
 
 /// The same where a call is taken apart, after which nobody asks again: the graph asserts it.

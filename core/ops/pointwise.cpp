@@ -38,14 +38,13 @@ std::optional<Scalar> real_number(ScalarBuilder& b, SymExpr e) {
     const auto value = real_number(b, e.args()[0]);
     return value ? std::optional(b.make(op, *value)) : std::nullopt;
   };
-  constexpr std::pair<std::string_view, ScalarOp> functions[] = {
-      {"Abs", ScalarOp::Abs},
-      {"OpaqueUnaryFn_sqrt", ScalarOp::Sqrt},
-      {"OpaqueUnaryFn_exp", ScalarOp::Exp},
-      {"OpaqueUnaryFn_log", ScalarOp::Log},
-      {"OpaqueUnaryFn_sin", ScalarOp::Sin},
-      {"OpaqueUnaryFn_cos", ScalarOp::Cos},
-      {"OpaqueUnaryFn_tanh", ScalarOp::Tanh}};
+  constexpr std::pair<std::string_view, ScalarOp> functions[] = {{"Abs", ScalarOp::Abs},
+                                                                 {"OpaqueUnaryFn_sqrt", ScalarOp::Sqrt},
+                                                                 {"OpaqueUnaryFn_exp", ScalarOp::Exp},
+                                                                 {"OpaqueUnaryFn_log", ScalarOp::Log},
+                                                                 {"OpaqueUnaryFn_sin", ScalarOp::Sin},
+                                                                 {"OpaqueUnaryFn_cos", ScalarOp::Cos},
+                                                                 {"OpaqueUnaryFn_tanh", ScalarOp::Tanh}};
   ScalarOp op = ScalarOp::Mul;
   switch (e.kind()) {
     case SymKind::Symbol:

@@ -309,8 +309,7 @@ Arg check(Builder& b, Names& names) {
 Arg check_is_size(Builder& b, Names& names) {
   const Arg &i = value_of(names, "i"), &most = value_of(names, "max");
   const auto require = [&](const char* comparison, const Arg& bound) {
-    b.call("aten._assert_scalar.default",
-           {b.call(comparison, {i, bound}), "Expected cond to be True, but got False."});
+    b.call("aten._assert_scalar.default", {b.call(comparison, {i, bound}), "Expected cond to be True, but got False."});
   };
   require("_operator.ge", 0);
   if (!most.is_none()) require("_operator.le", most);

@@ -121,8 +121,8 @@ Operand operand_of(Builder& build, const Arg& arg) {
   return arg.node() ? Operand::of_number(*arg.node()) : Operand::of(*as_number(arg));
 }
 
-/// No overload takes a number as its first argument. torch.div(7, 2) makes it a tensor, which promotes types as a number
-/// does.
+/// No overload takes a number as its first argument. torch.div(7, 2) makes it a tensor, which promotes types as a
+/// number does.
 void wrap_first_number(Builder& build, std::string_view base, Args& args) {
   if (args.size() < 2 || !numbers_are_tensors(base) || !is_number(args[0])) return;
   if (!is_number(args[1]) && !is_tensor(args[1])) return;

@@ -44,7 +44,8 @@ SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string na
     const SymFunction* function = find_sym_function(node.name);
     const bool as_arguments = function && function->result == SymFunction::Result::AsArguments;
     if (!as_arguments)
-      node.is_float = function ? function->result == SymFunction::Result::Float : node.name.starts_with("OpaqueUnaryFn");
+      node.is_float =
+          function ? function->result == SymFunction::Result::Float : node.name.starts_with("OpaqueUnaryFn");
   }
   if (kind >= SymKind::Eq && kind <= SymKind::Not) node.is_float = false;
 

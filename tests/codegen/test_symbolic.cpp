@@ -241,7 +241,8 @@ class TestSymbolic : public QObject {
     for (const double v : {0.25, 3.0, 1.0, 0.125, 2.5}) {
       const std::vector<Value> inputs = {(*x)[0], tensor(DType::Float64, {}, {v})};
       const auto expected = interpret(*compiled.graph, inputs), found = (*compiled.run)(inputs);
-      QVERIFY2(expected && found, (expected ? found : expected) ? "" : (expected ? found : expected).error().line().c_str());
+      QVERIFY2(expected && found,
+               (expected ? found : expected) ? "" : (expected ? found : expected).error().line().c_str());
       QCOMPARE(QString::fromStdString(wrong((*expected)[0], (*found)[0], {})), QString());
     }
     QVERIFY2(compiled.compilations.size() == 1 && compiled.compilations[0].kind == Kind::Symbolic,

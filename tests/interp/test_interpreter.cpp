@@ -92,15 +92,18 @@ std::vector<Case> cases() {
        {{1, 2, 3, 1, 2, 3}, {5}, {3}}},
       {"Python's functions on integers",
        "s: \"Sym(s0)\", t: \"Sym(s1)\"",
-       "a = _operator_abs(s)\nb = torch.sym_max(s, t)\nc = s ^ t\nd = t << 2\ne = s >> 1\nf = s % t\ng = t ** -1\n"
-       "h = round(s)\ni = math_gcd(s, t)\nj = torch.sym_ite(s < t, s, t)\nk = torch.sym_sum([s, t, 1])\nreturn (a, b, c, "
+       "a = _operator_abs(s)\nb = torch.sym_max(s, t)\nc = s ^ t\nd = _operator.lshift(t, 2)\ne = _operator.rshift(s, "
+       "1)\nf = s % t\ng = t ** -1\n"
+       "h = round(s)\ni = math_gcd(s, t)\nl = _operator.lt(s, t)\nj = torch.sym_ite(l, s, t)\nk = torch.sym_sum([s, t, "
+       "1])\nreturn (a, b, c, "
        "d, e, f, g, h, i, j, k)",
        {Value(std::int64_t{-6}), Value(std::int64_t{4})},
        {{6}, {4}, {-2}, {16}, {-3}, {2}, {0.25}, {-6}, {2}, {-6}, {-1}}},
       {"Python's functions on floats",
        "n: <f64[][]>",
        "x: \"Sym(zf0)\" = n.item()\na = x // 0.1\nb = x % 0.1\nc = round(x, 1)\nd = round(x)\ne = math_floor(x)\n"
-       "f = torch.sym_int(x)\ng = torch._sym_sqrt(x)\nh = -x\ni = abs(x)\nj = torch.sym_min(x, 2)\nreturn (a, b, c, d, e, f, "
+       "f = torch.sym_int(x)\ng = torch._sym_sqrt(x)\nh = -x\ni = abs(x)\nj = torch.sym_min(x, 2)\nreturn (a, b, c, d, "
+       "e, f, "
        "g, h, i, j)",
        {tensor(DType::Float64, {}, {6.25})},
        {{62}, {std::fmod(6.25, 0.1)}, {6.2}, {6}, {6}, {6}, {2.5}, {-6.25}, {6.25}, {2}}},

@@ -36,7 +36,8 @@ class LinkedCode final : public LoadedCode {
 
 std::string text(const std::map<std::string, std::int64_t>& sizes) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : sizes) parts.push_back(fmt::format("{} = {}", name, symbol_value(name, value).str()));
+  for (const auto& [name, value] : sizes)
+    parts.push_back(fmt::format("{} = {}", name, symbol_value(name, value).str()));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

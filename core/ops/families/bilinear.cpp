@@ -163,7 +163,7 @@ Arg decompose_bilinear(DecomposeCall& c) {
       fail("bilinear(): input batch dimensions do not match at dim " + std::to_string(d) + ": got " + x.sizes[d].str() +
            " and " + y.sizes[d].str());
   if (!checked(c, sym_and(sym_eq(x.sizes.back(), weight.sizes[1]), sym_eq(y.sizes.back(), weight.sizes[2])),
-              "bilinear weight"))
+               "bilinear weight"))
     fail("bilinear(): input sizes do not match weight size: got " + x.sizes.back().str() + " and " +
          y.sizes.back().str() + " but expected " + weight.sizes[1].str() + " and " + weight.sizes[2].str());
   if (c.has("bias") &&

@@ -32,9 +32,9 @@ Meta fake_embedding_bag(FakeCall& c) {
   SymExpr bags = offsets.sizes[0] - (c.boolean("include_last_offset") ? 1 : 0);
   Mode mode = mode_of(c);
   bool scaled = c.has("per_sample_weights");
-  if (scaled &&
-      (c.tensor("per_sample_weights").dim() != 1 ||
-       !checked(c, sym_eq(c.tensor("per_sample_weights").sizes[0], indices.sizes[0]), "embedding_bag per_sample_weights")))
+  if (scaled && (c.tensor("per_sample_weights").dim() != 1 ||
+                 !checked(c, sym_eq(c.tensor("per_sample_weights").sizes[0], indices.sizes[0]),
+                          "embedding_bag per_sample_weights")))
     fail("embedding_bag: per_sample_weights must have the sizes of indices");
   if (scaled && mode != Mode::Sum) fail("embedding_bag: per_sample_weights only supported with mode='sum'");
   // PyTorch's fast kernel leaves offset2bag empty.
@@ -137,7 +137,8 @@ Meta fake_embedding_bag_backward(FakeCall& c) {
   if (mode == Mode::Max && !checked(c, sym_eq(maximum.numel(), grad.numel()), "embedding_bag backward"))
     fail("embedding_bag backward: maximum_indices must have the sizes of grad");
   if (c.has("per_sample_weights") &&
-      !checked(c, sym_eq(c.tensor("per_sample_weights").numel(), c.tensor("indices").numel()), "embedding_bag backward"))
+      !checked(c, sym_eq(c.tensor("per_sample_weights").numel(), c.tensor("indices").numel()),
+               "embedding_bag backward"))
     fail("embedding_bag backward: per_sample_weights must have an element per index");
   return new_like(grad, {c.sym("num_weights"), grad.sizes.at(1)});
 }

@@ -262,8 +262,8 @@ Meta fake_arange(FakeCall& call) {
     } else {
       length = -sym_floordiv(start - end, step);
     }
-  } else if (const auto [from, to, by] = std::tuple(real_sym(call, "start", 0), real_sym(call, "end", 0),
-                                                        real_sym(call, "step", 1));
+  } else if (const auto [from, to, by] =
+                 std::tuple(real_sym(call, "start", 0), real_sym(call, "end", 0), real_sym(call, "step", 1));
              !is_number(from) || !is_number(to) || !is_number(by)) {
     const auto part = [&](SymExpr e) { return truncates ? sym_call("TruncToInt", {e}) : e; };
     length = sym_call("CeilToInt", {sym_truediv(part(to) - part(from), part(by))});

@@ -27,7 +27,8 @@ std::int64_t normalization(const FakeCall& c, bool forward) {
 }
 
 void check_points(const FakeCall& c, SymExpr n) {
-  if (!checked(c, sym_le(1, n), "points of a transform")) fail("Invalid number of data points (" + n.str() + ") specified");
+  if (!checked(c, sym_le(1, n), "points of a transform"))
+    fail("Invalid number of data points (" + n.str() + ") specified");
 }
 
 Node* promoted(Builder& b, Node* x, bool to_complex) {

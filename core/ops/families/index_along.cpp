@@ -124,7 +124,8 @@ Meta fake_like_self(FakeCall& c) {
   if (self.dim() == 0 || source.dim() == 0) {
     fits = checked(c, sym_eq(source.numel(), product(slices)), "slices");
   } else {
-    for (std::size_t d = 0; fits && d < self.dim(); ++d) fits = checked(c, sym_eq(source.sizes[d], slices[d]), "slices");
+    for (std::size_t d = 0; fits && d < self.dim(); ++d)
+      fits = checked(c, sym_eq(source.sizes[d], slices[d]), "slices");
   }
   if (!fits) fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
   return new_like(self, self.sizes);

@@ -88,8 +88,9 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
   const TensorMeta& self = c.tensor("self");
   if (self.dim() == 0) fail("cross_entropy_loss expects an input of at least 1 dimension");
   std::size_t class_dim = self.dim() == 1 ? 0 : 1;
-  if (c.has("weight") && (c.tensor("weight").dim() != 1 ||
-                          !checked(c, sym_eq(c.tensor("weight").sizes[0], self.sizes[class_dim]), "cross_entropy weight")))
+  if (c.has("weight") &&
+      (c.tensor("weight").dim() != 1 ||
+       !checked(c, sym_eq(c.tensor("weight").sizes[0], self.sizes[class_dim]), "cross_entropy weight")))
     fail("cross_entropy: weight tensor should be defined either for all " + self.sizes[class_dim].str() +
          " classes or no classes");
   double smoothing = as_double(c.number("label_smoothing"));

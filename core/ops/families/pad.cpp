@@ -182,7 +182,8 @@ SymList bordered_sizes(FakeCall& c) {
   for (std::size_t i = 0; i < rank; ++i) {
     const std::size_t d = self.dim() - 1 - i;
     const SymExpr size = self.sizes[d];
-    if (reflect && !(checked(c, sym_lt(pad[2 * i], size), "padding") && checked(c, sym_lt(pad[2 * i + 1], size), "padding")))
+    if (reflect &&
+        !(checked(c, sym_lt(pad[2 * i], size), "padding") && checked(c, sym_lt(pad[2 * i + 1], size), "padding")))
       fail("Padding size should be less than the corresponding input dimension, but got: padding (" + pad[2 * i].str() +
            ", " + pad[2 * i + 1].str() + ") at dimension " + std::to_string(d));
     if (!checked(c, sym_lt(0, sizes[d]), "padding"))
@@ -202,7 +203,8 @@ Meta fake_border_backward(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
   const SymList padded = bordered_sizes<reflect>(c);
   bool fits = grad.dim() == padded.size();
-  for (std::size_t d = 0; fits && d < padded.size(); ++d) fits = checked(c, sym_eq(grad.sizes[d], padded[d]), "padding");
+  for (std::size_t d = 0; fits && d < padded.size(); ++d)
+    fits = checked(c, sym_eq(grad.sizes[d], padded[d]), "padding");
   if (!fits) fail("grad_output does not have the sizes of the padded input");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }

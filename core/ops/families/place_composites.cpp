@@ -86,7 +86,8 @@ Arg fill_diagonal(DecomposeCall& c) {
   if (sizes.size() < 2) fail("dimensions must larger than 1");
   if (sizes.size() > 2)
     for (const SymExpr size : sizes)
-      if (!checked(c, sym_eq(size, sizes[0]), "fill_diagonal_")) fail("all dimensions of input must be of equal length");
+      if (!checked(c, sym_eq(size, sizes[0]), "fill_diagonal_"))
+        fail("all dimensions of input must be of equal length");
   Node* filled = self;
   if (c.boolean("wrap") && sizes.size() == 2 && c.test(sym_lt(sizes[1] + 1, sizes[0]), "fill_diagonal_")) {
     if (!is_row_major(meta))

@@ -80,7 +80,8 @@ Arg narrow(DecomposeCall& call) {
     start = *known ? start + self.sizes[d] : start;
   else
     start = sym_call("Where", {from_end, start + self.sizes[d], start});
-  if (!checked(call, sym_le(0, start), "narrow")) fail(fmt::format("start out of range (got {})", call.sym("start").str()));
+  if (!checked(call, sym_le(0, start), "narrow"))
+    fail(fmt::format("start out of range (got {})", call.sym("start").str()));
   if (!checked(call, sym_le(0, length), "narrow")) fail("narrow(): length must be non-negative.");
   if (!checked(call, sym_le(start + length, self.sizes[d]), "narrow"))
     fail(fmt::format("start ({}) + length ({}) exceeds dimension size ({}).", start.str(), length.str(),
