@@ -94,24 +94,27 @@ class MachinePlans : public QObject {
       const bool taps = testing::owns_changing_products() && QString(rest).endsWith(", 1");
       both(name, sizes, weight, rest, threads, how, taps ? "in registers" : how);
     };
-    row("one thread", "[1, 32, 14, 16]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
+    row("one thread", "[1, 12, 14, 16]", "[12, 12, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 14 rows");
-    row("a block for each thread", "[1, 32, 14, 16]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 2,
+    row("a block for each thread", "[1, 12, 14, 16]", "[12, 12, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 2,
         "in blocks of 7 rows");
     row("images", "[4, 32, 5, 6]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 4,
         "in blocks of 5 rows");
     row("depthwise, dilated", "[1, 48, 20, 12]", "[48, 1, 3, 3]", "[1, 1], [2, 2], [2, 2], False, [0, 0], 48", 2,
         "in blocks of 10 rows");
-    row("more padding than a block has rows", "[1, 32, 4, 10]", "[32, 32, 7, 7]",
-        "[1, 1], [3, 3], [1, 1], False, [0, 0], 1", 4, "in blocks of 1 row");
-    row("large images", "[1, 16, 120, 64]", "[16, 16, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
+    row("more padding than a block has rows", "[1, 32, 4, 10]", "[32, 32, 3, 3]",
+        "[1, 1], [3, 3], [3, 3], False, [0, 0], 1", 4, "in blocks of 1 row");
+    row("large images", "[1, 12, 120, 64]", "[12, 12, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 60 rows");
-    row("rows that threads cannot share", "[1, 32, 7, 8]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1",
+    row("rows that threads cannot share", "[1, 12, 7, 8]", "[12, 12, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1",
         2, "a kernel of its own: 7 rows do not make equal blocks for 2 threads");
     if (testing::owns_changing_products())
       both("taps", "[2, 32, 20, 12][7680, 1, 384, 32]", "[32, 32, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 2,
            "in 2 blocks of rows", "in registers");
     if (!testing::own_kernels().empty()) {
+      both("more products than one sum may have", "[1, 64, 14, 16]", "[64, 64, 3, 3]",
+           "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1,
+           "a kernel of its own: blocks of rows would make one long sum for each element", "in registers");
       both("Winograd's algorithm", "[1, 32, 14, 16][7168, 1, 512, 32]", "[32, 32, 3, 3]",
            "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 1, "in 1 block of rows", "in registers");
       both("Winograd's algorithm, odd rows, threads", "[3, 64, 9, 7][4032, 1, 448, 64]", "[64, 64, 3, 3]",
@@ -126,7 +129,7 @@ class MachinePlans : public QObject {
       both("depthwise", "[2, 48, 20, 12][11520, 1, 576, 48]", "[48, 1, 3, 3]",
            "[1, 1], [1, 1], [1, 1], False, [0, 0], 48", 2, "in 2 blocks of rows", "in registers");
     }
-    row("a large weight", "[1, 256, 6, 6]", "[256, 256, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 2,
+    row("a large weight", "[1, 256, 6, 6]", "[256, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 8", 2,
         "a kernel of its own: the weights, which each block would read, are larger than the result");
   }
   /// The same numbers as a kernel after the whole call gives, NaN too.

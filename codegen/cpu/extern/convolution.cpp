@@ -76,18 +76,6 @@ struct DirectConvolution {
   std::shared_ptr<PackedWeights> weights;
   bool has_long_sums = false;
 
-  /// oneDNN's first choice, or the first one of several sums for an element.
-  static typename Of::Forward::primitive_desc chosen(const typename Of::Forward::desc& desc, bool has_long_sums) {
-    using Chosen = typename Of::Forward::primitive_desc;
-    Chosen first(desc, cpu_engine());
-    const auto name = [](const Chosen& pd) { return std::string_view(pd.impl_info_str()); };
-    if (!has_long_sums || !name(first).starts_with("brg")) return first;
-    Chosen other(desc, cpu_engine());
-    while (other.next_impl())
-      if (name(other) == "jit:avx512_core" || name(other) == "jit_1x1:avx512_core") return other;
-    return first;
-  }
-
   /// Errors are dnnl::error.
   std::unique_ptr<ExternStep> step(std::string& library) const {
     OnednnThreads limit(threads);
@@ -98,7 +86,8 @@ struct DirectConvolution {
                                   any_layout(out), g.strides, g.dilation, g.padding, g.after)
                            : Desc(kind, Of::direct, any_layout(input), any_layout(kernel), any_layout(out), g.strides,
                                   g.dilation, g.padding, g.after);
-    const typename Forward::primitive_desc pd = chosen(desc, has_long_sums);
+    const auto pd =
+        with_short_sums(has_long_sums, [&] { return typename Forward::primitive_desc(desc, cpu_engine()); });
     library = std::string("oneDNN ") + pd.impl_info_str();
     OnednnStep::Call call{Forward(pd),
                           {{DNNL_ARG_SRC, PrimitiveOperand(input, input_desc, pd.src_desc())},
@@ -167,10 +156,9 @@ bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight) {
 }
 
 bool has_long_sums(const ConcreteView& weight) {
-  constexpr std::int64_t most = 320;  // products
   std::int64_t products = 1;
   for (std::size_t d = 1; d < weight.sizes.size(); ++d) products *= weight.sizes[d];
-  return products > most;
+  return is_long_sum(products);
 }
 
 std::optional<ConcreteView> matrix_of(const ConcreteView& images) {

@@ -41,10 +41,19 @@ dnnl::memory::dims transposed_after(const ConvolutionArguments& g, const Concret
 /// Does each pixel of the result depend on the same pixel of the input, by all channels? `weight`: its, or its
 /// gradient.
 bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight);
-/// Are so many products added up for an element that one long sum of them, as oneDNN's kernels for channels that are
-/// adjacent make it, is more than twice as far from the result in double as PyTorch's, which is of several sums? Our
-/// own kernels and those for blocks of channels make several, too. `weight`: [out, in / groups, ...].
+/// Does an element depend on so many products that is_long_sum()? `weight`: [out, in / groups, ...].
 bool has_long_sums(const ConcreteView& weight);
+/// The first description of a primitive that oneDNN has, or for long sums the first one of several sums: of a kernel
+/// for blocks of channels. make() begins the search.
+template <class Make>
+auto with_short_sums(bool long_sums, Make make) {
+  auto first = make();
+  const auto name = [](const auto& pd) { return std::string_view(pd.impl_info_str()); };
+  if (!long_sums || !name(first).starts_with("brg")) return first;
+  for (auto other = make(); other.next_impl();)
+    if (name(other) == "jit:avx512_core" || name(other) == "jit_1x1:avx512_core") return other;
+  return first;
+}
 /// [pixels, channels] of images whose pixels are equally far apart.
 std::optional<ConcreteView> matrix_of(const ConcreteView& images);
 /// The view's sizes in whichever layout the library likes best.

@@ -32,6 +32,20 @@ struct Gradients {
   ConcreteView grad, input, kernel;
   dnnl::memory::desc grad_desc, input_desc, kernel_desc;
 
+  /// Products that are added up for an element of the gradient by the input, and by the weight.
+  std::int64_t products_to_input() const {
+    std::int64_t products = grad.sizes[1] / g.groups;
+    for (std::size_t d = kernel.sizes.size() - (input.sizes.size() - 2); d < kernel.sizes.size(); ++d)
+      products *= kernel.sizes[d];
+    return products;
+  }
+  std::int64_t pixels() const {
+    const ConcreteView& image = g.transposed ? input : grad;
+    std::int64_t pixels = image.sizes[0];
+    for (std::size_t d = 2; d < image.sizes.size(); ++d) pixels *= image.sizes[d];
+    return pixels;
+  }
+
   /// The gradients' primitives are made in the light of a forward one.
   typename Of::Forward::primitive_desc forward(algorithm by) const {
     return {{dnnl::prop_kind::forward_training, by, any_layout(input), any_layout(kernel), any_layout(grad), g.strides,
@@ -43,9 +57,11 @@ struct Gradients {
                                        std::shared_ptr<PackedWeights> weights, std::string& library) const {
     OnednnThreads limit(threads);
     const auto by = Of::direct;
-    const typename Of::ByInput::primitive_desc pd(
-        {by, any_layout(result), any_layout(kernel), any_layout(grad), g.strides, g.dilation, g.padding, g.after},
-        cpu_engine(), forward(by));
+    const typename Of::ByInput::desc desc(by, any_layout(result), any_layout(kernel), any_layout(grad), g.strides,
+                                          g.dilation, g.padding, g.after);
+    const bool long_sums = is_long_sum(products_to_input());
+    const auto pd = with_short_sums(
+        long_sums, [&] { return typename Of::ByInput::primitive_desc(desc, cpu_engine(), forward(by)); });
     library = std::string("oneDNN ") + pd.impl_info_str();
     auto step = std::make_unique<OnednnStep>(threads);
     step->calls.push_back(
@@ -62,15 +78,17 @@ struct Gradients {
     dnnl::memory::desc weight_desc;
     std::optional<dnnl::memory::desc> bias_desc;
   };
-  std::unique_ptr<OnednnStep> of_weight(algorithm by, const OfWeight& results, std::string& library) const {
+  std::unique_ptr<OnednnStep> of_weight(const OfWeight& results, std::string& library) const {
     OnednnThreads limit(threads);
+    const auto by = Of::direct;
     using Backward = typename Of::ByWeight;
     using Desc = typename Backward::desc;
     const auto desc = results.bias ? Desc(by, any_layout(input), any_layout(results.weight), dense(*results.bias),
                                           any_layout(grad), g.strides, g.dilation, g.padding, g.after)
                                    : Desc(by, any_layout(input), any_layout(results.weight), any_layout(grad),
                                           g.strides, g.dilation, g.padding, g.after);
-    const typename Backward::primitive_desc pd(desc, cpu_engine(), forward(by));
+    const auto pd = with_short_sums(is_long_sum(pixels()),
+                                    [&] { return typename Backward::primitive_desc(desc, cpu_engine(), forward(by)); });
     library = std::string("oneDNN ") + pd.impl_info_str();
     OnednnStep::Call call{
         Backward(pd),
@@ -94,20 +112,6 @@ MakeStep without_name(std::function<std::unique_ptr<ExternStep>(std::string& lib
   };
 }
 
-/// The gradient of a weight of 3x3 by oneDNN's Winograd algorithm F(3x3, 4x4). Null where it does not pay, or oneDNN
-/// has none.
-std::unique_ptr<ExternStep> weight_by_winograd(const Gradients<OfConvolution>& call,
-                                               const Gradients<OfConvolution>::OfWeight& results,
-                                               std::string& library) {
-  constexpr std::int64_t pixels = 150;  // fewer take as long as to transform the gradient back
-  if (!suits_winograd(call.g, call.input, call.kernel, call.grad, pixels)) return nullptr;
-  try {
-    return call.of_weight(algorithm::convolution_winograd, results, library);
-  } catch (const dnnl::error&) {
-    return nullptr;
-  }
-}
-
 ConcreteView turned(ConcreteView matrix) {
   std::swap(matrix.sizes[0], matrix.sizes[1]);
   std::swap(matrix.strides[0], matrix.strides[1]);
@@ -122,13 +126,15 @@ ExternContext without_work(ExternContext context) {
 Prepared pixels_to_input(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
                          const ConcreteView& weight, const ConcreteView& result) {
   const auto left = matrix_of(grad), out = matrix_of(result), right = matrix_of(weight);
-  if (!own_products_are_faster() || !is_of_pixels(g, weight) || !left || !out || !right) return {};
+  if (!is_of_pixels(g, weight) || !left || !out || !right) return {};
+  if (!own_products_are_faster() && !is_long_sum(left->sizes[1])) return {};
   return prepare_product(without_work(context), *left, *right, std::nullopt, *out);
 }
 Prepared pixels_to_weight(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
                           const ConcreteView& input, const ConcreteView& result) {
   const auto left = matrix_of(grad), right = matrix_of(input), out = matrix_of(result);
-  if (!own_products_are_faster() || !is_of_pixels(g, result) || !left || !right || !out) return {};
+  if (!is_of_pixels(g, result) || !left || !right || !out) return {};
+  if (!own_products_are_faster() && !is_long_sum(left->sizes[0])) return {};
   return prepare_product(without_work(context), turned(*left), *right, std::nullopt, *out);
 }
 
@@ -221,11 +227,10 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     if (!result_desc || (results[2] && !bias_desc))
       return refused(why_not, "a stride of the result that oneDNN does not take");
     const typename Gradients<Of>::OfWeight made{result, results[2], *result_desc, bias_desc};
-    const auto direct = [call, made](std::string& library) { return call.of_weight(Of::direct, made, library); };
+    const auto direct = [call, made](std::string& library) { return call.of_weight(made, library); };
     std::unique_ptr<ExternStep> step, fast, bias;
-    if constexpr (!transposed) fast = weight_by_winograd(call, made, of_weight);
     if (results[2]) bias = pixels_to_bias(context, grad, *results[2]);
-    if (!fast && (bias || !results[2])) {
+    if (bias || !results[2]) {
       Prepared own;
       if constexpr (!transposed) {
         own = pixels_to_weight(context, g, grad, input, *results[1]);

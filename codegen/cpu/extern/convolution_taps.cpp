@@ -279,8 +279,9 @@ bool suits(const ConvolutionArguments& g, const ConcreteView& input, const Concr
   for (const ConcreteView* v : {&input, &weight, &out})
     if (v->dtype != DType::Float32 || v->sizes.size() != 4 || std::ranges::count(v->sizes, 0) != 0) return false;
   const auto negative = [](std::int64_t n) { return n < 0; };
-  return g.groups == 1 && input.strides[1] == 1 && out.strides[1] == 1 && input.sizes[1] >= least_channels &&
-         out.sizes[1] >= least_channels && std::ranges::none_of(g.padding, negative);
+  return product_kernel() && g.groups == 1 && input.strides[1] == 1 && out.strides[1] == 1 &&
+         input.sizes[1] >= least_channels && out.sizes[1] >= least_channels &&
+         std::ranges::none_of(g.padding, negative);
 }
 
 /// A convolution of `input` to `out`, or a transposed one.
@@ -338,7 +339,9 @@ Prepared prepare_taps_to_input(const ExternContext& context, const ConvolutionAr
                                const ConcreteView& weight, const ConcreteView& result) {
   if (grad.sizes.size() == 3)
     return prepare_taps_to_input(context, with_height(g), with_height(grad), with_height(weight), with_height(result));
-  if (!own_products_are_faster() || !suits(g, grad, weight, result)) return {};
+  if (!suits(g, grad, weight, result)) return {};
+  const std::int64_t products = grad.sizes[1] * weight.sizes[2] * weight.sizes[3];
+  if (!own_products_are_faster() && !is_long_sum(products)) return {};
   ExternContext alone = context;  // the work that follows is not for one of several steps
   alone.work = nullptr;
   return prepare(alone, problem_of(g, !g.transposed, grad, weight, result));

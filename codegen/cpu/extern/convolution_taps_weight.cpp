@@ -123,8 +123,9 @@ Prepared prepare_taps_to_weight(const ExternContext& context, const ConvolutionA
   const ConcreteView &few = g.transposed ? input : grad, &many = g.transposed ? grad : input;
   const auto pixels = matrix_of(few);
   constexpr std::int64_t least_channels = 8;
-  if (!own_products_are_faster() || g.groups != 1 || many.strides[1] != 1 || many.sizes[1] < least_channels ||
-      few.sizes[1] < least_channels || !pixels || pixels->strides[1] != 1)
+  const bool long_sums = pixels && is_long_sum(pixels->sizes[0]);
+  if (!product_kernel() || (!own_products_are_faster() && !long_sums) || g.groups != 1 || many.strides[1] != 1 ||
+      many.sizes[1] < least_channels || few.sizes[1] < least_channels || !pixels || pixels->strides[1] != 1)
     return {};
   const ProductKernel& kernel = *product_kernel();
   return {std::make_unique<TapsToWeight>(kernel, context.threads, g, few, *pixels, many, result),

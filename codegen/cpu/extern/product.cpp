@@ -271,7 +271,8 @@ Prepared prepare_product(const ExternContext& context, const ConcreteView& left,
                          const ConcreteView* images) {
   const ProductKernel* found = product_kernel();
   const bool fixed = context.fixed(right.buffer);
-  if (!found || (!fixed && !found->beats_library) || out.sizes.size() != 2) return {};
+  if (!found || out.sizes.size() != 2) return {};
+  if (!fixed && !found->beats_library && !is_long_sum(left.sizes[1])) return {};
   const bool narrow = fixed && right.sizes.size() == 2 && narrow_type(right.dtype);
   if (left.dtype != DType::Float32 || (right.dtype != DType::Float32 && !narrow) || out.dtype != DType::Float32 ||
       !describe_right(right))

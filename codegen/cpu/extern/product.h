@@ -16,12 +16,18 @@ void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row,
                std::int64_t last, std::int64_t depth, float* to);
 /// Are our own products of this processor faster than oneDNN's, whatever the matrices?
 bool own_products_are_faster();
+/// Is the sum of so many products, which oneDNN's kernels for adjacent channels, and its products, add up in one row,
+/// more than twice as far from the result in double as PyTorch's, which adds up several sums? Our kernel does, too.
+constexpr bool is_long_sum(std::int64_t products) {
+  return products > 320;
+}
 
 /// A product of matrices of single precision by a kernel of our own; the step is null where oneDNN is to compute it:
-/// without AVX2, for results whose columns are not adjacent, and unless own_products_are_faster() for weights that are
-/// not fixed. Rows of `left` may overlap, and `right`, if it is fixed, may have two dimensions of depth, or elements
-/// that are narrower. `added` has the sizes of `out` or 1. `images`: what the rows of `out` are the pixels of, if
-/// threads are to share them by rows of images, with the work that follows; null: they share the columns.
+/// without AVX2, for results whose columns are not adjacent, and for weights that are not fixed, unless
+/// own_products_are_faster() or is_long_sum(). Rows of `left` may overlap, and `right`, if it is fixed, may have two
+/// dimensions of depth, or elements that are narrower. `added` has the sizes of `out` or 1. `images`: what the rows of
+/// `out` are the pixels of, if threads are to share them by rows of images, with the work that follows; null: they
+/// share the columns.
 Prepared prepare_product(const ExternContext& context, const ConcreteView& left, const ConcreteView& right,
                          const std::optional<ConcreteView>& added, const ConcreteView& out,
                          const ConcreteView* images = nullptr);

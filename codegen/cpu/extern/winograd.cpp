@@ -150,8 +150,8 @@ std::vector<RowBlock> blocks_of(const WinogradProblem& p, std::int64_t images, i
   return share_rows(images, p.out_height, 2, (all + tiles - 1) / tiles, threads);
 }
 
-}  // namespace
-
+/// Are these images of single precision and kernels of 3x3 side by side, of which Winograd's algorithm takes less time
+/// than the direct one, on this processor? `pixels`: of all results, from which on it does.
 bool suits_winograd(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& kernel,
                     const ConcreteView& out, std::int64_t pixels) {
   const auto all = [](const auto& list, std::int64_t n) {
@@ -165,6 +165,8 @@ bool suits_winograd(const ConvolutionArguments& g, const ConcreteView& input, co
     if (v->dtype != DType::Float32 || v->sizes[1] % 16 != 0 || v->sizes[1] == 0) return false;
   return out.sizes[0] * out.sizes[2] * out.sizes[3] >= pixels;
 }
+
+}  // namespace
 
 Prepared prepare_winograd(const ExternContext& context, const ConvolutionArguments& g, const WinogradCall& call) {
   const WinogradKernel* found = winograd();

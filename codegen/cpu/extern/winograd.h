@@ -12,11 +12,6 @@ struct WinogradCall {
   bool flipped = false;
 };
 
-/// Are these images of single precision and kernels of 3x3 side by side, of which Winograd's algorithm takes less time
-/// than the direct one, on this processor? `pixels`: of all results, from which on it does.
-bool suits_winograd(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& kernel,
-                    const ConcreteView& out, std::int64_t pixels);
-
 /// A convolution by a kernel of our own, in blocks of rows with the work that follows it done on each. The step is null
 /// where it does not pay: without AVX-512, for channels that are not adjacent or not multiples of 16, for few pixels,
 /// for strides, dilation and groups.
