@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "core/ops/formula.h"
 #include "core/ops/gradients.h"
 #include "core/ops/program.h"
@@ -290,11 +292,15 @@ Arg pow_backward(const FormulaCall& f) {
   const Arg factor = c ? Arg(*c) : Arg(e), less = c ? Arg(*c - 1.0) : Arg(e - 1);
   return f("x0 * conj(aten.mul.Scalar(pow(x1, less), factor))", {{"less", less}, {"factor", factor}});
 }
-/// grad * result * log(self); 0 where the base is 0 and the real part of the exponent is not negative.
+Arg pow_backward_self(const FormulaCall& f) {
+  return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
+           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
+}
+/// grad * result * log(self); 0 where the base is 0 and the exponent a real number that is not negative.
 Arg pow_backward_exponent(const FormulaCall& f) {
-  const Arg real = is_complex(f.tensor(2).dtype) ? f("aten.select.int(view_as_real(x2), -1, 0)") : f.args[2];
-  std::vector<std::pair<std::string, Arg>> names = {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")},
-                                                    {"real", real}};
+  const std::string_view not_negative =
+      is_complex(f.tensor(2).dtype) ? "logical_and(eq(imag(x2), 0), ge(real(x2), 0))" : "ge(x2, 0)";
+  const std::vector<std::pair<std::string, Arg>> names = {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}};
   if (symbolic(f.args[1]))
     return pow_backward_exponent({f.build, {f.args[0], number_beside(f, 1, f.tensor(2)), f.args[2], f.args[3]}});
   if (!f.is_tensor(1)) {
@@ -304,10 +310,11 @@ Arg pow_backward_exponent(const FormulaCall& f) {
       base = std::complex<double>(as_double(base));
     if (auto* c = std::get_if<std::complex<double>>(&base); c && *c != 0.0)
       return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(*c)}});
-    if (as_double(base) == 0) return f("where(ge(real, 0), zero, x0 * conj(aten.mul.Scalar(x3, -inf)))", names);
+    if (as_double(base) == 0)
+      return f(fmt::format("where({}, zero, x0 * conj(aten.mul.Scalar(x3, -inf)))", not_negative), names);
     return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(as_double(base))}});
   }
-  return f("where(logical_and(eq(x1, 0), ge(real, 0)), zero, x0 * conj(x3 * log(x1)))", names);
+  return f(fmt::format("where(logical_and(eq(x1, 0), {}), zero, x0 * conj(x3 * log(x1)))", not_negative), names);
 }
 
 Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
