@@ -67,6 +67,16 @@ V logit_backward(In& in) {
   return where((x < 0.0) || (x > 1.0), in.constant(std::numeric_limits<double>::quiet_NaN()), slope);
 }
 
+/// Near 1, in double, erf no longer tells neighbours apart: the last Newton steps are by its complement.
+V erfinv(In& in) {
+  V x = in[0], y = Erfinv(x);
+  if (x.dtype() != DType::Float64) return y;
+  V a = Abs(x), size = Abs(y);
+  for (int step = 0; step < 3; ++step)
+    size = size + (Erfc(size) - (1.0 - a)) * Exp(size * size) * (std::sqrt(std::numbers::pi) / 2);
+  return where((a > 0.5) && (a < 1.0), Copysign(size, x), y);
+}
+
 V entropy(V x) {
   return where(IsNan(x), x, where(x > 0.0, -x * Log(x), where(x == 0.0, x.constant(0), x.constant(-inf))));
 }
@@ -108,7 +118,7 @@ void add_unary(OpTable& t) {
       {"aten.sigmoid.default", F(Sigmoid(x)), IntToFloat, "sigmoid_backward(grad, result)"},
       {"aten.erf.default", F(Erf(x)), IntToFloat, "1.1283791670955126 * exp(-pow(self, 2)) * grad"},
       {"aten.erfc.default", F(Erfc(x)), IntToFloat, "-1.1283791670955126 * exp(-pow(self, 2)) * grad"},
-      {"aten.erfinv.default", F(Erfinv(x)), IntToFloat, "0.8862269254527579 * exp(pow(erfinv(self), 2)) * grad"},
+      {"aten.erfinv.default", body<erfinv>, IntToFloat, "0.8862269254527579 * exp(pow(erfinv(self), 2)) * grad"},
       {"aten.lgamma.default", F(Lgamma(x)), IntToFloat, "grad * digamma(self)"},
       {"aten.digamma.default", F(Digamma(x)), IntToFloat, "grad * polygamma(1, self)"},
       {"aten.floor.default", F(Floor(x)), Default, flat},
