@@ -26,18 +26,55 @@ QString summary(const PassStep& step) {
   return parts.isEmpty() ? "order" : parts.join("  ");
 }
 
-/// `checked`: how far each pass moved the results is known.
-QStringList columns(bool checked) {
-  QStringList out{QObject::tr("#"), QObject::tr("Pass"), QObject::tr("Changed")};
-  if (checked) out << QObject::tr("Numbers");
-  return out << QObject::tr("Nodes") << QObject::tr("Time");
-}
-
-Cell numbers_cell(const PassStep& step) {
+Cell numbers_cell(const PassStep& step, int) {
   if (!step.wrong.isEmpty()) return {"wrong", INFINITY, Tone::Bad};
   if (!step.off_by) return {};
   return {*step.off_by == 0 ? "equal" : error_text(*step.off_by), *step.off_by, Tone::Good};
 }
+
+Tone tone_of(const PassStep& step) {
+  return step.changed && !step.rewrite ? Tone::Plain : Tone::Dim;
+}
+
+Cell nodes_cell(const PassStep& step, int number) {
+  const auto nodes = [](std::size_t count, const QString& words, Tone tone) {
+    return Cell(words, static_cast<double>(count), tone);
+  };
+  if (number == 0) {
+    const std::size_t count = step.graph ? step.graph->size() : 0;
+    return nodes(count, QString::number(count), Tone::Dim);
+  }
+  if (step.rewrite && !step.graph) return {};
+  if (step.nodes_before == step.nodes_after)
+    return nodes(step.nodes_after, QString::number(step.nodes_after), Tone::Dim);
+  return nodes(step.nodes_after, QString("%1 → %2").arg(step.nodes_before).arg(step.nodes_after), Tone::Plain);
+}
+
+/// A column with its cells, so that a heading cannot stand above other cells. `number`: of the pass; 0 before the
+/// first.
+struct PassColumn {
+  const char* title;
+  bool only_checked;  ///< is shown when it is known how far each pass moved the results
+  Cell (*cell)(const PassStep& step, int number);
+};
+constexpr PassColumn kColumns[] = {
+    {QT_TRANSLATE_NOOP("QObject", "#"), false,
+     [](const PassStep& step, int number) {
+       return step.rewrite ? Cell(QString(), number, Tone::Dim) : Cell(QString::number(number), number, Tone::Dim);
+     }},
+    {QT_TRANSLATE_NOOP("QObject", "Pass"), false,
+     [](const PassStep& step, int) { return Cell(step.rewrite ? "    " + step.name : step.name, tone_of(step)); }},
+    {QT_TRANSLATE_NOOP("QObject", "Changed"), false,
+     [](const PassStep& step, int) {
+       return Cell(summary(step), !step.wrong.isEmpty() ? Tone::Bad : step.changed ? Tone::Warn : Tone::Dim);
+     }},
+    {QT_TRANSLATE_NOOP("QObject", "Numbers"), true, numbers_cell},
+    {QT_TRANSLATE_NOOP("QObject", "Nodes"), false, nodes_cell},
+    {QT_TRANSLATE_NOOP("QObject", "Time"), false,
+     [](const PassStep& step, int number) {
+       return number == 0 || step.rewrite ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone_of(step));
+     }},
+};
 
 std::shared_ptr<const CodeDocument> code_of(const Graph& graph) {
   return std::make_shared<const CodeDocument>(QString::fromStdString(print(graph)), &graph);
@@ -161,6 +198,22 @@ std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& hi
   return passes;
 }
 
+PassTable pass_table(const PassHistory& history) {
+  const bool checked = std::ranges::any_of(
+      history.steps, [](const PassStep& step) { return step.off_by.has_value() || !step.wrong.isEmpty(); });
+  PassTable table;
+  for (const PassColumn& column : kColumns)
+    if (checked || !column.only_checked) table.columns << QObject::tr(column.title);
+  int number = 0;
+  for (const PassStep& step : history.steps) {
+    if (!table.rows.empty() && !step.rewrite) ++number;
+    Row& row = table.rows.emplace_back();
+    for (const PassColumn& column : kColumns)
+      if (checked || !column.only_checked) row.cells.push_back(column.cell(step, number));
+  }
+  return table;
+}
+
 PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout, 12);
@@ -183,7 +236,7 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   title_ = new ElidedLabel;
   title_->setText(tr("Each pass of this graph's stage, one step at a time"));
   bar->addWidget(title_, 3);
-  list_ = new TablePanel(columns(false));
+  list_ = new TablePanel(pass_table({}).columns);
   text_ = new CodeView;
   layout->addWidget(split_of({list_, text_}, {460, 640}), 1);
   connect(slider_, &QSlider::valueChanged, this, &PassesView::go_to);
@@ -194,31 +247,10 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
 void PassesView::set_history(std::shared_ptr<const PassHistory> history, int step) {
   history_ = std::move(history);
   step_ = -1;
-  std::vector<Row> rows;
-  int count = history_ ? static_cast<int>(history_->steps.size()) : 0;
-  const bool checked = history_ && std::ranges::any_of(history_->steps, [](const PassStep& s) {
-                         return s.off_by.has_value() || !s.wrong.isEmpty();
-                       });
-  if (list_->model()->columns() != columns(checked)) list_->model()->set_columns(columns(checked));
-  for (int i = 0, number = 0; i < count; ++i) {
-    const PassStep& step = history_->steps[i];
-    Tone tone = step.changed && !step.rewrite ? Tone::Plain : Tone::Dim;
-    if (i > 0 && !step.rewrite) ++number;
-    rows.push_back(
-        {{},
-         {Cell(step.rewrite ? QString() : QString::number(number), i, Tone::Dim),
-          Cell(step.rewrite ? "    " + step.name : step.name, tone),
-          Cell(summary(step), !step.wrong.isEmpty() ? Tone::Bad
-                              : step.changed        ? Tone::Warn
-                                                    : Tone::Dim),
-          i == 0                        ? Cell(QString::number(step.graph ? step.graph->size() : 0), Tone::Dim)
-          : step.rewrite && !step.graph ? Cell()
-          : step.nodes_before == step.nodes_after
-              ? Cell(QString::number(step.nodes_after), Tone::Dim)
-              : Cell(QString("%1 → %2").arg(step.nodes_before).arg(step.nodes_after)),
-          i == 0 || step.rewrite ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone), numbers_cell(step)}});
-  }
-  list_->set_rows(std::move(rows));
+  PassTable table = pass_table(history_ ? *history_ : PassHistory());
+  const int count = static_cast<int>(table.rows.size());
+  if (list_->model()->columns() != table.columns) list_->model()->set_columns(table.columns);
+  list_->set_rows(std::move(table.rows));
   slider_->setRange(0, std::max(0, count - 1));
   slider_->setEnabled(count > 1);
   text_->set_document(nullptr);

@@ -57,6 +57,13 @@ int pass_step(const PassHistory& history, int step);
 /// that made or changed it.
 std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& history, int step);
 
+/// The list of steps. A column more says how far each pass moved the results, when that was checked.
+struct PassTable {
+  QStringList columns;
+  std::vector<Row> rows;
+};
+PassTable pass_table(const PassHistory& history);
+
 /// Steps through passes with a list of timings, a slider and a text diff. `step_chosen` has the window draw the step.
 class PassesView : public QWidget {
   Q_OBJECT
