@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "codegen/backends.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -46,16 +49,32 @@ Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, c
   return least;
 }
 
+// What passes make of a call keeps the call's origin. Each node is given one of its own, which tells whose kernel it is
+// where a composite was decomposed.
 Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Graph& graph) {
-  TRY(const StagedCompiler::Planned planned, default_compiler().stages({}).plan(graph));
+  const std::unique_ptr<Graph> marked = graph.clone();
+  std::unordered_map<const Origin*, std::string> calls;
+  for (Node* node : *marked) {
+    if (!node->op()->is_call()) continue;
+    node->origin = std::make_shared<Origin>(node->origin ? *node->origin : Origin());
+    calls[node->origin.get()] = node->name();
+  }
+  TRY(const StagedCompiler::Planned planned, default_compiler().stages({}).plan(*marked));
   const schedule::Plan& plan = planned.second;
-  std::unordered_map<std::string, std::string> kernels;
+  std::unordered_map<std::string, std::vector<std::string>> of_call;  // a composite has the kernels of its parts
   for (const auto& step : plan.steps) {
     const auto* call = std::get_if<schedule::KernelCall>(&step);
     const std::string name = call ? plan.kernels[static_cast<std::size_t>(call->kernel)].name
                                   : "library: " + std::string(std::get<schedule::ExternCall>(step).op->brief());
-    for (const std::string& node : schedule::step_origins(plan, step)) kernels[node] = name;
+    for (const std::string& node : schedule::step_origins(plan, step)) {
+      const Node* made = planned.first->find(node);
+      const auto from = made ? calls.find(made->origin.get()) : calls.end();
+      std::vector<std::string>& names = of_call[from == calls.end() ? node : from->second];
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
   }
+  std::unordered_map<std::string, std::string> kernels;
+  for (const auto& [node, names] : of_call) kernels[node] = fmt::format("{}", fmt::join(names, ", "));
   return kernels;
 }
 
