@@ -292,10 +292,6 @@ Arg pow_backward(const FormulaCall& f) {
   const Arg factor = c ? Arg(*c) : Arg(e), less = c ? Arg(*c - 1.0) : Arg(e - 1);
   return f("x0 * conj(aten.mul.Scalar(pow(x1, less), factor))", {{"less", less}, {"factor", factor}});
 }
-Arg pow_backward_self(const FormulaCall& f) {
-  return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
-           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
-}
 /// grad * result * log(self); 0 where the base is 0 and the exponent a real number that is not negative.
 Arg pow_backward_exponent(const FormulaCall& f) {
   const std::string_view not_negative =

@@ -41,6 +41,7 @@ TREE_GUARD_MANAGER:
 | | +- TYPE_MATCH: ___check_type_id(L['x'], ADDRESS), type=<class 'torch.Tensor'> (HINT: type Tensor)
 | | +- ID_MATCH: ___check_obj_id(G['_backward_hook_ADDRESS_c0'], ADDRESS), type=<class 'function'>
 | | +- EQUALS_MATCH: L['f'] == <built-in method sin of type object at 0xADDRESS>
+| | +- LAMBDA_GUARD: __dtensor_spec_ADDRESS_c0 == x.spec  # x
 | | +- TENSOR_MATCH: check_tensor(L['x'], Tensor, torch.float32, device=None, requires_grad=False, size=[SIZE, 8], stride=[8, 1])  # x  # model.py:3 in f"""
 
 
