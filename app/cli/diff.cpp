@@ -26,16 +26,13 @@ std::string letter(std::size_t run) {
 
 /// "A C: 12 (gelu), B: 11": runs with the same together.
 std::string cells_text(const std::vector<DiffCell>& cells) {
-  std::vector<std::pair<std::string, std::string>> groups;  // text, letters
-  for (std::size_t run = 0; run < cells.size(); ++run) {
-    std::string text = cells[run].text.empty() ? "-" : cells[run].text;
-    if (!cells[run].node.empty()) text += fmt::format(" ({})", cells[run].node);
-    auto group = std::ranges::find(groups, text, &std::pair<std::string, std::string>::first);
-    if (group == groups.end()) group = groups.insert(group, {text, ""});
-    group->second += (group->second.empty() ? "" : " ") + letter(run);
-  }
   std::string out;
-  for (const auto& [text, letters] : groups) out += fmt::format("\n      {}: {}", letters, without_control(text));
+  for (const DiffGroup& group : groups_of(cells)) {
+    std::string letters, text = group.cell->text.empty() ? "-" : group.cell->text;
+    for (const std::size_t run : group.runs) letters += (letters.empty() ? "" : " ") + letter(run);
+    if (!group.cell->node.empty()) text += fmt::format(" ({})", group.cell->node);
+    out += fmt::format("\n      {}: {}", letters, without_control(text));
+  }
   return out;
 }
 

@@ -239,6 +239,17 @@ bool Diff::differs() const {
   return std::ranges::any_of(rows, &DiffRow::differs);
 }
 
+std::vector<DiffGroup> groups_of(const std::vector<DiffCell>& cells) {
+  std::vector<DiffGroup> groups;
+  for (std::size_t run = 0; run < cells.size(); ++run) {
+    auto group = std::ranges::find_if(
+        groups, [&](const DiffGroup& g) { return g.cell->text == cells[run].text && g.cell->node == cells[run].node; });
+    if (group == groups.end()) group = groups.insert(group, {&cells[run], {}});
+    group->runs.push_back(run);
+  }
+  return groups;
+}
+
 Result<Diff> diff(const std::vector<const Loaded*>& opened, const Progress* progress) {
   Diff out;
   out.runs = runs_of(opened);

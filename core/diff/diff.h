@@ -40,6 +40,13 @@ struct DiffCell {
   std::string node = {};               ///< in that graph; empty: no node
 };
 
+/// Runs that have the same, the first run's group first.
+struct DiffGroup {
+  const DiffCell* cell;           ///< of its first run
+  std::vector<std::size_t> runs;  ///< in order
+};
+std::vector<DiffGroup> groups_of(const std::vector<DiffCell>& cells);
+
 struct DiffRow {
   DiffAspect aspect;
   std::string compilation;          ///< "0/0"; empty: of the whole run
