@@ -27,6 +27,10 @@ std::string place(const StackFrame& at) {
   return at.file.empty() ? std::string() : fmt::format("{}:{}", at.file, at.line);
 }
 
+std::string short_place(const StackFrame& at) {
+  return place({at.file.substr(at.file.rfind('/') + 1), at.line, {}, {}});
+}
+
 /// "rank 2 0/0" of "rank 2 0/0_1": several attempts at a compilation are one.
 std::string without_attempt(const std::string& key) {
   const std::size_t attempt = key.rfind('_'), slash = key.rfind('/');
@@ -133,19 +137,19 @@ Result<QueryAnswer> breaks_of(const QuerySubject& subject, const std::vector<std
     if (line == lines.end()) {
       lines.push_back({std::move(broken), {}, {}});
       line = lines.end() - 1;
-      lead_to(line->row, reason, line->broken.at);
     }
+    if (line->row.node.empty()) lead_to(line->row, reason, line->broken.at);  // some compilations made no graph
     line->graphs.push_back(reason.label);
   });
   std::ranges::stable_sort(lines, {}, [](const Line& l) { return std::pair(l.broken.at.file, l.broken.at.line); });
-  QueryAnswer out{counted(lines.size(), "graph break"), {}, {"Line", "Code", "Why", "Times", "In", "What would help"}};
+  QueryAnswer out{counted(lines.size(), "graph break"), {}, {"Line", "Why", "Times", "In", "Code", "What would help"}};
   if (lines.empty()) out.text = "no graph break is in it";
   if (times > lines.size()) out.text += fmt::format(", {} times in all", times);
   for (Line& line : lines) {
     const GraphBreak& b = line.broken;
     const std::string in = fmt::format("{}", fmt::join(line.graphs, ", ")),
                       hints = fmt::format("{}", fmt::join(b.hints, " "));
-    line.row.cells = {place(b.at), b.at.code, b.reason, std::to_string(line.graphs.size()), in, hints};
+    line.row.cells = {short_place(b.at), b.reason, std::to_string(line.graphs.size()), in, b.at.code, hints};
     line.row.text =
         fmt::format("{}{}\n    {}\n    {} in {}", place(b.at), b.at.code.empty() ? "" : "  " + b.at.code, b.reason,
                     line.graphs.size() == 1 ? "once," : fmt::format("{} times,", line.graphs.size()), in);
@@ -172,7 +176,8 @@ Result<QueryAnswer> recompilations_of(const QuerySubject& subject, const std::ve
       failed.push_back(g.guard + (g.earlier.empty() ? "" : fmt::format(" ({})", g.earlier)));
     }
     lead_to(again.row, reason, at);
-    again.row.cells = {reason.function, reason.label, fmt::format("{}", fmt::join(failed, "; ")), place(at), at.code};
+    again.row.cells = {reason.function, reason.label, fmt::format("{}", fmt::join(failed, "; ")), short_place(at),
+                       at.code};
     again.row.text = fmt::format("{}{}{}", reason.function, reason.function.empty() ? "" : "  ", reason.label);
     for (const FailedGuard& g : guards) {
       again.row.text += "\n    " + g.guard + (g.earlier.empty() ? "" : ", guarded by " + g.earlier);

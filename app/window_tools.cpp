@@ -233,7 +233,13 @@ Result<views::QuestionAnswer> answer_question(const QString& path, const Artefac
   subject.request.progress = &progress;
   TRY(const QueryAnswer found, answer(subject, question, arguments));
   views::QuestionAnswer out{text(found.text), {}};
-  for (const QueryRow& row : found.rows) out.rows.push_back({text(row.node), {views::Cell(text(row.text))}});
+  for (const std::string& column : found.columns) out.columns << text(column);
+  for (const QueryRow& row : found.rows) {
+    views::Row& shown = out.rows.emplace_back(text(row.node), std::vector<views::Cell>());
+    for (const std::string& cell : row.cells) shown.cells.emplace_back(text(cell));
+    if (row.cells.empty()) shown.cells.emplace_back(text(row.text));
+    if (!found.columns.empty()) out.artefacts << text(row.artefact);
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <QBuffer>
 #include <QElapsedTimer>
 #include <QFileInfo>
+#include <QFontDatabase>
 #include <QImageWriter>
 #include <QPixmap>
 #include <QSettings>
@@ -141,6 +142,10 @@ Result<int> run(const OpenVerbOptions& options) {
   char name[] = "partita";
   char* argv[] = {name, nullptr};
   views::WatchedApplication app(argc, argv);
+  if (QFontDatabase::families().isEmpty())
+    return input_error(
+        "window.fonts",
+        "no font is installed, so that no text could be shown; install fonts-inter and fonts-jetbrains-mono");
   QApplication::setApplicationName("partita");
   QApplication::setOrganizationName("partita");
   QApplication::setStyle(new views::PlainStyle);
@@ -180,6 +185,7 @@ Result<int> run(const OpenVerbOptions& options) {
     return code;
   }
   bench.window().restore_layout();
+  bench.window().fit_screen();
   bench.window().show();
   bool asked = false;
   QObject::connect(&bench.jobs(), &views::JobTracker::changed, &app, [&] {

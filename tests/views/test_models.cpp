@@ -21,8 +21,9 @@
 #include "views/passes/graph_diff.h"
 #include "views/passes/passes_view.h"
 #include "views/session/artefact_tree.h"
+#include "views/session/document.h"
 #include "views/session/selection.h"
-#include "views/table/table_model.h"
+#include "views/table/table_panel.h"
 #include "views/window/command_palette.h"
 
 using namespace partita;
@@ -371,6 +372,74 @@ class TestModels : public QObject {
     QCOMPARE(as_tsv(model.columns(), rows), QString("name\terror\nc d\t2.0e-3\na|b\t1.0e-6\n"));
     QCOMPARE(as_markdown(model.columns(), rows),
              QString("| name | error |\n|---|---|\n| c\td | 2.0e-3 |\n| a\\|b | 1.0e-6 |\n"));
+  }
+
+  void the_cells_of_passes_stand_under_their_headings() {
+    PassStep before, checked, skipped;
+    before.name = "before";
+    checked.name = "fuse";
+    checked.nodes_before = 7;
+    checked.nodes_after = 5;
+    checked.seconds = 2e-3;
+    skipped = checked;
+    skipped.disabled = true;
+    for (const bool numbers : {false, true}) {
+      if (numbers) checked.off_by = 1e-6;
+      const PassTable table = pass_table({{before, checked, skipped}});
+      const auto cell = [&](int row, const char* column) -> const Cell& {
+        const qsizetype at = table.columns.indexOf(column);
+        return table.rows[static_cast<std::size_t>(row)].cells[static_cast<std::size_t>(at)];
+      };
+      for (const Row& row : table.rows) QCOMPARE(static_cast<qsizetype>(row.cells.size()), table.columns.size());
+      QCOMPARE(table.columns.contains("Numbers"), numbers);
+      QCOMPARE(cell(2, "#").text, QString("2"));
+      QCOMPARE(cell(1, "Pass").text, QString("fuse"));
+      QCOMPARE(cell(1, "Nodes").text, QString("7 → 5"));
+      QCOMPARE(cell(1, "Nodes").number, 5.0);
+      QCOMPARE(cell(1, "Time").text, seconds_text(2e-3));
+      QCOMPARE(cell(2, "Changed").text, QString("skipped"));
+      if (numbers) QCOMPARE(cell(1, "Numbers").text, error_text(1e-6));
+    }
+  }
+
+  void tables_sort_numbers_as_numbers_and_keep_their_order() {
+    TablePanel table({"what"});
+    const auto rows = [](std::initializer_list<Cell> cells) {
+      std::vector<Row> out;
+      for (const Cell& cell : cells) out.push_back({cell.text, {cell}});
+      return out;
+    };
+    const auto order = [&] {
+      QStringList shown;
+      for (const Row* row : table.shown_rows()) shown << row->cells[0].text;
+      return shown;
+    };
+    table.set_rows(rows({Cell("k10"), Cell("9 ms", 9e-3), Cell(), Cell("k9"), Cell("1 s", 1.0)}));
+    table.sort_by(0, Qt::AscendingOrder);
+    QCOMPARE(order(), (QStringList{"9 ms", "1 s", "k9", "k10", ""}));
+    table.sort_by(0, Qt::DescendingOrder);
+    QCOMPARE(order(), (QStringList{"k10", "k9", "1 s", "9 ms", ""}));
+    // Other rows: the order and the chosen one stay, until another node is chosen that has no row.
+    table.select_node("k9");
+    table.set_rows(rows({Cell("k8"), Cell("k9"), Cell("k10")}));
+    QCOMPARE(order(), (QStringList{"k10", "k9", "k8"}));
+    QCOMPARE(table.current_node(), QString("k9"));
+    table.select_node("elsewhere");
+    QCOMPARE(table.current_node(), QString());
+  }
+
+  void modules_stay_folded_when_the_cut_makes_new_pieces_of_them() {
+    const auto frame = [](const char* path, const char* key, Side side, bool folded) {
+      return Frame{.path = path, .key = key, .label = "", .side = side, .folded = folded};
+    };
+    Picture before, now;
+    before.frames = {frame("a", "a#0", Side::Forward, false), frame("a", "a|b#0", Side::Backward, true),
+                     frame("b", "b|b#0", Side::Backward, true), frame("c", "c|b#0", Side::Backward, false)};
+    now.frames = {frame("a", "a#1", Side::Forward, false),        frame("a", "a|b#0", Side::Backward, false),
+                  frame("a", "a|b#1", Side::Backward, false),     frame("c", "c|b#1", Side::Backward, false),
+                  frame("new", "new|b#0", Side::Backward, false), frame("new", "new#0", Side::Forward, false)};
+    const auto folded = carried_folds({"a|b#0"}, before, now);
+    QCOMPARE(folded, (std::unordered_set<std::string>{"a|b#0", "a|b#1", "new|b#0"}));
   }
 
   void report_is_worst_first() {

@@ -131,6 +131,22 @@ class TestSession : public QObject {
     QVERIFY(bench.window().windowTitle().contains("/0  ›  dynamo_output_graph"));
   }
 
+  void many_ranks_are_grouped_by_what_they_have() {
+    Diff found;
+    DiffRow row{DiffAspect::Operator, "0/0", "operator", {}, {}};
+    for (const char* text : {"gelu", "gelu", "relu", "gelu", "relu", "relu"}) {
+      found.runs.push_back({QString("rank %1").arg(found.runs.size()).toStdString(), "", {}});
+      row.cells.push_back({text});
+    }
+    found.rows.push_back(row);
+    std::vector<const DiffRow*> shown;
+    QCOMPARE(diff_columns(found), (QStringList{"About", "In", "What", "As the first", "Other 1", "Graphs", "Line"}));
+    const std::vector<Row> rows = diff_rows(found, true, shown);
+    QCOMPARE(rows[0].cells.size(), std::size_t{7});
+    QCOMPARE(rows[0].cells[3].text, QString("rank 0, rank 1, rank 3:  gelu"));
+    QCOMPARE(rows[0].cells[4].text, QString("rank 2, rank 4, rank 5:  relu"));
+  }
+
   void a_difference_leads_to_its_node_in_either_graph() {
     const QString first = folder_.write("first.py", *tests::joint_graph(2));
     std::string changed = print(*tests::joint_graph(2));
@@ -373,6 +389,7 @@ class TestSession : public QObject {
   }
 
   void three_samples_open_with_a_click() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());  // they are in the program, and are written there
     QStringList samples;
     for (int i = 0; i < 3; ++i) {
       QSettings().remove("recent");

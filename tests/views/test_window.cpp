@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
+#include <QScreen>
 #include <QScrollBar>
 #include <QTabBar>
 #include <QTableView>
@@ -221,7 +222,7 @@ class TestWindow : public QObject {
       view.raise();
       QTest::qWait(1);
       const QByteArray name = view.widget()->accessibleName().toUtf8();
-      QVERIFY2(bench.window().width() == 1024, name);
+      QVERIFY2(bench.window().width() == 1024, name + QByteArray::number(bench.window().width()));
       if (view.widget() == texts(bench)) return;  // without panels at the right
       QVERIFY2(panel("code")->width() >= 240 && panel("artefacts")->width() >= 150, name);
       for (const QDockWidget* a : panels)
@@ -242,6 +243,25 @@ class TestWindow : public QObject {
     minifier->set_saved("/somewhere/repro");
     QTest::qWait(1);
     all_have_room(minify);
+  }
+
+  void a_longer_place_moves_no_button() {
+    Workbench bench(tools());
+    MainWindow& window = bench.window();
+    window.resize(1366, 730);
+    window.show();
+    const auto places = [&] {
+      QTest::qWait(1);
+      QList<QRect> all;
+      for (const QToolButton* button : window.findChild<QToolBar*>("toolbar")->findChildren<QToolButton*>())
+        if (button->isVisible()) all << button->geometry();
+      return all;
+    };
+    window.set_breadcrumb("a.py");
+    const QList<QRect> before = places();
+    QVERIFY(before.size() > 8);
+    window.set_breadcrumb(QString("a folder whose name is long / ").repeated(12));
+    QCOMPARE(places(), before);
   }
 
   void menus_fit_into_a_small_window() {
@@ -393,6 +413,51 @@ class TestWindow : public QObject {
     end.release();
     QTRY_VERIFY(bench.jobs().idle());
     QCOMPARE(during, before);
+  }
+
+  void every_panel_has_a_key() {
+    auto given = program_tools({}, PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file = folder_.filePath("keys.sqlite").toStdString();
+    Workbench bench(*given);
+    bench.window().show();
+    bench.open(folder_.write("keys.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    QStringList without;
+    std::map<QString, int> keys;
+    for (const QAction* action : bench.window().findChildren<QAction*>())
+      if (!action->shortcut().isEmpty()) ++keys[action->shortcut().toString()];
+    for (const auto& [key, times] : keys) QVERIFY2(times == 1, qPrintable(key));  // else neither is heard
+    for (const ViewRow& row : view_rows()) {
+      if (*row.title == '\0' || *row.key == '\0') continue;
+      QVERIFY2(keys.contains(QKeySequence(row.key).toString()), row.name);
+      Controller* view = nullptr;
+      bench.for_each_view([&](Controller& c) {
+        if (QString(c.widget()->accessibleName()).compare(row.title, Qt::CaseInsensitive) == 0) view = &c;
+      });
+      for (QAction* action : bench.window().findChildren<QAction*>())
+        if (action->shortcut() == QKeySequence(row.key)) action->trigger();
+      const QWidget* focus = bench.window().focusWidget();
+      if (view) QVERIFY2(focus && (focus == view->widget() || view->widget()->isAncestorOf(focus)), row.name);
+    }
+  }
+
+  void the_window_is_no_larger_than_the_screen() {
+    Workbench bench(tools());
+    MainWindow& window = bench.window();
+    window.resize(4000, 3000);
+    window.fit_screen();
+    window.show();
+    const QRect room = window.screen()->availableGeometry();
+    QVERIFY(room.contains(window.frameGeometry()));
+    for (const QSize laptop : {QSize(1366, 730), QSize(1280, 680)}) {  // 2560x1440 at 200 %, with frame and panel
+      bench.for_each_view([&](Controller& view) {
+        view.raise();
+        QVERIFY2(
+            window.minimumSizeHint().width() <= laptop.width() && window.minimumSizeHint().height() <= laptop.height(),
+            qPrintable(view.widget()->accessibleName()));
+      });
+    }
   }
 
   void the_keyboard_begins_at_the_samples() {

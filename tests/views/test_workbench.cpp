@@ -17,6 +17,7 @@
 #include "views/history/history_controller.h"
 #include "views/passes/passes_controller.h"
 #include "views/run/run_controller.h"
+#include "views/saved/saved_controller.h"
 #include "views/window/workbench.h"
 
 using namespace partita;
@@ -91,6 +92,44 @@ class TestWorkbench : public QObject {
     QVERIFY(wait_shown(bench));
     QVERIFY(saved(kept));
     QCOMPARE(bench.current()->cut->activation_bytes, before);
+  }
+
+  void pins_are_set_wherever_the_value_is_shown() {
+    Workbench bench(tools());
+    bench.window().show();
+    QVERIFY(open_unfolded(bench, folder_.write("everywhere.py", *tests::joint_graph(4))));
+    std::vector<QString> kept;
+    for (const SavedValue& value : bench.current()->cut->saved)
+      if (!value.is_input) kept.push_back(QString::fromStdString(value.name));
+    QVERIFY(kept.size() >= 3);
+    bench.fold_all(true);
+    QVERIFY(wait_shown(bench));
+    bench.show_view("saved");
+    QString said;
+    connect(&bench.window(), &MainWindow::logged, &bench, [&](const QString& line) { said = line; });
+    // In a folded card, in the table, in the code: the chosen value is one.
+    QWidget* const places[] = {picture(bench), bench.get<SavedController>().view()->view(), code(bench)};
+    for (std::size_t i = 0; i < 3; ++i) {
+      bench.selection().select_node(kept[i]);
+      QCOMPARE(bench.get<SavedController>().view()->current_node(), kept[i]);
+      places[i]->setFocus();
+      QTest::keyClick(places[i], Qt::Key_R);
+      QVERIFY(wait_shown(bench));
+      QVERIFY2(bench.current()->pins.contains(kept[i].toStdString()), qPrintable(kept[i]));
+    }
+    // What is not possible is said.
+    const std::pair<const char*, const char*> refused[] = {
+        {"gelu_backward", "backward"}, {"primals_1", "input"}, {"", "Choose a value"}};
+    for (const auto& [node, why] : refused) {
+      const Pins before = bench.current()->pins;
+      bench.selection().select_node(node);
+      QTest::keyClick(places[0], Qt::Key_S);
+      QVERIFY2(said.contains(why), qPrintable(said));
+      QVERIFY(bench.current()->pins == before);
+    }
+    bench.selection().select_node(kept[0]);
+    QTest::keyClick(places[0], Qt::Key_R);
+    QVERIFY2(said.contains("already"), qPrintable(said));
   }
 
   void a_module_folds_and_unfolds() {
@@ -358,6 +397,28 @@ class TestWorkbench : public QObject {
     QVERIFY(bytes->startsWith(magic));
     QVERIFY(bytes->size() > 2000);
     QVERIFY(!export_scene(*scene, "gif", Theme::light()));
+    // A PNG whose letters could not be read is refused; the others have no pixels.
+    Scene huge = *scene;
+    huge.layout.bounds.h = 40000;
+    const auto large = export_scene(huge, format, Theme::light());
+    QCOMPARE(bool(large), format != "png");
+    if (!large) QVERIFY(large.error().code == "export.size");
+  }
+
+  void what_saved_values_cost_is_that_of_the_call_behind_a_view() {
+    const auto graph =
+        testing::fx("x: <f32[4, 4][4, 1]>",
+                    "m: <f32[4, 4][4, 1]> = $mm(x, x)\nv: <f32[4, 4][1, 4]> = $t(m)\nw: <f32[4, 4][1, 4]> = "
+                    "$t(x)\nr: <f32[4, 4][4, 1]> = $relu(m)\nreturn (v, w, r)");
+    CutSummary cut;
+    for (const char* name : {"x", "m", "v", "w"}) cut.saved.push_back({name, 64, std::string(name) == "x", false, ""});
+    cut.recomputed = {"r"};
+    QStringList costs;
+    for (const Row& row : saved_value_rows(cut, *graph, {})) costs << row.cells[3].text;
+    QCOMPARE(costs, (QStringList{"kept by the caller", "matmul", "matmul, by m", "cheap: view of an input",
+                                 "cheap: pointwise"}));
+    // What is computed again keeps its place among the sizes.
+    QCOMPARE(saved_value_rows(cut, *graph, {}).back().cells[1].number, 64.0);
   }
 
   void nothing_blocks_while_a_big_graph_opens() {

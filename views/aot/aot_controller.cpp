@@ -93,8 +93,9 @@ void AotController::make_pair(std::shared_ptr<const AotPair> folds) {
         const auto half = [&](const Graph* graph, const Overview* asked) -> Overview {
           const std::shared_ptr<const Graph> shared(kept, graph);
           if (!asked) return fitting(shared, picture, room, true);
-          picture.folded = asked->folded;
-          return {asked->folded, make_scene(shared, picture)};
+          picture.folded.clear();
+          picture.folded = carried_folds(asked->folded, asked->scene->picture, make_picture(shared, picture));
+          return {picture.folded, make_scene(shared, picture)};
         };
         pair->forward = half(kept->forward.get(), folds ? &folds->forward : nullptr);
         pair->backward = half(kept->backward.get(), folds ? &folds->backward : nullptr);

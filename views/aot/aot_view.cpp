@@ -45,6 +45,7 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   backward_ = new GraphView;
   backward_->setAccessibleName(tr("Backward graph"));
   saved_ = new TablePanel({tr("Value"), tr("Bytes"), tr("How"), tr("Why")});
+  saved_->sort_by(1, Qt::DescendingOrder);
   auto* middle = new QWidget;
   auto* stack = plain_column(middle);
   total_ = new QLabel;
@@ -82,10 +83,10 @@ void AotView::resizeEvent(QResizeEvent* event) {
 void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   bool same_place = pair_ != nullptr && pair != nullptr;
   pair_ = std::move(pair);
-  forward_->set_scene(pair_ ? pair_->forward.scene : nullptr, same_place);
-  backward_->set_scene(pair_ ? pair_->backward.scene : nullptr, same_place);
+  // With another cut a half may be three times as large: what nobody moved is shown whole again.
+  forward_->set_scene(pair_ ? pair_->forward.scene : nullptr, same_place && !forward_->is_fitted());
+  backward_->set_scene(pair_ ? pair_->backward.scene : nullptr, same_place && !backward_->is_fitted());
   saved_->set_rows(pair_ ? saved_rows(*pair_->cut, pair_->unknown) : std::vector<Row>{});
-  saved_->sort_by(1, Qt::DescendingOrder);
   if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
   const CutSummary& cut = *pair_->cut;
   const UnknownBytes& unknown = pair_->unknown;

@@ -14,6 +14,7 @@
 
 #include "views/look/format.h"
 #include "views/look/ramp.h"
+#include "views/look/tell.h"
 
 namespace partita::views {
 namespace {
@@ -305,7 +306,12 @@ QString CodeView::selected_text() const {
 
 void CodeView::keyPressEvent(QKeyEvent* event) {
   if (!document_) return QAbstractScrollArea::keyPressEvent(event);
-  if (event->matches(QKeySequence::Copy)) return QApplication::clipboard()->setText(selected_text());
+  if (event->matches(QKeySequence::Copy)) {
+    const QString copied = selected_text();
+    if (copied.isEmpty()) return tell(this, tr("Nothing is copied: choose lines first"));
+    QApplication::clipboard()->setText(copied);
+    return tell(this, tr("Copied %1 to the clipboard").arg(count_text(copied.count('\n') + 1, "line")));
+  }
   int page = std::max(1, viewport()->height() / line_height_ - 1);
   int last = row_count() - 1;
   const int row = row_of_line(current_);

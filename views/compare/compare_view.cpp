@@ -247,6 +247,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   first_wrong_ = button_of(tr("First wrong"), this, choose_first_wrong,
                            tr("The first node in graph order that is outside the tolerance"));
   first_wrong_->hide();
+  keep_place(first_wrong_);
   const auto ask_values = [this] {
     QString row = table_->current_node();
     Q_EMIT values_asked(row.isEmpty() ? table_->model()->rows().front().node : row);

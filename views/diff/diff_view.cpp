@@ -15,25 +15,63 @@ namespace {
 
 constexpr int kFirstRun = 3;  ///< columns before those of runs
 
+/// With more runs than this, a column is for those that have the same, as the command line prints them.
+constexpr std::size_t kMostColumns = 4;
+
+bool grouped(const Diff& diff) {
+  return diff.runs.size() > kMostColumns;
+}
+
+QString name_of(const Run& run) {
+  return run.name == run.path ? file_title(text(run.name)) : text(run.name);
+}
+
+/// "rank 0, rank 2 and 5 more".
+QString names_of(const Diff& diff, const std::vector<std::size_t>& runs) {
+  constexpr std::size_t kMostNames = 4;
+  QStringList names;
+  for (std::size_t i = 0; i < std::min(runs.size(), kMostNames); ++i) names << name_of(diff.runs[runs[i]]);
+  return names.join(", ") +
+         (runs.size() > kMostNames ? DiffView::tr(" and %1 more").arg(runs.size() - kMostNames) : QString());
+}
+
+QString cell_text(const DiffCell& cell) {
+  const QString shown = text(cell.text.empty() ? "–" : cell.text);
+  return cell.node.empty() ? shown : text(cell.node) + ": " + shown;
+}
+
 }  // namespace
 
 QStringList diff_columns(const Diff& diff) {
   QStringList columns{DiffView::tr("About"), DiffView::tr("In"), DiffView::tr("What")};
-  for (const Run& run : diff.runs) columns << (run.name == run.path ? file_title(text(run.name)) : text(run.name));
+  if (grouped(diff)) {
+    std::size_t groups = 1;
+    for (const DiffRow& row : diff.rows) groups = std::max(groups, groups_of(row.cells).size());
+    columns << DiffView::tr("As the first");
+    for (std::size_t i = 1; i < groups; ++i) columns << DiffView::tr("Other %1").arg(i);
+  } else {
+    for (const Run& run : diff.runs) columns << name_of(run);
+  }
   return columns << DiffView::tr("Graphs") << DiffView::tr("Line");
 }
 
 std::vector<Row> diff_rows(const Diff& diff, bool all, std::vector<const DiffRow*>& shown) {
   std::vector<Row> rows;
   shown.clear();
+  const auto before_graphs = static_cast<std::size_t>(diff_columns(diff).size()) - 2;
   for (const DiffRow& d : diff.rows) {
     if (d.follows && !all) continue;
     Row row{{}, {Cell(text(aspect_name(d.aspect)), Tone::Dim), Cell(text(d.compilation)), Cell(text(d.what))}};
-    for (const DiffCell& c : d.cells) {
-      QString shown_text = text(c.text.empty() ? "–" : c.text);
-      if (!c.node.empty()) shown_text = text(c.node) + ": " + shown_text;
+    const auto tone = [&](const DiffCell& c) {
       const bool as_first = c.text == d.cells.front().text;
-      row.cells.emplace_back(shown_text, d.follows || c.text.empty() ? Tone::Dim : as_first ? Tone::Plain : Tone::Warn);
+      return d.follows || c.text.empty() ? Tone::Dim : as_first ? Tone::Plain : Tone::Warn;
+    };
+    if (grouped(diff)) {
+      for (const DiffGroup& group : groups_of(d.cells))
+        row.cells.emplace_back(names_of(diff, group.runs) + ":  " + cell_text(*group.cell), tone(*group.cell));
+      row.cells.resize(before_graphs);
+    } else {
+      for (const DiffCell& c : d.cells) row.cells.emplace_back(cell_text(c), tone(c));
     }
     QStringList graphs;
     for (const std::string& graph : d.graphs) graphs << text(graph);
@@ -136,6 +174,10 @@ void DiffView::choose(const QModelIndex& index) {
   const DiffRow& row = *shown_[rows.front()];
   // Beside the columns of runs, the first run that has it.
   std::size_t run = static_cast<std::size_t>(std::max(index.column() - kFirstRun, 0));
+  if (grouped(*diff_)) {
+    const std::vector<DiffGroup> groups = groups_of(row.cells);
+    run = run < groups.size() ? groups[run].runs.front() : row.cells.size();
+  }
   if (index.column() < kFirstRun || run >= row.cells.size())
     run = static_cast<std::size_t>(
         std::ranges::find_if(row.cells, [](const DiffCell& c) { return c.artefact != nullptr; }) - row.cells.begin());

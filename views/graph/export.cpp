@@ -6,6 +6,8 @@
 #include <QSvgGenerator>
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "views/graph/paint.h"
 
 namespace partita::views {
@@ -37,6 +39,11 @@ Result<QByteArray> export_scene(const Scene& scene, const QString& format, const
   buffer.open(QIODevice::WriteOnly);
   if (format == "png") {
     scale = std::min({scale, kMostPixels / b.w, kMostPixels / b.h});
+    if (scale < 1)  // its letters could not be read
+      return input_error("export.size",
+                         fmt::format("the picture is {:.0f} x {:.0f} pixels, and a PNG of at most {:.0f} a "
+                                     "side would not be readable; export SVG or PDF, or fold modules",
+                                     b.w, b.h, kMostPixels));
     QImage image(static_cast<int>(b.w * scale), static_cast<int>(b.h * scale), QImage::Format_RGB32);
     if (image.isNull()) return input_error("export.memory", "the picture does not fit into memory; export SVG");
     QPainter painter(&image);

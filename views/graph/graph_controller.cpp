@@ -302,7 +302,7 @@ void GraphController::write(const QString& job, const QString& path,
       },
       [this](Result<std::string> done) {
         if (!done) return bench_.report(done.error());
-        bench_.window().log(tr("Wrote %1").arg(text(*done)));
+        bench_.window().tell(tr("Wrote %1").arg(text(*done)));
       });
 }
 

@@ -45,6 +45,7 @@ void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
   QString chosen = selected_node();
   const auto folds = [](const Scene& of) { return std::ranges::count_if(of.picture.frames, &Frame::folded); };
   const bool folded_all = scene_ && scene && !fold_asked_ && scene_->picture.graph == scene->picture.graph &&
+                          scene_->picture.frames.size() == scene->picture.frames.size() &&  // else the cut changed
                           folds(*scene_) != folds(*scene);
   same_place = same_place && scene_ && !folded_all;
   scene_ = std::move(scene);

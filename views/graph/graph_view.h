@@ -47,6 +47,7 @@ class GraphView : public QWidget {
   /// Fits the picture into the view. One that would be too small to read is fitted in width and shown from its top;
   /// `whole` shows all of it.
   void fit(bool whole = false);
+  bool is_fitted() const { return fitted_; }  ///< nobody moved or zoomed it since it was opened
   void zoom_to_selection();
   void zoom_by(double factor, QPointF at);
 

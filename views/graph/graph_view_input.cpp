@@ -170,7 +170,6 @@ void GraphView::step_in_order(int by) {
 }
 
 void GraphView::keyPressEvent(QKeyEvent* event) {
-  QString node = selected_node();
   switch (event->key()) {
     case Qt::Key_F:
       return fit(event->modifiers() & Qt::ShiftModifier ||
@@ -217,15 +216,6 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
       space_down_ = true;
       setCursor(Qt::OpenHandCursor);
       return;
-    case Qt::Key_S:
-      if (event->modifiers() == Qt::NoModifier && !node.isEmpty()) return Q_EMIT pin_asked(node, Pin::Save);
-      break;
-    case Qt::Key_R:
-      if (event->modifiers() == Qt::NoModifier && !node.isEmpty()) return Q_EMIT pin_asked(node, Pin::Recompute);
-      break;
-    case Qt::Key_U:
-      if (event->modifiers() == Qt::NoModifier && !node.isEmpty()) return Q_EMIT pin_asked(node, Pin::None);
-      break;
     default:
       break;
   }

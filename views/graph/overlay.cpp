@@ -230,6 +230,8 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
     scale_errors(overlay, std::move(numbers), known, theme);
   } else if (row.number) {
     scale(overlay, numbers, row.text, theme);
+    if (kind == OverlayKind::Time && overlay.ramp)
+      overlay.legend.push_back({QColor(), "in the interpreter, one by one"});
   } else {
     std::vector<int> per_family(16);
     for (const Card& card : picture.cards) ++per_family[static_cast<int>(card.family)];

@@ -20,7 +20,7 @@ HistoryController::HistoryController(Workbench& bench) : WidgetController(bench)
   connect(view_, &HistoryView::explanation_asked, this, &HistoryController::explain);
   connect(view_, &HistoryView::node_chosen, &bench, &Workbench::select_node);
   bench.window().add_command("Graph", tr("Checks, runs and cache entries of the past"), QKeySequence("Ctrl+H"),
-                             [this] { show(); });
+                             [this] { go(); });
 }
 
 void HistoryController::show() {

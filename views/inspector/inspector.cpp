@@ -87,8 +87,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
                      : node.is_placeholder() ? QString("placeholder")
                                              : QString("attribute");
   if (auto found = document.pins.find(node.name()); found != document.pins.end()) account.pin = found->second;
-  bool backward = document.cut && document.cut->backward.contains(node.name());
-  account.can_pin = document.cut && node.op()->is_call() && !backward;
+  const Pin other = account.pin == Pin::Save ? Pin::Recompute : Pin::Save;
+  account.why_no_pin = why_not_pinned(document, text(node.name()), other);
 
   if (QString meta = text(annotation(node.meta)); !meta.isEmpty())
     account.rows.push_back({"value", code(meta.toHtmlEscaped())});
@@ -113,7 +113,7 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
           {"error", error_text(facts->error) +
                         (facts->tolerance >= 0 ? " (tolerance " + error_text(facts->tolerance) + ")" : "") +
                         (facts->inherited_from.empty() ? "" : ", after " + link_to(facts->inherited_from))});
-    if (facts->seconds >= 0) account.rows.push_back({"time", seconds_text(facts->seconds)});
+    if (facts->seconds >= 0) account.rows.push_back({"time", seconds_text(facts->seconds) + " in the interpreter"});
     if (!facts->kernel.empty()) account.rows.push_back({"kernel", code(escaped(facts->kernel))});
     if (!facts->pass.empty()) account.rows.push_back({"made by", escaped(facts->pass)});
   }
@@ -143,6 +143,7 @@ NodeAccount account_of(const Document& document) {
   NodeAccount account;
   account.title = document.title;
   account.subtitle = text(kind_name(document.kind));
+  account.why_no_pin = why_not_pinned(document, {}, Pin::Save);
   std::map<QString, int> families;
   ByteSum inputs;
   int calls = 0;
@@ -215,6 +216,11 @@ Inspector::Inspector(QWidget* parent) : QWidget(parent) {
   recompute_ =
       button_of(tr("Recompute"), this, pin(Pin::Recompute), tr("Compute this value again in the backward (R)"));
   release_ = button_of(tr("Release"), this, pin(Pin::None), tr("Let the partitioner choose (U)"));
+  constexpr int kLeast = 48;  // in half of a laptop's screen
+  for (auto* button : {save_, recompute_, release_}) {
+    button->setAccessibleDescription(button->toolTip());
+    button->setMinimumWidth(kLeast);
+  }
   add_all(buttons, {save_, recompute_, release_});
   buttons->addStretch();
   layout->addLayout(buttons);
@@ -245,10 +251,12 @@ void Inspector::refresh() {
   } else {
     page_->setHtml(account_html(account_, Theme::current()));
   }
-  save_->setEnabled(account_.can_pin && account_.pin != Pin::Save);
-  recompute_->setEnabled(account_.can_pin && account_.pin != Pin::Recompute);
-  release_->setEnabled(account_.can_pin && account_.pin != Pin::None);
-  for (auto* button : {save_, recompute_, release_}) button->setVisible(account_.can_pin);
+  const bool can_pin = !account_.title.isEmpty() && account_.why_no_pin.isEmpty();
+  save_->setEnabled(can_pin && account_.pin != Pin::Save);
+  recompute_->setEnabled(can_pin && account_.pin != Pin::Recompute);
+  release_->setEnabled(can_pin && account_.pin != Pin::None);
+  for (auto* button : {save_, recompute_, release_})
+    button->setToolTip(can_pin ? button->accessibleDescription() : account_.why_no_pin);
 }
 
 }  // namespace partita::views

@@ -16,7 +16,7 @@ struct NodeAccount {
     QString label, html;
   };
   std::vector<Row> rows;
-  bool can_pin = false;
+  QString why_no_pin;  ///< empty: the value can be pinned
   Pin pin = Pin::None;
 };
 NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts);

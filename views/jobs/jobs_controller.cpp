@@ -17,7 +17,7 @@ class JobsController : public WidgetController<JobsView> {
       if (on_screen()) refresh();
     });
     connect(&bench.window(), &MainWindow::jobs_asked, this, [this] { show(); });
-    bench.window().add_command("View", tr("Jobs"), QKeySequence("Ctrl+Shift+J"), [this] { show(); });
+    bench.window().add_command("View", tr("Jobs"), QKeySequence("Ctrl+Shift+J"), [this] { go(); });
   }
 
  private:

@@ -14,7 +14,7 @@ std::vector<Row> job_rows(const std::vector<JobRow>& running, const std::deque<E
     rows.push_back(
         {{},
          {Cell(job.cancelled ? "ending" : "running", job.cancelled ? Tone::Warn : Tone::Plain), Cell(job.name),
-          job.fraction < 0 ? Cell() : Cell(QString("%1 %").arg(static_cast<int>(job.fraction * 100))),
+          job.fraction < 0 ? Cell() : Cell(QString("%1 %").arg(static_cast<int>(job.fraction * 100)), job.fraction),
           Cell(seconds_text(job.seconds), job.seconds), Cell(), Cell(job.at, Tone::Dim)}});
   for (const EndedJob& job : ended) {
     const Cell outcome = job.outcome == EndedJob::Outcome::Done     ? Cell("done", Tone::Dim)

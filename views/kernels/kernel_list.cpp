@@ -47,7 +47,7 @@ std::optional<std::size_t> KernelList::step_of(const QString& node, const StackF
 }
 
 QStringList kernel_columns() {
-  return {"Step", "Kind", "Name", "Time", "Of the limit", "Read", "Written", "Arithmetic", "Nodes", "From"};
+  return {"Step", "Time", "Of the limit", "Kind", "Name", "Read", "Written", "Arithmetic", "Nodes", "From"};
 }
 
 std::vector<Row> kernel_rows(const KernelList& list) {
@@ -56,15 +56,15 @@ std::vector<Row> kernel_rows(const KernelList& list) {
     const KernelRow& row = list.report.rows[s];
     Row out{row.origins.empty() ? QString() : text(row.origins.back()), {}};
     out.cells.emplace_back(QString::number(s), static_cast<double>(s), Tone::Dim);
-    out.cells.emplace_back(row.library.empty() ? text(name(row.kind)) : text(row.library),
-                           row.kind == KernelRow::Kind::Evaluation ? Tone::Warn : Tone::Plain);
-    out.cells.emplace_back(text(row.name));
     out.cells.push_back(row.seconds ? Cell(seconds_text(*row.seconds), *row.seconds) : Cell());
     const auto share = list.report.share(row);
     const bool cached = list.report.in_cache(row);
     out.cells.push_back(share ? Cell(QString("%1 %%2").arg(100 * *share, 0, 'f', 0).arg(cached ? ", in cache" : ""),
                                      *share, *share < 0.25 && !cached ? Tone::Warn : Tone::Plain)
                               : Cell());
+    out.cells.emplace_back(row.library.empty() ? text(name(row.kind)) : text(row.library),
+                           row.kind == KernelRow::Kind::Evaluation ? Tone::Warn : Tone::Plain);
+    out.cells.emplace_back(text(row.name));
     out.cells.push_back(bytes_cell(row.read));
     out.cells.push_back(bytes_cell(row.written));
     out.cells.emplace_back(amount(row.operations), row.operations, row.operations > 0 ? Tone::Plain : Tone::Dim);

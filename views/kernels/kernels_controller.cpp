@@ -22,6 +22,7 @@ std::unique_ptr<Controller> make_kernels_view(Workbench& bench) {
 }
 
 KernelsController::KernelsController(Workbench& bench) : WidgetController(bench) {
+  bench.window().use_alone(view_);
   connect(view_, &KernelsView::asked, this, &KernelsController::plan);
   connect(view_, &KernelsView::inductor_asked, this, &KernelsController::find_inductor);
   connect(view_, &KernelsView::code_asked, this, &KernelsController::write_code);
@@ -30,7 +31,7 @@ KernelsController::KernelsController(Workbench& bench) : WidgetController(bench)
   connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
     if (id == job_) view_->say(planned_ ? note_ : tr("cancelled"));
   });
-  bench.window().add_command("Graph", tr("Kernels"), QKeySequence("Ctrl+Shift+K"), [this] { show(); });
+  bench.window().add_command("Graph", tr("Kernels"), QKeySequence("Ctrl+Shift+K"), [this] { go(); });
 }
 
 void KernelsController::show() {

@@ -56,6 +56,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
   auto* split = split_of({upper, scroll, code}, {320, 80, 320}, Qt::Vertical);
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
+  setFocusProxy(table_);
 
   connect(graph_, &QComboBox::currentIndexChanged, this, &KernelsView::show_list);
   connect(table_, &TablePanel::row_chosen, this, [this](int row) {
@@ -106,7 +107,8 @@ void KernelsView::show_list(int) {
   quiet_ = true;
   table_->set_rows(shown ? kernel_rows(*shown) : std::vector<Row>());
   quiet_ = false;
-  constexpr int kName = 2, kWidestName = 170;  // names of many nodes are long, and times stand behind them
+  const int kName = static_cast<int>(kernel_columns().indexOf("Name"));
+  constexpr int kWidestName = 220;  // names of many nodes are long
   table_->view()->setColumnWidth(kName, std::min(table_->view()->columnWidth(kName), kWidestName));
   memory_->set_report(shown ? shown->report : schedule::KernelReport());
   memory_->setVisible(shown && !shown->report.buffers.empty());

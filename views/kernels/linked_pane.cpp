@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "views/look/format.h"
+#include "views/look/tell.h"
 #include "views/look/theme.h"
 
 namespace partita::views {
@@ -176,7 +177,10 @@ void LinkedPane::leaveEvent(QEvent*) {
 
 void LinkedPane::keyPressEvent(QKeyEvent* event) {
   const int page = verticalScrollBar()->pageStep();
-  if (event->matches(QKeySequence::Copy)) return QApplication::clipboard()->setText(lines_.join('\n'));
+  if (event->matches(QKeySequence::Copy)) {
+    QApplication::clipboard()->setText(lines_.join('\n'));
+    return tell(this, tr("Copied %1 to the clipboard").arg(count_text(lines_.size(), "line")));
+  }
   switch (event->key()) {
     case Qt::Key_Up:
       return go_to(current_ - 1);

@@ -46,6 +46,13 @@ QPushButton* button_of(const QString& text, Context* context, F clicked, const Q
   return button;
 }
 
+/// Keeps a widget's place while it is hidden, so that nothing else comes to stand under the mouse.
+inline void keep_place(QWidget* widget) {
+  QSizePolicy policy = widget->sizePolicy();
+  policy.setRetainSizeWhenHidden(true);
+  widget->setSizePolicy(policy);
+}
+
 /// A label in a style of the style sheet: "heading", "dim", "error", "panelTitle".
 inline QLabel* styled_label(const char* style, const QString& text = {}) {
   auto* label = new QLabel(text);

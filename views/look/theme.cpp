@@ -2,6 +2,8 @@
 
 #include <QApplication>
 #include <QFontDatabase>
+#include <QFontInfo>
+#include <algorithm>
 
 namespace partita::views {
 namespace {
@@ -32,6 +34,8 @@ QColor okabe_ito(Family family, bool dark) {
   }
   return {};
 }
+
+constexpr std::initializer_list<const char*> kInterface = {"Inter", "Inter Display"}, kCode = {"JetBrains Mono"};
 
 QFont first_installed(std::initializer_list<const char*> names, QFontDatabase::SystemFont fallback) {
   for (const char* name : names)
@@ -238,11 +242,23 @@ const Theme& resolve_theme(ThemeChoice choice) {
 }
 
 QFont interface_font() {
-  return first_installed({"Inter", "Inter Display"}, QFontDatabase::GeneralFont);
+  return first_installed(kInterface, QFontDatabase::GeneralFont);
+}
+
+QStringList missing_fonts() {
+  QStringList missing;
+  const auto check = [&](const QString& what, std::initializer_list<const char*> names, const QFont& used) {
+    if (std::ranges::any_of(names, [](const char* name) { return QFontDatabase::hasFamily(name); })) return;
+    missing << QObject::tr("The font %1 is not installed; %2 is in %3")
+                   .arg(QString(*names.begin()), what, QFontInfo(used).family());
+  };
+  check(QObject::tr("the interface"), kInterface, interface_font());
+  check(QObject::tr("code"), kCode, code_font());
+  return missing;
 }
 
 QFont code_font() {
-  QFont font = first_installed({"JetBrains Mono"}, QFontDatabase::FixedFont);
+  QFont font = first_installed(kCode, QFontDatabase::FixedFont);
   font.setStyleHint(QFont::Monospace);
   font.setFixedPitch(true);
   return font;

@@ -3,6 +3,7 @@
 #include <QFont>
 #include <QPalette>
 #include <QString>
+#include <QStringList>
 
 #include "core/ops/family.h"
 
@@ -37,5 +38,7 @@ const Theme& resolve_theme(ThemeChoice choice);
 
 QFont interface_font();  ///< Inter or the system's
 QFont code_font();       ///< JetBrains Mono or the system's fixed font
+/// A sentence for each of these fonts that is not installed, with the one in its place.
+QStringList missing_fonts();
 
 }  // namespace partita::views

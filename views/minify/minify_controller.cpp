@@ -228,7 +228,7 @@ void MinifyController::save_repro(const QString& folder) {
       },
       [this, of = last_](Result<std::string> done) {
         if (!done) return bench_.report(done.error());
-        bench_.window().log(tr("Wrote %1").arg(text(*done)));
+        bench_.window().tell(tr("Wrote %1").arg(text(*done)));
         if (of == last_) view_->set_saved(text(*done));
       });
 }

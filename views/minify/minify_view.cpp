@@ -24,7 +24,8 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
 
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);
-  add_all(bar, {run_, check_, new QLabel(tr("with")), compiler_, inputs_});
+  with_ = new QLabel(tr("with"));
+  add_all(bar, {run_, check_, with_, compiler_, inputs_});
   bar->addStretch(1);
   add_all(bar, {pause_, accept_, cancel_});
 
@@ -52,7 +53,9 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   tried_->set_stretched_column(3);
   add_all(column, {headline_, line_});
   auto* next = command_bar(column);
-  add_all(next, {save_, folder_, open_});
+  add_all(next, {save_, open_, folder_});
+  constexpr int kLeast = 64;  // a small window cuts their texts, and does not take the room from the panels
+  for (QPushButton* button : {save_, open_, folder_}) button->setMinimumWidth(kLeast);
   next->addStretch(1);
   column->addWidget(plot_);
   column->addWidget(tried_, 1);
@@ -93,7 +96,7 @@ void MinifyView::set_running(bool running) {
   pause_->setText(tr("Pause"));
   // One row for both: a small window has no room for more, not even between the two, when a layout would take it from
   // the panels.
-  const std::vector<QWidget*> steering{pause_, accept_, cancel_}, choosing{run_, inputs_};
+  const std::vector<QWidget*> steering{pause_, accept_, cancel_}, choosing{with_, compiler_, inputs_};
   for (QWidget* widget : running ? choosing : steering) widget->hide();
   for (QWidget* widget : running ? steering : choosing) widget->show();
   for (QPushButton* button : {save_, open_, folder_}) button->hide();  // until there is a result
@@ -144,6 +147,7 @@ void MinifyView::set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<c
 void MinifyView::finish(const minify::MinifyResult& reduced, const minify::Culprit& culprit) {
   set_running(false);
   for (QPushButton* button : {save_, open_}) button->show();
+  save_->setEnabled(true);
   headline_->setText(outcome_text(reduced));
   line_->setText(details_text(reduced, culprit));
   plot_->set_curve(log_.curve(), reduced.seconds);
@@ -157,7 +161,7 @@ void MinifyView::fail(const QString& why) {
 
 void MinifyView::set_saved(const QString& folder) {
   repro_ = folder;
-  save_->hide();
+  save_->setEnabled(false);  // it stays: the next button must not come to stand under the mouse
   folder_->show();
   folder_->setToolTip(folder);
 }

@@ -65,6 +65,7 @@ class MinifyView : public QWidget {
   void set_running(bool running);
   void set_paused(bool paused);
 
+  QLabel* with_;
   QComboBox *check_, *compiler_;
   InputsBox* inputs_;
   QPushButton *run_, *pause_, *accept_, *cancel_, *save_, *open_, *folder_;

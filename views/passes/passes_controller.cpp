@@ -210,7 +210,7 @@ void PassesController::show_step(int step) {
       if (first.isEmpty() && (line.change == Change::Added || line.change == Change::Changed)) first = text(line.node);
   const QString name = step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name);
   bench_.show_step(name, chosen.scene->picture.graph, std::move(facts));
-  if (!first.isEmpty()) graph.view()->select(first);
+  if (!first.isEmpty()) bench_.select_node(first);
   bench_.window().set_status(
       tr("%1: %2").arg(name, count_text(static_cast<std::int64_t>(chosen.scene->picture.graph->size()), "node")), {});
 }

@@ -14,7 +14,7 @@ std::unique_ptr<Controller> make_questions_view(Workbench& bench) {
 QuestionsController::QuestionsController(Workbench& bench) : WidgetController(bench) {
   view_->set_questions(bench.tools().questions);
   connect(view_, &QuestionsView::asked, this, &QuestionsController::ask);
-  connect(view_, &TablePanel::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &TablePanel::row_chosen, this, &QuestionsController::go_to);
   for (const QuestionChoice& q : bench.tools().questions)
     bench.window().add_command("Ask", tr("%1 (%2)").arg(q.help.left(1).toUpper() + q.help.mid(1), q.usage()), {},
                                [this, q] { begin(q); });
@@ -28,13 +28,25 @@ QStringList QuestionsController::command() const {
   return words << "--inputs" << shell_word(bench_.inputs());
 }
 
-/// Lists the questions, until one is asked.
-void QuestionsController::wait_for(const Document&) {
+/// Lists the questions, until one is asked. An answer about a whole log stays while its graphs are looked at.
+void QuestionsController::wait_for(const Document& document) {
+  if (!about_.isEmpty() && document.path == about_) return;
   words_.clear();
+  about_.clear();
+  artefacts_.clear();
   QuestionAnswer all{tr("What can be asked, here or from the menu Ask:"), {}};
   for (const QuestionChoice& q : bench_.tools().questions)
     all.rows.push_back({{}, {Cell(QString("%1: %2").arg(q.usage(), q.help), Tone::Dim)}});
   view_->set_answer(all);
+}
+
+/// To the graph and the node that a row is about, and so to its line in the code.
+void QuestionsController::go_to(int row) {
+  const QString node = view_->model()->rows()[static_cast<std::size_t>(row)].node;
+  if (const QString id = artefacts_.value(row); !id.isEmpty())
+    bench_.selection().select({about_ + "#" + id, node});
+  else if (!node.isEmpty())
+    bench_.select_node(node);
 }
 
 /// Fills in the chosen node where the question takes one. The user completes the rest.
@@ -56,9 +68,11 @@ void QuestionsController::ask(const QStringList& words) {
       tr("Answer: %1").arg(words.join(' ')), "question", this,
       [path = document->path, artefact = document->artefact, inputs = bench_.inputs(), words,
        ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, words, progress); },
-      [this, words, key = document->key](Result<QuestionAnswer> answer) {
+      [this, words, path = document->path, key = document->key](Result<QuestionAnswer> answer) {
         if (!bench_.current() || bench_.current()->key != key) return;
         words_ = words;
+        artefacts_ = answer ? answer->artefacts : QStringList();
+        about_ = artefacts_.isEmpty() ? QString() : path;
         if (!answer) return view_->set_answer({text(answer.error().line()), {}});
         view_->set_answer(*answer);
       });

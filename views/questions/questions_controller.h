@@ -16,7 +16,11 @@ class QuestionsController : public WidgetController<QuestionsView> {
  private:
   void begin(const QuestionChoice& question);
 
-  QStringList words_;  ///< of the answer on the screen
+  void go_to(int row);
+
+  QStringList words_;      ///< of the answer on the screen
+  QString about_;          ///< the file, when the answer is about a whole log
+  QStringList artefacts_;  ///< of the answer's rows
 };
 
 }  // namespace partita::views

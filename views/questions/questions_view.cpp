@@ -2,6 +2,8 @@
 
 #include <QCompleter>
 #include <QLineEdit>
+#include <QTableView>
+#include <algorithm>
 
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
@@ -18,6 +20,7 @@ QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, paren
   connect(field_, &QLineEdit::returnPressed, this, [this] {
     if (const QStringList words = question().split(' ', Qt::SkipEmptyParts); !words.isEmpty()) Q_EMIT asked(words);
   });
+  setFocusProxy(field_);
   bar()->insertWidget(0, field_);
   bar()->insertWidget(1, answer_, 3);
 }
@@ -42,7 +45,14 @@ void QuestionsView::set_question(const QString& question) {
 
 void QuestionsView::set_answer(const QuestionAnswer& answer) {
   answer_->setText(answer.text);
+  const QStringList columns = answer.columns.isEmpty() ? QStringList(tr("Answer")) : answer.columns;
+  if (model()->columns() != columns) model()->set_columns(columns);
   set_rows(answer.rows);
+  constexpr int kWidest = 460;  // reasons are sentences
+  for (int c = 0; c + 1 < columns.size(); ++c) {
+    view()->resizeColumnToContents(c);
+    view()->setColumnWidth(c, std::min(view()->columnWidth(c) + 12, kWidest));
+  }
 }
 
 QString QuestionsView::question() const {

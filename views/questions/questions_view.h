@@ -15,8 +15,10 @@ struct QuestionChoice {
 };
 
 struct QuestionAnswer {
-  QString text;           ///< in one line
-  std::vector<Row> rows;  ///< a cell each; choosing one selects its node
+  QString text;                ///< in one line
+  std::vector<Row> rows;       ///< choosing one selects its node
+  QStringList columns = {};    ///< of the rows' cells; empty: a cell each
+  QStringList artefacts = {};  ///< by row: ids of the graphs or texts that rows of a log are about; empty: they are not
 };
 
 /// A field for a question in words, "users addmm", and its answer as rows.

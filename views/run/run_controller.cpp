@@ -62,7 +62,7 @@ RunController::RunController(Workbench& bench) : WidgetController(bench) {
     // One that was cancelled leaves what was there before.
     if (id == job_) view_->say(said_.isEmpty() ? tr("cancelled") : said_);
   });
-  bench.window().add_command("Graph", tr("Run with a compiler"), QKeySequence("Ctrl+Shift+R"), [this] { show(); });
+  bench.window().add_command("Graph", tr("Run with a compiler"), QKeySequence("Ctrl+Shift+R"), [this] { go(); });
 }
 
 void RunController::show() {

@@ -3,26 +3,36 @@
 #include <QTableView>
 
 #include "views/aot/aot_view.h"
+#include "views/graph/sizes.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
 
-// What computing a value again would take, by its operator's family.
+// The call whose result a value shows: through views, and through picking one of several results.
+const Node& computed_by(const Node& node) {
+  const Node* at = &node;
+  while (at->op()->is_call() && !at->inputs().empty() && (at->is(Op::getitem()) || family_of(at->op()) == Family::View))
+    at = at->inputs().front();
+  return *at;
+}
+
+// What computing a value again would take, by the family of the operator that computes it.
 Cell cost_of(const Node& node) {
-  const Family family = family_of(node.op());
+  const Node& call = computed_by(node);
+  const Family family = family_of(call.op());
   const QString name = text(family_name(family));
+  if (node.is_placeholder()) return Cell("kept by the caller", Tone::Dim);
+  if (call.is_placeholder()) return Cell("cheap: view of an input", Tone::Warn);
   switch (family) {
-    case Family::Input:
-      return Cell("kept by the caller", Tone::Dim);
     case Family::View:
     case Family::Pointwise:
       return Cell("cheap: " + name, Tone::Warn);
     case Family::Random:
       return Cell("not possible: " + name, Tone::Dim);
     default:
-      return Cell(name);
+      return Cell(&call == &node ? name : QString("%1, by %2").arg(name, text(call.name())));
   }
 }
 
@@ -32,6 +42,12 @@ std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph, con
   std::vector<Row> rows = saved_rows(cut, unknown);
   for (Row& row : rows) {
     const Node* node = graph.find(row.node.toStdString());
+    // What is computed again keeps its place among the sizes. Its size is in brackets: it is not kept.
+    if (Cell& bytes = row.cells[1]; node && bytes.text.isEmpty()) {
+      ByteSum size;
+      size.add(node->meta, graph.shapes.get());
+      bytes = Cell("(" + size_text(size) + ")", static_cast<double>(size.known), Tone::Dim);
+    }
     row.cells.insert(row.cells.begin() + 2, node ? Cell(text(shape_text(node->meta))) : Cell());
     row.cells.insert(row.cells.begin() + 3, node ? cost_of(*node) : Cell());
     row.cells.push_back(node && node->origin ? Cell(text(node->origin->of_user().code), Tone::Dim) : Cell());
@@ -41,7 +57,9 @@ std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph, con
 
 SavedTable::SavedTable(QWidget* parent)
     : TablePanel({tr("Value"), tr("Bytes"), tr("Shape"), tr("To compute again"), tr("How"), tr("Why"), tr("From")},
-                 parent) {}
+                 parent) {
+  sort_by(1, Qt::DescendingOrder);
+}
 
 std::unique_ptr<Controller> make_saved_view(Workbench& bench) {
   return std::make_unique<SavedController>(bench);
@@ -51,7 +69,7 @@ SavedController::SavedController(Workbench& bench) : WidgetController(bench) {
   view_->setObjectName("saved");
   view_->view()->setAccessibleName(tr("Saved values"));
   connect(view_, &TablePanel::node_chosen, &bench, &Workbench::select_node);
-  bench.offer(bench.window().add_command("Graph", tr("Saved values"), QKeySequence("Ctrl+Shift+S"), [this] { show(); }),
+  bench.offer(bench.window().add_command("Graph", tr("Saved values"), QKeySequence("Ctrl+Shift+S"), [this] { go(); }),
               tr("Saved"), [](const Document& document) { return document.cut != nullptr; });
 }
 
@@ -62,7 +80,6 @@ void SavedController::wait_for(const Document&) {
 void SavedController::set_document(const Document& document) {
   view_->set_rows(document.cut ? saved_value_rows(*document.cut, *document.graph, document.scene->picture.unknown)
                                : std::vector<Row>());
-  view_->sort_by(1, Qt::DescendingOrder);
 }
 
 }  // namespace partita::views

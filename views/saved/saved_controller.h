@@ -8,7 +8,6 @@ namespace partita::views {
 class SavedTable : public TablePanel {
  public:
   explicit SavedTable(QWidget* parent = nullptr);
-  void select(const QString& node) { select_node(node); }
 };
 
 /// Rows of the table: saved values, then recomputed ones.

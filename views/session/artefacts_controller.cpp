@@ -119,7 +119,10 @@ class ArtefactsController : public WidgetController<ArtefactsView> {
     auto* menu = new QMenu(view_);
     menu->setAttribute(Qt::WA_DeleteOnClose);
     if (!key.isEmpty()) menu->addAction(tr("Show"), this, [this, key] { bench_.show(key); });
-    menu->addAction(tr("Copy the path"), this, [path] { QApplication::clipboard()->setText(path); });
+    menu->addAction(tr("Copy the path"), this, [this, path] {
+      QApplication::clipboard()->setText(path);
+      bench_.window().tell(tr("Copied to the clipboard: %1").arg(path));
+    });
     menu->addAction(tr("Show the folder"), this,
                     [path] { QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(path).path())); });
     menu->addSeparator();

@@ -4,6 +4,8 @@
 #include <QFileInfo>
 #include <algorithm>
 #include <future>
+#include <map>
+#include <set>
 
 #include "core/ir/print.h"
 #include "core/load/records.h"
@@ -101,6 +103,26 @@ Result<Rendering> read(const Document& document, const Progress& progress) {
   return out;
 }
 
+std::unordered_set<std::string> carried_folds(std::unordered_set<std::string> folded, const Picture& before,
+                                              const Picture& now) {
+  std::set<std::string_view> known;
+  std::set<std::pair<Side, std::string_view>> modules, folded_modules;
+  std::map<Side, int> more_folded;
+  for (const Frame& frame : before.frames) {
+    known.insert(frame.key);
+    modules.emplace(frame.side, frame.path);
+    if (frame.folded) folded_modules.emplace(frame.side, frame.path);
+    if (frame.parent < 0) more_folded[frame.side] += frame.folded ? 1 : -1;
+  }
+  for (const Frame& frame : now.frames) {
+    const std::pair<Side, std::string_view> module(frame.side, frame.path);
+    if (known.contains(frame.key)) continue;
+    if (modules.contains(module) ? folded_modules.contains(module) : more_folded[frame.side] > 0)
+      folded.insert(frame.key);
+  }
+  return folded;
+}
+
 Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress) {
   Rendering out;
   if (document.read) {
@@ -115,7 +137,10 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
   options.text_width = text_width;
   options.cut = out.cut.get();
   if (document.folding == Folding::Asked) {
-    options.folded = out.folded = document.folded;
+    out.folded = document.folded;
+    if (document.scene && out.cut)
+      out.folded = carried_folds(std::move(out.folded), document.scene->picture, make_picture(out.graph, options));
+    options.folded = out.folded;
     out.scene = make_scene(out.graph, options, document.scene.get());
   } else {
     Overview overview = fitting(out.graph, options, room, document.folding == Folding::Fit);
@@ -123,6 +148,24 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
     out.scene = std::move(overview.scene);
   }
   return out;
+}
+
+QString why_not_pinned(const Document& document, const QString& node, Pin pin) {
+  if (!document.cut) return QObject::tr("Values are pinned in a joint graph, and this is none: Ctrl+J makes one");
+  if (node.isEmpty()) return QObject::tr("Choose a value first; a folded module unfolds with Enter");
+  const std::string name = node.toStdString();
+  const Node* found = document.graph->find(name);
+  if (!found) return QObject::tr("%1 is not in the joint graph").arg(node);
+  if (document.cut->backward.contains(name))
+    return QObject::tr("%1 is computed in the backward; values of the forward can be pinned").arg(node);
+  if (found->is_placeholder()) return QObject::tr("%1 is an input, which its caller keeps anyway").arg(node);
+  if (!found->op()->is_call()) return QObject::tr("%1 is no value that is computed").arg(node);
+  if (found->meta.tuple()) return QObject::tr("%1 is a tuple; pin one of its parts").arg(node);
+  const auto pinned = document.pins.find(name);
+  if ((pinned == document.pins.end() ? Pin::None : pinned->second) != pin) return {};
+  return pin == Pin::None   ? QObject::tr("%1 has no pin").arg(node)
+         : pin == Pin::Save ? QObject::tr("%1 is already pinned to be saved").arg(node)
+                            : QObject::tr("%1 is already pinned to be recomputed").arg(node);
 }
 
 }  // namespace partita::views

@@ -67,6 +67,9 @@ struct Document : Choices {
 /// belongs to, as far as there are these; none for a file's only graph.
 QStringList groups_of(const Artefact& artefact, const QString& opened);
 
+/// Why a value of this document cannot get this pin, as a sentence; empty: it can, as far as the partitioner agrees.
+QString why_not_pinned(const Document& document, const QString& node, Pin pin);
+
 /// What is needed to show a document. It is slow to make, so that a worker thread makes it.
 struct Rendering {
   std::shared_ptr<const Graph> graph;
@@ -89,6 +92,12 @@ struct Overview {
 /// The picture with as little folded as it takes to be readable as a whole in this room. If it cannot be, the one that
 /// is largest there. `unfolded_too`: nothing is folded if all of it can be read.
 Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too);
+
+/// What is folded in a picture of another cut: with values that are computed again, modules run in other pieces, whose
+/// frames are new. They are as those of their module were in the picture before, else as most of their side were.
+/// `now`: with nothing folded.
+std::unordered_set<std::string> carried_folds(std::unordered_set<std::string> folded, const Picture& before,
+                                              const Picture& now);
 
 /// The options of the partitioner that follow from a document's pins and budget.
 PartitionOptions partition_options(const Document& document);

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
+#include <QScrollBar>
 #include <QSortFilterProxyModel>
 #include <QStyledItemDelegate>
 #include <QTableView>
@@ -16,6 +17,7 @@
 
 #include "views/look/arrange.h"
 #include "views/look/format.h"
+#include "views/look/tell.h"
 
 namespace partita::views {
 
@@ -44,6 +46,50 @@ class ToneDelegate : public QStyledItemDelegate {
   QTableView* view_;
 };
 
+/// Negative, 0 or positive: by the numbers in both texts, else by their letters. QCollator does this only where Qt was
+/// built with ICU, and not in the C locale.
+int compare_naturally(QStringView a, QStringView b) {
+  const auto digits = [](QStringView text, qsizetype from) {
+    qsizetype end = from;
+    while (end < text.size() && text[end] >= u'0' && text[end] <= u'9') ++end;
+    return text.mid(from, end - from);
+  };
+  qsizetype i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    QStringView left = digits(a, i), right = digits(b, j);
+    if (left.isEmpty() || right.isEmpty()) {
+      if (const int order = a.mid(i++, 1).compare(b.mid(j++, 1), Qt::CaseInsensitive)) return order;
+      continue;
+    }
+    i += left.size();
+    j += right.size();
+    while (left.startsWith(u'0')) left = left.mid(1);
+    while (right.startsWith(u'0')) right = right.mid(1);
+    if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
+    if (const int order = left.compare(right)) return order;
+  }
+  return static_cast<int>(i < a.size()) - static_cast<int>(j < b.size());
+}
+
+/// Numbers sort as numbers, before texts; texts by the numbers in them: k9 before k10. What is empty comes last in both
+/// directions.
+class NumberOrder : public QSortFilterProxyModel {
+ public:
+  using QSortFilterProxyModel::QSortFilterProxyModel;
+
+ protected:
+  bool lessThan(const QModelIndex& a, const QModelIndex& b) const override {
+    const QVariant left = a.data(TableModel::SortRole), right = b.data(TableModel::SortRole);
+    const auto rank = [](const QVariant& value) {
+      return value.typeId() == QMetaType::Double ? 0 : value.toString().isEmpty() ? 2 : 1;
+    };
+    const int first = rank(left), second = rank(right);
+    if ((first == 2) != (second == 2)) return (second == 2) == (sortOrder() == Qt::AscendingOrder);
+    if (first != second) return first < second;
+    return first == 0 ? left.toDouble() < right.toDouble() : compare_naturally(left.toString(), right.toString()) < 0;
+  }
+};
+
 TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   bar_ = new QHBoxLayout;
@@ -70,7 +116,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   layout->addLayout(bar_);
   const QString content = columns.join(", ");
   model_ = new TableModel(std::move(columns), this);
-  proxy_ = new QSortFilterProxyModel(this);
+  proxy_ = new NumberOrder(this);
   proxy_->setSourceModel(model_);
   proxy_->setSortRole(TableModel::SortRole);
   proxy_->setFilterKeyColumn(-1);
@@ -91,6 +137,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   view_->verticalHeader()->hide();
   view_->verticalHeader()->setDefaultSectionSize(view_->fontMetrics().height() + 8);
   view_->horizontalHeader()->setHighlightSections(false);
+  view_->horizontalHeader()->setSectionsMovable(true);
   view_->horizontalHeader()->setStretchLastSection(true);
   view_->resizeColumnsToContents();
   view_->setItemDelegate(new ToneDelegate(view_));
@@ -140,9 +187,15 @@ void TablePanel::choose_rows(const std::vector<int>& rows) {
 
 void TablePanel::set_rows(std::vector<Row> rows, bool keep_widths) {
   quiet_ = true;
+  const QString chosen = current_node();
+  const int above = view_->verticalScrollBar()->value();
   model_->set_rows(std::move(rows));
-  count_->setText(count_text(model_->rowCount(), "row"));
+  count_->setText(proxy_->rowCount() == model_->rowCount()
+                      ? count_text(model_->rowCount(), "row")
+                      : tr("%1 of %2").arg(proxy_->rowCount()).arg(model_->rowCount()));
   quiet_ = false;
+  view_->verticalScrollBar()->setValue(above);
+  select_node(chosen);  // the place in the table is kept when its rows change
   if (keep_widths) return;
   // Widths follow the first rows: measuring thousands would block the window.
   constexpr int kMostMeasured = 200;
@@ -169,12 +222,18 @@ void TablePanel::set_wrapped_column(int column) {
 }
 
 void TablePanel::select_node(const QString& node) {
-  if (node.isEmpty() || view_->currentIndex().data(TableModel::NodeRole).toString() == node) return;
+  const QString chosen = current_node();
+  if (chosen == node) return;
   for (int r = 0; r < static_cast<int>(model_->rows().size()); ++r) {
-    if (model_->rows()[r].node != node) continue;
+    if (node.isEmpty() || model_->rows()[r].node != node) continue;
     set_current_row(r);
     return;
   }
+  if (chosen.isEmpty()) return;  // a row that is about no node stays chosen
+  quiet_ = true;
+  view_->setCurrentIndex({});
+  view_->clearSelection();
+  quiet_ = false;
 }
 
 void TablePanel::set_current_row(int row) {
@@ -195,6 +254,8 @@ std::vector<const Row*> TablePanel::shown_rows() const {
 void TablePanel::copy(bool markdown) {
   QApplication::clipboard()->setText(markdown ? as_markdown(model_->columns(), shown_rows())
                                               : as_tsv(model_->columns(), shown_rows()));
+  tell(this, tr("Copied %1 to the clipboard, as %2")
+                 .arg(count_text(proxy_->rowCount(), "row"), markdown ? tr("a Markdown table") : tr("TSV")));
 }
 
 }  // namespace partita::views

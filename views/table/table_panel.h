@@ -23,7 +23,8 @@ class TablePanel : public QWidget {
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);
   void set_wrapped_column(int column);  ///< stretched, its text in several lines; for tables of few rows
-  void select_node(const QString& node);           ///< chooses its row, without a signal
+  /// Chooses its row, without a signal; when there is none, no row about another node stays chosen.
+  void select_node(const QString& node);
   QString current_node() const;                    ///< of the chosen row; empty: none
   void set_choose_many(bool many);                 ///< several rows at once
   std::vector<int> chosen_rows() const;            ///< in the order the rows were given

@@ -141,8 +141,10 @@ void TensorView::tell_column() {
   for (const auto& each : pairs()) lines << (pairs().size() == 1 ? pair_text(*each) : column_text(*each));
   verdict_->setText((lines + values_.without).join('\n'));
   verdict_->setToolTip(pairs().size() == 1 ? QString() : pair()->found_name + ": " + pair_text(*pair()));
-  first_wrong_->setVisible(pair()->first_wrong >= 0);
-  worst_->setVisible(!pair()->errors.counts.empty());
+  first_wrong_->show();
+  worst_->show();
+  first_wrong_->setEnabled(pair()->first_wrong >= 0);  // greyed, so that the other one stays where it is
+  worst_->setEnabled(!pair()->errors.counts.empty());
   value_plot_->set_content(tr("values: %1 filled, %2 line").arg(pair()->expected_name, pair()->found_name),
                            pair()->expected_values, pair()->found_values, NAN, {});
   error_plot_->set_content(tr("differences, %1 equal").arg(pair()->equal), pair()->errors, {},

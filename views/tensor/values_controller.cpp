@@ -30,7 +30,7 @@ ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
   connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
     if (id == job_ && !view_->pair()) view_->set_note(tr("cancelled"));
   });
-  bench.window().add_command("Graph", tr("Look at the values"), QKeySequence("Ctrl+E"), [this] { show(); });
+  bench.window().add_command("Graph", tr("Look at the values"), QKeySequence("Ctrl+E"), [this] { go(); });
 }
 
 void ValuesController::show() {

@@ -4,13 +4,13 @@
 
 namespace partita::views {
 
-#define VIEW(name, title, place) std::unique_ptr<Controller> make_##name##_view(Workbench& bench);
+#define VIEW(name, title, place, key) std::unique_ptr<Controller> make_##name##_view(Workbench& bench);
 #include "views/views.def"
 #undef VIEW
 
 std::span<const ViewRow> view_rows() {
   static constexpr ViewRow rows[] = {
-#define VIEW(name, title, place) {#name, title, ViewPlace::place, make_##name##_view},
+#define VIEW(name, title, place, key) {#name, title, ViewPlace::place, key, make_##name##_view},
 #include "views/views.def"
 #undef VIEW
   };
@@ -23,6 +23,11 @@ QWidget* window_of(Workbench& bench) {
 
 void Controller::raise() {
   bench_.window().show_view(widget());
+}
+
+void Controller::go() {
+  show();
+  bench_.window().focus(widget());
 }
 
 bool Controller::on_screen() const {

@@ -61,6 +61,7 @@ class Controller : public QObject {
   virtual QStringList command_files() const { return {}; }
 
   void raise();            ///< to the front, without starting anything
+  void go();               ///< what its command does: shows the view and gives it the keyboard
   bool on_screen() const;  ///< its page or tab is the one in front
 
  protected:
@@ -78,7 +79,10 @@ class WidgetController : public Controller {
   W* view() const { return view_; }
   QWidget* widget() const override { return view_; }
   void select(const QString& node) override {
-    if constexpr (requires { view_->select(node); }) view_->select(node);
+    if constexpr (requires { view_->select(node); })
+      view_->select(node);
+    else if constexpr (requires { view_->select_node(node); })
+      view_->select_node(node);
   }
   InputsBox* inputs() override {
     if constexpr (requires { view_->inputs(); }) return view_->inputs();
@@ -96,6 +100,7 @@ struct ViewRow {
   const char* name;   ///< of `--view`, and of the dock in saved layouts
   const char* title;  ///< of the tab or dock; a page with a title has a command "Show TITLE"
   ViewPlace place;
+  const char* key;  ///< of "Show TITLE"; empty where the view has a command of its own with a key
   /// Null when the program gives nothing for the view to work with.
   std::unique_ptr<Controller> (*make)(Workbench& bench);
 };

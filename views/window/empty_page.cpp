@@ -7,6 +7,7 @@
 #include <QScrollArea>
 
 #include "views/look/arrange.h"
+#include "views/look/tell.h"
 
 namespace partita::views {
 namespace {
@@ -54,7 +55,8 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
   large.setPointSizeF(18);
   title->setFont(large);
   column->addWidget(title);
-  column->addWidget(styled_label("dim", tr("Drop a file or folder here, press Ctrl+O, or begin with a sample.")));
+  hint_ = styled_label("dim");
+  column->addWidget(hint_);
   column->addSpacing(12);
   samples_ = new QVBoxLayout;
   samples_->setSpacing(4);
@@ -74,7 +76,10 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
     texts->addWidget(line);
     texts->addWidget(styled_label("dim", tr(recipe.what)));
     row->addLayout(texts, 1);
-    const auto copied = [recipe] { QApplication::clipboard()->setText(QString::fromUtf8(recipe.line)); };
+    const auto copied = [this, recipe] {
+      QApplication::clipboard()->setText(QString::fromUtf8(recipe.line));
+      tell(this, tr("Copied to the clipboard: %1").arg(QString::fromUtf8(recipe.line)));
+    };
     auto* copy = button_of(tr("Copy"), this, copied);
     copy->setAccessibleName(tr("Copy: %1").arg(QString::fromUtf8(recipe.what)));
     row->addWidget(copy, 0, Qt::AlignVCenter);
@@ -85,6 +90,8 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
 }
 
 void EmptyPage::set_content(const std::vector<Sample>& samples, const QStringList& recent) {
+  hint_->setText(samples.empty() ? tr("Drop a file or folder here, or press Ctrl+O.")
+                                 : tr("Drop a file or folder here, press Ctrl+O, or begin with a sample."));
   clear(samples_);
   clear(recent_);
   std::vector<QWidget*> in_order;

@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "views/look/theme.h"
+#include "views/session/samples.h"
 
+class QLabel;
 class QVBoxLayout;
 
 namespace partita::views {
@@ -13,9 +15,6 @@ class EmptyPage : public QWidget {
   Q_OBJECT
 
  public:
-  struct Sample {
-    QString title, detail, path;
-  };
   explicit EmptyPage(QWidget* parent = nullptr);
   void set_content(const std::vector<Sample>& samples, const QStringList& recent);
 
@@ -23,6 +22,7 @@ class EmptyPage : public QWidget {
   void open_asked(QString path);
 
  private:
+  QLabel* hint_;
   QVBoxLayout* samples_;
   QVBoxLayout* recent_;
   std::vector<QWidget*> copies_;  ///< buttons

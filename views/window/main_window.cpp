@@ -18,6 +18,7 @@
 #include <QSettings>
 #include <QStackedWidget>
 #include <QStatusBar>
+#include <QStatusTipEvent>
 #include <QTabBar>
 #include <QTabWidget>
 #include <QTextBrowser>
@@ -32,6 +33,18 @@
 #include "views/look/format.h"
 
 namespace partita::views {
+namespace {
+
+/// Asks for the same width whatever its text is: a longer one moves no button beside it.
+class Breadcrumb : public ElidedLabel {
+ public:
+  using ElidedLabel::ElidedLabel;
+  QSize sizeHint() const override { return {minimumWidth(), ElidedLabel::sizeHint().height()}; }
+  QSize minimumSizeHint() const override { return sizeHint(); }
+};
+
+}  // namespace
+
 MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   setWindowTitle("Partita");
   setAcceptDrops(true);
@@ -46,7 +59,10 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   problem_text_ = styled_label("error");
   make_readable(problem_text_);
   bar->addWidget(problem_text_, 1);
-  const auto copy = [this] { QApplication::clipboard()->setText(problem_details_.join('\n')); };
+  const auto copy = [this] {
+    QApplication::clipboard()->setText(problem_details_.join('\n'));
+    tell(tr("Copied the details of %1 to the clipboard").arg(count_text(problem_details_.size(), "problem")));
+  };
   add_all(bar,
           {button_of(tr("Copy details"), this, copy), button_of(tr("Dismiss"), this, &MainWindow::clear_problems)});
   problem_->hide();
@@ -70,7 +86,8 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   make_toolbar();
   make_log();
   make_menus();
-  status_left_ = new QLabel;
+  status_left_ = new ElidedLabel;
+  status_left_->setTextFormat(Qt::PlainText);
   status_right_ = styled_label("dim");
   statusBar()->addWidget(status_left_, 1);
   statusBar()->addPermanentWidget(status_right_);
@@ -106,7 +123,7 @@ void MainWindow::make_toolbar() {
   recent_menu_ = new QMenu(this);
   recent_button_->setMenu(recent_menu_);
   bar->addWidget(recent_button_);
-  breadcrumb_ = new ElidedLabel(Qt::ElideLeft);  // the file is in the window's title, too
+  breadcrumb_ = new Breadcrumb(Qt::ElideLeft);  // the file is in the window's title, too
   breadcrumb_->setContentsMargins(8, 0, 8, 0);
   breadcrumb_->setTextFormat(Qt::PlainText);
   breadcrumb_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
@@ -138,9 +155,19 @@ void MainWindow::add_tool(QAction* action, const QString& text) {
   const auto place =
       std::ranges::find_if(all, [this](QAction* a) { return toolbar_->widgetForAction(a) == breadcrumb_; });
   QAction* shown = toolbar_->insertWidget(*(place + 1), button);
-  auto refresh = [=] { shown->setVisible(action->isEnabled()); };
-  connect(action, &QAction::changed, shown, refresh);
-  refresh();
+  tools_.push_back({shown, button, action});
+  connect(action, &QAction::changed, this, &MainWindow::refresh_tools);
+  refresh_tools();
+}
+
+// A tool that cannot be used is greyed: if it went, the next one would stand under the mouse. Only where there is no
+// room for all are those left out.
+void MainWindow::refresh_tools() {
+  constexpr int kRoomForAll = 1200;
+  for (const Tool& tool : tools_) {
+    tool.button->setEnabled(tool.action->isEnabled());
+    tool.shown->setVisible(tool.action->isEnabled() || width() >= kRoomForAll);
+  }
 }
 
 // A page with a title says what it is and can be closed; the picture and plain texts have none.
@@ -255,6 +282,10 @@ void MainWindow::all_views_added() {
   });
   add_command("View", tr("Open or close the panel below"), QKeySequence("Ctrl+Shift+B"),
               [this] { open_bottom(!bottom_open_); });
+  add_command("View/Show", tr("Show log"), QKeySequence("Ctrl+Shift+L"), [this] {
+    show_view(log_);
+    focus(log_);
+  });
   add_command("Help", tr("Keys"), QKeySequence::HelpContents, [this] { show_keys(); });
   add_command("Help", tr("Samples, and getting graphs out of PyTorch"), {},
               [this] { pages_->setCurrentWidget(empty_); });
@@ -342,6 +373,22 @@ void MainWindow::set_status(const QString& left, const QString& right) {
   status_right_->setText(right);
 }
 
+void MainWindow::tell(const QString& what) {
+  status_left_->setText(what);
+  log(what);
+}
+
+void MainWindow::focus(QWidget* view) {
+  const auto takes_keys = [](const QWidget* w) {
+    return w->isVisible() && w->isEnabled() && (w->focusPolicy() & Qt::TabFocus || w->focusProxy());
+  };
+  QWidget* first = view;
+  const QList<QWidget*> inside = view->findChildren<QWidget*>();
+  if (const auto found = std::ranges::find_if(inside, takes_keys); !takes_keys(view) && found != inside.end())
+    first = *found;
+  first->setFocus(Qt::ShortcutFocusReason);
+}
+
 void MainWindow::log(const QString& line, bool error) {
   QString colour = (error ? theme_->bad : theme_->ink).name();
   log_->appendHtml(QString("<span style='color:%1'>%2</span>").arg(colour, line.toHtmlEscaped()));
@@ -366,7 +413,7 @@ void MainWindow::clear_problems() {
   problem_->hide();
 }
 
-void MainWindow::set_recent(const QStringList& recent, const std::vector<EmptyPage::Sample>& samples) {
+void MainWindow::set_recent(const QStringList& recent, const std::vector<Sample>& samples) {
   recent_menu_->clear();
   for (const QString& path : recent) recent_menu_->addAction(path, this, [this, path] { Q_EMIT open_asked(path); });
   recent_button_->setEnabled(!recent.isEmpty());
@@ -469,6 +516,13 @@ void MainWindow::show_keys() {
   plain_column(dialog)->addWidget(page);
   dialog->resize(520, std::min(640, height() - 40));
   dialog->open();
+}
+
+bool MainWindow::event(QEvent* event) {
+  if (event->type() == QEvent::WindowActivate && std::exchange(fitting_, false)) shrink_to_screen();
+  if (event->type() != QEvent::StatusTip) return QMainWindow::event(event);
+  if (const QString what = static_cast<QStatusTipEvent*>(event)->tip(); !what.isEmpty()) tell(what);
+  return true;  // menus send empty ones
 }
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {

@@ -20,6 +20,8 @@ class QVBoxLayout;
 
 namespace partita::views {
 
+class ElidedLabel;
+
 /// The frame around the views: pages, docks and tabs, menus, theme, search field, palette, status. It knows no view by
 /// name and does no work: what users ask for goes out as signals, what there is to show comes in.
 class MainWindow : public QMainWindow {
@@ -54,20 +56,26 @@ class MainWindow : public QMainWindow {
     palette_more_ = std::move(more);
   }
 
-  /// Offers an action as a button beside the search field while it is enabled.
+  /// Offers an action as a button beside the search field.
   void add_tool(QAction* action, const QString& text);
   void show_keys();
 
   void set_breadcrumb(const QString& text);
   void set_status(const QString& left, const QString& right);
+  /// Says in the status bar, and keeps in the log, what was done, and where, or why it was not: as tell() of any
+  /// widget.
+  void tell(const QString& what);
+  void focus(QWidget* view);  ///< gives its first field, table or picture the keyboard
   void log(const QString& line, bool error = false);
   /// Adds to the bar above the picture, with details to copy.
   void show_problem(const QString& text, const QString& details = {});
   void clear_problems();
-  void set_recent(const QStringList& recent, const std::vector<EmptyPage::Sample>& samples);
+  void set_recent(const QStringList& recent, const std::vector<Sample>& samples);
   void use_theme(ThemeChoice choice);         ///< for this window
   void set_theme_choice(ThemeChoice choice);  ///< also for windows to come
   void restore_layout();
+  /// Makes the window no larger than the screen has room for, its frame included, when it is next shown.
+  void fit_screen();
   void reset_layout();  ///< of all kinds of work
 
  Q_SIGNALS:
@@ -89,6 +97,7 @@ class MainWindow : public QMainWindow {
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
@@ -104,6 +113,8 @@ class MainWindow : public QMainWindow {
   void arrange_corner();
   void open_palette();
   void follow_work();
+  void shrink_to_screen();
+  void refresh_tools();
 
   JobTracker& jobs_;
   const Theme* theme_ = nullptr;
@@ -115,13 +126,20 @@ class MainWindow : public QMainWindow {
   QDockWidget* bottom_dock_ = nullptr;
   QPlainTextEdit* log_;
   QLineEdit* search_;
-  QLabel *breadcrumb_, *status_left_, *status_right_, *problem_text_;
+  ElidedLabel *breadcrumb_, *status_left_;
+  QLabel *status_right_, *problem_text_;
   QWidget* problem_;
   QStringList problems_, problem_details_;
   QWidget *page_head_, *home_ = nullptr;  ///< home: the page that is shown when one with a title is closed
   QLabel* page_title_;
   std::map<QWidget*, QString> page_titles_, page_names_;
   QToolBar* toolbar_;
+  struct Tool {
+    QAction* shown;
+    QToolButton* button;
+    QAction* action;
+  };
+  std::vector<Tool> tools_;
   bool bottom_open_ = false, arranged_ = false;
   QToolButton *jobs_button_, *recent_button_;
   QMenu* recent_menu_;
@@ -133,6 +151,7 @@ class MainWindow : public QMainWindow {
   QString work_ = "reading";               ///< what the window is used for: "reading", else the view in front
   std::map<QString, QByteArray> layouts_;  ///< by kind of work, as it was left
   bool restoring_ = false;
+  bool fitting_ = false;  ///< the window is to fit the screen once its frame is known
 };
 
 }  // namespace partita::views

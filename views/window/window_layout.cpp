@@ -1,10 +1,12 @@
 // MainWindow: where its panels stand, for which kind of work, and how that is kept.
 #include <QDockWidget>
 #include <QResizeEvent>
+#include <QScreen>
 #include <QSettings>
 #include <QStackedWidget>
 #include <QTabBar>
 #include <QTabWidget>
+#include <QWindow>
 #include <algorithm>
 
 #include "views/window/main_window.h"
@@ -65,6 +67,7 @@ void MainWindow::arrange_corner() {
 // The picture does not pay for a smaller window alone: the panels beside it keep their share.
 void MainWindow::resizeEvent(QResizeEvent* event) {
   arrange_corner();
+  refresh_tools();
   QList<QDockWidget*> panels;
   QList<int> widths;
   if (isVisible() && event->oldSize().width() > 0 && event->oldSize().width() != width())
@@ -94,6 +97,24 @@ void MainWindow::arrange_docks() {
   resizeDocks({left.first(), right.first()}, {tree, code}, Qt::Horizontal);
   if (beside) return resizeDocks(right, {width() * 3 / 10, width() * 18 / 100}, Qt::Horizontal);
   resizeDocks(right, {height() * 11 / 20, height() * 9 / 20}, Qt::Vertical);
+}
+
+void MainWindow::fit_screen() {
+  fitting_ = true;
+  shrink_to_screen();
+}
+
+void MainWindow::shrink_to_screen() {
+  if (isMaximized() || isFullScreen()) return;
+  constexpr QMargins kUsualFrame(2, 32, 2, 6);  // the real one is known once the window is shown
+  const QMargins known = windowHandle() ? windowHandle()->frameMargins() : QMargins();
+  const QMargins frame = known.isNull() && !isVisible() ? kUsualFrame : known;
+  const QRect room = screen()->availableGeometry().marginsRemoved(frame);
+  QRect now = geometry();
+  now.setSize(now.size().boundedTo(room.size()));
+  now.moveLeft(std::clamp(now.left(), room.left(), room.right() - now.width() + 1));
+  now.moveTop(std::clamp(now.top(), room.top(), room.bottom() - now.height() + 1));
+  if (now != geometry()) setGeometry(now);
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

@@ -2,7 +2,6 @@
 
 #include <QApplication>
 #include <QClipboard>
-#include <QCoreApplication>
 #include <QDir>
 #include <QFileInfo>
 #include <QSettings>
@@ -14,25 +13,12 @@
 #include "views/look/format.h"
 #include "views/look/inputs_box.h"
 #include "views/session/kept_state.h"
+#include "views/session/samples.h"
 
 namespace partita::views {
 namespace {
 
 const QString kStep = QStringLiteral("  ›  ");  // between the parts of a place
-
-std::vector<EmptyPage::Sample> samples() {
-  constexpr std::pair<const char*, const char*> kinds[] = {
-      {"*.pt2", "exported program"}, {"*.py", "joint graph"}, {"*.log", "log of torch.compile"}};
-  std::vector<EmptyPage::Sample> found;
-  for (const char* root : {"/../..", "/../../.."}) {  // of the program, of a test
-    const QDir folder(QCoreApplication::applicationDirPath() + root + "/resources/samples");
-    for (const QString& name : folder.entryList(QDir::Dirs | QDir::NoDotAndDotDot, QDir::Name))
-      for (const auto& [pattern, kind] : kinds)
-        for (const QFileInfo& file : QDir(folder.filePath(name)).entryInfoList({pattern}, QDir::Files))
-          found.push_back({name, kind, QDir::cleanPath(file.filePath())});
-  }
-  return found;
-}
 
 /// The graph that a verb would take, else the first graph, else what went wrong, else the first text.
 std::string first_shown(const Loaded& loaded, const std::string& wanted) {
@@ -70,6 +56,7 @@ Workbench::Workbench(WorkbenchTools tools, const QStringList& paths, const QStri
   make_views();
   add_commands();
   refresh_recent();
+  if (const QStringList missing = missing_fonts(); !missing.isEmpty()) window_.tell(missing.join("; "));
 }
 
 Workbench::~Workbench() = default;
@@ -82,8 +69,13 @@ void Workbench::make_views() {
     window_.add_view(row, view->widget());
     if (InputsBox* box = view->inputs()) connect(box, &InputsBox::chosen, this, &Workbench::set_inputs);
     // Not the page alone, which may show what belongs to a graph of before.
-    if (row.place == ViewPlace::Page && *row.title != '\0')
-      window_.add_command("View/Show", tr("Show %1").arg(tr(row.title)), {}, [view] { view->show(); });
+    if (*row.title != '\0' && (row.place == ViewPlace::Page || *row.key != '\0'))
+      window_.add_command("View/Show", tr("Show %1").arg(tr(row.title).toLower()), QKeySequence(row.key),
+                          [this, view, page = row.place == ViewPlace::Page] {
+                            if (page) return view->go();
+                            view->raise();  // what takes time is started by the view's own command
+                            window_.focus(view->widget());
+                          });
     views_.push_back({&row, std::move(made)});
   }
   window_.all_views_added();
@@ -95,12 +87,17 @@ void Workbench::add_commands() {
   window_.add_command("File", tr("Close"), QKeySequence::Close, [this] {
     if (current_) close_file(QString(current_->path));
   });
+  const auto pin_chosen = [this](Pin to) { return [this, to] { pin(selection_.spot().node, to); }; };
+  window_.add_command("Graph", tr("Save the value for the backward"), QKeySequence("S"), pin_chosen(Pin::Save));
+  window_.add_command("Graph", tr("Recompute the value in the backward"), QKeySequence("R"),
+                      pin_chosen(Pin::Recompute));
+  window_.add_command("Graph", tr("Let the partitioner choose the value"), QKeySequence("U"), pin_chosen(Pin::None));
   undo_ = window_.add_command("Edit", tr("Undo the last pin"), QKeySequence::Undo, [this] { undo_pin(); });
   redo_ = window_.add_command("Edit", tr("Redo the pin"), QKeySequence("Ctrl+Shift+Z"), [this] { redo_pin(); });
   refresh_undo();
   window_.add_command("Edit", tr("Copy as command line"), QKeySequence("Ctrl+Shift+C"), [this] {
     QApplication::clipboard()->setText(command_line());
-    window_.log(tr("Copied: %1").arg(command_line()));
+    window_.tell(tr("Copied: %1").arg(command_line()));
   });
   window_.add_command("Edit", tr("Cancel all jobs"), QKeySequence("Ctrl+."), [this] { jobs_.cancel_all(); });
 }
@@ -184,7 +181,9 @@ QString Workbench::command_line() const {
 }
 
 void Workbench::open(const QString& path) {
-  QString full = QDir::cleanPath(QFileInfo(path).absoluteFilePath());
+  const Result<QString> on_disk = path_on_disk(path);
+  if (!on_disk) return report(on_disk.error());
+  QString full = QDir::cleanPath(QFileInfo(*on_disk).absoluteFilePath());
   if (loads_.empty()) window_.clear_problems();
   loads_.insert(jobs_.start<Opened>(
       tr("Load %1").arg(file_title(full)), "load:" + full, this,
@@ -339,6 +338,11 @@ void Workbench::render(Document& document, bool new_layout) {
         std::erase_if(draws_, [&](const auto& draw) { return draw.second == key; });
         if (result) return set_rendering(key, *std::move(result));
         Document* failed_one = this->document(key);
+        if (failed_one && failed_one->code && result.error().code == "partition.pin" && !pinned_.isEmpty()) {
+          pinned_.clear();
+          back_to_drawn(key);
+          return window_.tell(text(result.error().message));
+        }
         if (failed_one && failed_one->code) {
           back_to_drawn(key);
         } else if (failed_one && result.error().code == "partition.pin") {  // kept from when the file was another
@@ -397,7 +401,7 @@ void Workbench::tell_pin(const Document& document) {
   const bool saved = std::ranges::any_of(document.cut->saved, [&](const SavedValue& v) { return v.name == node; });
   const bool again = std::ranges::find(document.cut->recomputed, node) != document.cut->recomputed.end();
   if (pin->second == Pin::Save ? saved : again) return;
-  window_.set_status(tr("The pin of %1 changes nothing: the backward does not need this value").arg(text(node)), {});
+  window_.tell(tr("The pin of %1 changes nothing: the backward does not need this value").arg(text(node)));
 }
 
 QString Workbench::title_of(const QString& path) const {
@@ -432,6 +436,7 @@ void Workbench::show_step(const QString& step, std::shared_ptr<const Graph> grap
   step_ = std::move(shown);
   window_.set_breadcrumb(place_of(*current_) + kStep + step);
   for_each_view([&](Controller& view) { view.set_step(*step_); });
+  select_in_views(selection_.spot());
 }
 
 void Workbench::offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits) {
@@ -496,14 +501,15 @@ void Workbench::select_in_views(const Spot& spot) {
 }
 
 void Workbench::pin(const QString& node, Pin pin) {
-  if (!current_ || !current_->cut) return;
+  if (!current_) return;
+  if (step_) return window_.tell(tr("This is the graph after a pass; pins are of the graph itself (Ctrl+G)"));
+  if (const QString why = why_not_pinned(*current_, node, pin); !why.isEmpty()) return window_.tell(why);
   Pins pins = current_->pins;
   if (pin == Pin::None) {
     pins.erase(node.toStdString());
   } else {
     pins[node.toStdString()] = pin;
   }
-  if (pins == current_->pins) return;
   current_->earlier_pins.push_back(current_->pins);
   current_->undone_pins.clear();
   pinned_ = node;
