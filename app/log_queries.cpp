@@ -149,10 +149,16 @@ Result<QueryAnswer> breaks_of(const QuerySubject& subject, const std::vector<std
     const GraphBreak& b = line.broken;
     const std::string in = fmt::format("{}", fmt::join(line.graphs, ", ")),
                       hints = fmt::format("{}", fmt::join(b.hints, " "));
-    line.row.cells = {short_place(b.at), b.reason, std::to_string(line.graphs.size()), in, b.at.code, hints};
+    line.row.cells = {short_place(b.at),
+                      b.explanation.empty() ? b.reason : b.reason + ": " + b.explanation,
+                      std::to_string(line.graphs.size()),
+                      in,
+                      b.at.code,
+                      hints};
     line.row.text =
         fmt::format("{}{}\n    {}\n    {} in {}", place(b.at), b.at.code.empty() ? "" : "  " + b.at.code, b.reason,
                     line.graphs.size() == 1 ? "once," : fmt::format("{} times,", line.graphs.size()), in);
+    if (!b.explanation.empty()) line.row.text += "\n    " + b.explanation;
     for (const std::string& hint : b.hints) line.row.text += "\n    Hint: " + hint;
     out.rows.push_back(std::move(line.row));
   }

@@ -440,6 +440,13 @@ class TestModels : public QObject {
                   frame("new", "new|b#0", Side::Backward, false), frame("new", "new#0", Side::Forward, false)};
     const auto folded = carried_folds({"a|b#0"}, before, now);
     QCOMPARE(folded, (std::unordered_set<std::string>{"a|b#0", "a|b#1", "new|b#0"}));
+    // A frame that comes out of a folded one that is gone stays folded; within one that is still there it is as it was.
+    before.frames = {frame("block", "block|b#0", Side::Backward, true), frame("in", "in|b#0", Side::Backward, false)};
+    before.frames[1].parent = 0;
+    now.frames = {before.frames[1]};
+    now.frames[0].parent = -1;
+    QCOMPARE(carried_folds({"block|b#0"}, before, now).count("in|b#0"), std::size_t{1});
+    QCOMPARE(carried_folds({"block|b#0"}, before, before).count("in|b#0"), std::size_t{0});
   }
 
   void report_is_worst_first() {

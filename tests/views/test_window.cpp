@@ -473,6 +473,10 @@ class TestWindow : public QObject {
     }
     QCOMPARE(buttons, (QStringList{"first", "second", "Copy"}));
     QCOMPARE(bench.window().focusWidget(), page->focusProxy());
+    QString asked;
+    connect(page, &EmptyPage::open_asked, page, [&](const QString& path) { asked = path; });
+    QTest::keyClick(page->focusProxy(), Qt::Key_Return);
+    QCOMPARE(asked, QString("/a"));
   }
 
   void the_configuration_marks_what_differs() {

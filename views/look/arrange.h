@@ -37,11 +37,12 @@ inline QSplitter* split_of(std::initializer_list<QWidget*> parts, const QList<in
   return split;
 }
 
-/// A button that calls `clicked` of `context`.
+/// A button that calls `clicked` of `context`, at Enter too.
 template <class Context, class F>
 QPushButton* button_of(const QString& text, Context* context, F clicked, const QString& tooltip = {}) {
   auto* button = new QPushButton(text);
   button->setToolTip(tooltip);
+  button->setAutoDefault(true);
   QObject::connect(button, &QPushButton::clicked, context, clicked);
   return button;
 }

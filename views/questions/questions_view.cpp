@@ -23,6 +23,7 @@ QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, paren
   setFocusProxy(field_);
   bar()->insertWidget(0, field_);
   bar()->insertWidget(1, answer_, 3);
+  setTabOrder(field_, view());
 }
 
 void QuestionsView::set_questions(const std::vector<QuestionChoice>& questions) {
@@ -53,6 +54,7 @@ void QuestionsView::set_answer(const QuestionAnswer& answer) {
     view()->resizeColumnToContents(c);
     view()->setColumnWidth(c, std::min(view()->columnWidth(c) + 12, kWidest));
   }
+  if (field_->hasFocus() && !answer.columns.isEmpty() && !answer.rows.empty()) view()->setFocus();  // an arrow goes on
 }
 
 QString QuestionsView::question() const {

@@ -105,20 +105,35 @@ Result<Rendering> read(const Document& document, const Progress& progress) {
 
 std::unordered_set<std::string> carried_folds(std::unordered_set<std::string> folded, const Picture& before,
                                               const Picture& now) {
-  std::set<std::string_view> known;
-  std::set<std::pair<Side, std::string_view>> modules, folded_modules;
+  std::set<std::string_view> left;  // keys
+  for (const Frame& frame : now.frames) left.insert(frame.key);
+  const auto around = [&](const Frame& frame) -> const Frame* {  // the folded frame that hid it
+    for (int at = frame.parent; at >= 0; at = before.frames[at].parent)
+      if (before.frames[at].folded) return &before.frames[at];
+    return nullptr;
+  };
+  std::map<std::string_view, bool> known;  // whether it was hidden by a frame that is gone
+  std::map<std::pair<Side, std::string_view>, bool> modules;
   std::map<Side, int> more_folded;
   for (const Frame& frame : before.frames) {
-    known.insert(frame.key);
-    modules.emplace(frame.side, frame.path);
-    if (frame.folded) folded_modules.emplace(frame.side, frame.path);
+    const Frame* hid = around(frame);
+    known[frame.key] = hid && !left.contains(hid->key);
+    modules[{frame.side, frame.path}] |= frame.folded || hid;
     if (frame.parent < 0) more_folded[frame.side] += frame.folded ? 1 : -1;
   }
-  for (const Frame& frame : now.frames) {
-    const std::pair<Side, std::string_view> module(frame.side, frame.path);
-    if (known.contains(frame.key)) continue;
-    if (modules.contains(module) ? folded_modules.contains(module) : more_folded[frame.side] > 0)
-      folded.insert(frame.key);
+  std::vector<char> closed(now.frames.size());
+  for (std::size_t i = 0; i < closed.size(); ++i) {  // parents come before children
+    const Frame& frame = now.frames[i];
+    if (frame.parent >= 0 && closed[frame.parent]) {
+      closed[i] = true;  // it is not seen, and opens as it was
+      continue;
+    }
+    const auto same = known.find(frame.key);
+    const auto module = modules.find({frame.side, frame.path});
+    closed[i] = folded.contains(frame.key) || (same != known.end()       ? same->second
+                                               : module != modules.end() ? module->second
+                                                                         : more_folded[frame.side] > 0);
+    if (closed[i]) folded.insert(frame.key);
   }
   return folded;
 }

@@ -14,6 +14,7 @@
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "views/look/arrange.h"
 #include "views/look/format.h"
@@ -90,6 +91,23 @@ class NumberOrder : public QSortFilterProxyModel {
   }
 };
 
+/// A table that chooses no row when it gets the keyboard: the first arrow does.
+class CalmTable : public QTableView {
+ public:
+  explicit CalmTable(bool& quiet) : quiet_(quiet) {}
+
+ protected:
+  void focusInEvent(QFocusEvent* event) override {
+    const bool was_quiet = std::exchange(quiet_, true), chosen = currentIndex().isValid();
+    QTableView::focusInEvent(event);
+    if (!chosen) selectionModel()->clearCurrentIndex();
+    quiet_ = was_quiet;
+  }
+
+ private:
+  bool& quiet_;
+};
+
 TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   bar_ = new QHBoxLayout;
@@ -121,7 +139,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   proxy_->setSortRole(TableModel::SortRole);
   proxy_->setFilterKeyColumn(-1);
   proxy_->setFilterCaseSensitivity(Qt::CaseInsensitive);
-  view_ = new QTableView;
+  view_ = new CalmTable(quiet_);
   view_->setAccessibleName(tr("Table of %1").arg(content));
   view_->setModel(proxy_);
   view_->setFrameShape(QFrame::NoFrame);
