@@ -158,7 +158,8 @@ class Printer {
   void statements(GraphForm form) {
     if (options_.deletions) find_last_uses();
     signature(form);
-    const Origin* shown = nullptr;
+    const Origin none, *shown = nullptr;
+    std::string_view shown_tag;
     bool first = true;
     for (Node* node : graph_) {
       if (node->is_placeholder()) continue;
@@ -166,9 +167,12 @@ class Printer {
         output(*node, form);
         break;
       }
-      if (options_.origins && node->origin && !(shown && *shown == *node->origin)) {
+      const std::string_view tag = own_tag(*node);
+      const bool other_origin = node->origin && !(shown && *shown == *node->origin);
+      if (options_.origins && (other_origin || tag != shown_tag)) {
         if (!first) out_ += "\n";
-        comment(*node->origin);
+        comment(node->origin ? *node->origin : none, tag);
+        shown_tag = tag;
       }
       shown = node->origin ? node->origin.get() : shown;
       first = false;
@@ -226,8 +230,17 @@ class Printer {
     if (renamed) out_ += "\n";
   }
 
-  void comment(const Origin& o) {
+  /// The node's tag where the comment does not have it from a file.
+  static std::string_view own_tag(const Node& node) {
+    const std::string_view known = node.origin ? std::string_view(node.origin->prefix) : std::string_view();
+    const bool said =
+        known.find("recompute: ") != std::string_view::npos || known.find("ac_graph_id: ") != std::string_view::npos;
+    return said ? std::string_view() : name_of(node.recompute);
+  }
+
+  void comment(const Origin& o, std::string_view tag) {
     std::string prefix = o.prefix.empty() ? "" : o.prefix + " ";
+    if (!tag.empty()) prefix += fmt::format("recompute: {} ", tag);
     if (o.file.empty())
       line(2, "# " + one_line(prefix) + "No stacktrace found for following nodes");
     else
@@ -276,6 +289,22 @@ class Printer {
 };
 
 }  // namespace
+
+std::string_view name_of(Recompute tag) {
+  switch (tag) {
+    case Recompute::MustSave:
+      return "MUST_SAVE";
+    case Recompute::PreferSave:
+      return "PREFER_SAVE";
+    case Recompute::PreferRecompute:
+      return "PREFER_RECOMPUTE";
+    case Recompute::MustRecompute:
+      return "MUST_RECOMPUTE";
+    case Recompute::Unspecified:
+      break;
+  }
+  return {};
+}
 
 std::string print(const Arg& arg) {
   struct Visitor {

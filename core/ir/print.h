@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "core/ir/graph.h"
 
@@ -19,6 +20,7 @@ std::string print(const Node& node, const PrintOptions& options = {});
 /// GraphModule.code: the bare function with its placeholders as flat parameters, without class, annotations and
 /// comments.
 std::string plain_code(const Graph& graph);
+std::string_view name_of(Recompute tag);  ///< "MUST_SAVE", ...; empty for Unspecified
 /// An argument as Python text: nodes by name, strings quoted, floats as repr prints them.
 std::string print(const Arg& arg);
 

@@ -1,5 +1,6 @@
 #include "core/load/fx_lines.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "core/base/text.h"
+#include "core/ir/print.h"
 #include "core/load/fx_text.h"
 
 namespace partita {
@@ -81,19 +83,37 @@ std::shared_ptr<const Origin> origin_of(std::string_view comment) {
 }
 
 Recompute recompute_tag(std::string_view prefix) {
-  struct Row {
-    std::string_view text;
-    Recompute value;
-  };
-  static constexpr Row rows[] = {{"MUST_SAVE", Recompute::MustSave},
-                                 {"PREFER_SAVE", Recompute::PreferSave},
-                                 {"MUST_RECOMPUTE", Recompute::MustRecompute},
-                                 {"PREFER_RECOMPUTE", Recompute::PreferRecompute}};
-  std::size_t at = prefix.find("recompute: ");
-  if (at == std::string_view::npos) return Recompute::Unspecified;
-  for (const Row& row : rows)
-    if (prefix.substr(at + 11).starts_with(row.text)) return row.value;
+  std::string_view tag;
+  if (const std::string_view word = "recompute: "; prefix.find(word) != std::string_view::npos)
+    tag = prefix.substr(prefix.rfind(word) + word.size());
+  else if (checkpoint_region(prefix) && prefix.find(" - ") != std::string_view::npos)
+    tag = prefix.substr(prefix.rfind(" - ") + 3);
+  for (const Recompute value :
+       {Recompute::MustSave, Recompute::PreferSave, Recompute::MustRecompute, Recompute::PreferRecompute})
+    if (tag.starts_with(name_of(value))) return value;
   return Recompute::Unspecified;
+}
+
+std::optional<std::int64_t> checkpoint_region(std::string_view prefix) {
+  constexpr std::string_view word = "ac_graph_id: ";
+  const std::size_t at = prefix.rfind(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::int64_t id = 0;
+  const std::string_view digits = prefix.substr(at + word.size());
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), id).ec != std::errc()) return std::nullopt;
+  return id;
+}
+
+void save_region_borders(Graph& graph) {
+  const auto recomputed_in = [](const Node& node) -> std::optional<std::int64_t> {
+    const bool tagged = node.recompute == Recompute::MustRecompute || node.recompute == Recompute::PreferRecompute;
+    return tagged && node.origin ? checkpoint_region(node.origin->prefix) : std::nullopt;
+  };
+  for (Node* node : graph) {
+    const auto region = recomputed_in(*node);
+    if (region && std::ranges::any_of(node->users(), [&](const Node* user) { return recomputed_in(*user) > region; }))
+      node->recompute = Recompute::MustSave;
+  }
 }
 
 std::string assigned_attributes(std::string_view text, std::size_t at) {

@@ -23,8 +23,13 @@ std::string_view class_name(const Line& line);
 /// Reads "File: F:LINE in FUNC, code: CODE" or "No stacktrace found for following nodes", both with optional text
 /// before. Null for other comments.
 std::shared_ptr<const Origin> origin_of(std::string_view comment);
-/// The tag "recompute: MUST_SAVE" in an origin's prefix.
+/// The tag in an origin's prefix: "recompute: MUST_SAVE", or in a checkpointed region "ac_graph_id: 3 - MUST_SAVE".
 Recompute recompute_tag(std::string_view prefix);
+/// The id of the checkpointed region, "ac_graph_id: 3", in an origin's prefix; nullopt outside of regions.
+std::optional<std::int64_t> checkpoint_region(std::string_view prefix);
+/// Of values that are to be recomputed, marks those to be saved that a later region recomputes from. Otherwise the
+/// backward would run all regions before it again. (cleanup_recompute_tags in torch/_functorch/partitioners.py)
+void save_region_borders(Graph& graph);
 
 /// PyTorch's words for the tensor attributes that the method assigns from `at` on, because a graph cannot; empty if the
 /// statement at `at` assigns none.

@@ -416,6 +416,7 @@ class ModuleReader {
       if (spec.op != Op::get_attr() || !lexer_.eat(")")) return reader_->expected("self._out_spec)");
     }
     Node* output = graph_->set_output(std::move(value));
+    fx::save_region_borders(*graph_);
     bool any = false;
     for (const std::string& note : notes) any = any || !note.empty();
     for (std::size_t i = 0; any && i < notes.size(); ++i) output->note += (i ? "\n" : "") + notes[i];

@@ -38,6 +38,7 @@ class TestFxText : public QObject {
   void nested_modules_are_children();
   void renamed_placeholders_keep_their_target();
   void origins_and_recompute_tags();
+  void tags_of_checkpointed_regions();
   void literals();
   void python_around_the_class_is_skipped();
   void a_printed_program_has_ranges();
@@ -295,6 +296,44 @@ return c)"));
   QVERIFY(a->recompute == Recompute::MustSave);
   QVERIFY(a->origin == b->origin);
   QVERIFY(c->origin->file.empty() && c->recompute == Recompute::Unspecified);
+}
+
+/// As torch 2.13 prints tags, with the id of the checkpointed region. What a later region reads of an earlier one is
+/// saved, whether it is tagged by preference or must.
+void TestFxText::tags_of_checkpointed_regions() {
+  auto graph = parse_fx_text(module("x", R"(# ac_graph_id: 3 - PREFER_RECOMPUTE File: m.py:1 in f, code: a = -x
+a = -x
+b = -a
+
+# Annotation: {'recompute': 'MUST_SAVE'} ac_graph_id: 4 - MUST_RECOMPUTE File: m.py:2 in f, code: c = b - a
+c = -b
+d = -c
+
+# ac_graph_id: 4 - PREFER_SAVE No stacktrace found for following nodes
+e = -d
+
+# ac_graph_id: 5 File: m.py:3 in f, code: g
+g = -e
+
+# File: m.py:4 in f, code: h
+h = -a
+return (g, h))"));
+  QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+  const auto tag = [&](const char* name) { return (*graph)->find(name)->recompute; };
+  QVERIFY(tag("a") == Recompute::PreferRecompute);
+  QVERIFY(tag("b") == Recompute::MustSave);  // the border of region 3
+  QVERIFY(tag("c") == Recompute::MustRecompute && tag("d") == Recompute::MustRecompute);
+  QVERIFY(tag("e") == Recompute::PreferSave);
+  QVERIFY(tag("g") == Recompute::Unspecified && tag("h") == Recompute::Unspecified);
+  // The same is read back from what is printed, also tags that no file wrote.
+  auto again = parse_fx_text(print(**graph));
+  QVERIFY2(bool(again), again ? "" : again.error().line().c_str());
+  for (Node* n : **graph) QVERIFY((*again)->find(n->name())->recompute == n->recompute);
+  (*graph)->find("h")->recompute = Recompute::MustRecompute;
+  (*graph)->find("h")->origin = nullptr;
+  again = parse_fx_text(print(**graph));
+  QVERIFY2(bool(again), again ? "" : again.error().line().c_str());
+  QVERIFY((*again)->find("h")->recompute == Recompute::MustRecompute);
 }
 
 void TestFxText::literals() {
