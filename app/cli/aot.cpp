@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 struct AotVerbOptions {
   std::string path, graph, inputs, output, backend;
   std::vector<std::string> save, recompute;
+  std::optional<std::size_t> forward_outputs;
   bool inference = false, json = false, as_run = false;
 };
 
@@ -140,6 +141,7 @@ Result<AotOptions> read_options(const AotVerbOptions& o) {
   a.train = !o.inference;
   a.partition.save = o.save;
   a.partition.recompute = o.recompute;
+  a.partition.forward_outputs = o.forward_outputs;
   a.passes = a.snapshots = o.as_run;
   a.effect_tokens = !o.as_run;
   a.freezing &= o.as_run;
@@ -213,6 +215,8 @@ const Command aot_command = {
       add_config_option(app, "--decompositions", "decompositions");
       app.add_option("--save", o->save, "keep this value for the backward")->expected(1)->take_all();
       app.add_option("--recompute", o->recompute, "compute this value again in the backward")->expected(1)->take_all();
+      app.add_option("--forward-outputs", o->forward_outputs,
+                     "of a joint graph whose outputs do not tell: how many of them are the forward's");
       auto* budget = add_config_option(app, "--memory-budget", "memory_budget");
       app.add_flag("--as-run", o->as_run,
                    "the graphs that `run` compiles: after the pre-grad and joint passes, with tangents of aliases");

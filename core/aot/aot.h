@@ -39,7 +39,11 @@ struct AotOptions {
   bool tangents_for_aliases = false;
   /// Runs the pre-grad and joint passes. false: the graphs of AOTAutograd alone, as PyTorch's aot_function makes them.
   bool passes = true;
-  PassNames disabled = configured_disabled();           ///< passes to leave out
+  PassNames disabled = configured_disabled();  ///< passes to leave out
+  /// Runs the passes of a stage, e.g. to check them; empty: run_passes().
+  std::function<Result<PipelineRun>(Graph& graph, std::span<const Pass> passes, PassContext& context,
+                                    const PipelineOptions& options)>
+      pass_runner = {};
   FlowStage until = FlowStage::Partition;               ///< the last stage that runs
   bool snapshots = false;                               ///< keep the graph after each stage and pass
   bool pre_dispatch = false;                            ///< for inference; see to_aten

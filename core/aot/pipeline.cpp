@@ -38,15 +38,41 @@ void describe_inputs(Graph& functional, const std::vector<InputBinding>& inputs,
   }
 }
 
+/// Has this input of a forward a place among the gradients?
+bool has_gradient(const Node& input) {
+  return !is_forward_seed(input) && !is_effect_token(input);
+}
+
 /// The inputs of a joint graph that was given.
 void bind_primals(AotGraphs& out) {
   const std::vector<Node*> placeholders = out.partition.forward->placeholders();
   const std::vector<Arg> gradients = out.partition.backward->outputs();
-  for (std::size_t i = 0; i < placeholders.size(); ++i) {
-    const bool differentiated = i < gradients.size() && gradients[i].node() && !is_forward_seed(*placeholders[i]);
-    const InputRole role = placeholders[i]->meta.sym() ? InputRole::Symbol : InputRole::User;
-    out.inputs.push_back({role, placeholders[i]->name(), differentiated});
+  const std::vector<std::size_t>& of = out.partition.gradient_of;
+  std::size_t primal = 0;
+  for (const Node* input : placeholders) {
+    bool differentiated = false;
+    if (has_gradient(*input)) {
+      for (std::size_t g = 0; g < of.size(); ++g) differentiated |= of[g] == primal && gradients[g].node();
+      ++primal;
+    }
+    const InputRole role = input->meta.sym() ? InputRole::Symbol : InputRole::User;
+    out.inputs.push_back({role, input->name(), differentiated});
   }
+}
+
+/// Who runs the backward puts the gradient of each input under the input's name.
+Status one_gradient_each(const AotGraphs& graphs) {
+  const std::vector<std::size_t>& of = graphs.partition.gradient_of;
+  const auto twice = std::ranges::adjacent_find(of);
+  if (twice == of.end()) return {};
+  std::vector<Node*> inputs = graphs.partition.forward->placeholders();
+  std::erase_if(inputs, [](const Node* n) { return !has_gradient(*n); });
+  const Node& input = *inputs[*twice];
+  return unsupported("aot.subclass_gradient",
+                     fmt::format("the gradient of {} is a tensor subclass, which the joint graph returns as its inner "
+                                 "tensors; `aot` cuts this graph, and its backward runs as a graph of its own",
+                                 input.name()),
+                     place_of(input));
 }
 
 /// Text names the class of a tensor subclass: TwoTensor(f32[3][1]cpu). What its operators do is Python code.
@@ -88,7 +114,10 @@ Status run_stage(Flow& flow, PassStage stage, PassContext context = {}) {
   PipelineOptions options;
   options.disabled = flow.options.disabled;
   options.snapshots = flow.options.snapshots;
-  TRY(flow.out.stages.back().run, run_passes(flow.graph(), passes_of(stage), context, options));
+  const auto& runner = flow.options.pass_runner;
+  const std::vector<Pass> passes = passes_of(stage);
+  TRY(flow.out.stages.back().run,
+      runner ? runner(flow.graph(), passes, context, options) : run_passes(flow.graph(), passes, context, options));
   return {};
 }
 
@@ -220,7 +249,7 @@ Status cut(Flow& flow) {
     TRY(out.partition, partition(*out.joint, how));
     if (flow.given_joint) {  // text lacks the metas of tuples, which a check wants
       bind_primals(out);
-      return {};
+      return flow.options.tangents_for_aliases ? one_gradient_each(out) : Status();
     }
     TRY_DO(check_stage(*out.partition.backward, Stage::Functional));
   } else {

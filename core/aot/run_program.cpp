@@ -10,6 +10,7 @@
 #include "core/aot/subclass.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
+#include "core/base/memory.h"
 #include "core/compare/per_node.h"
 #include "core/fake/propagate.h"
 #include "core/interp/aten_calls.h"
@@ -137,7 +138,9 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   TRY(f.subclasses_, unwrap_subclasses(graph, given, options.aot.train));
   const TensorFile io = f.subclasses_ ? with_inner_keys(*f.subclasses_, given) : given;
   f.program_ = artefact.program;
+  const std::size_t held = held_bytes();
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights, !is_joint(*graph)));
+  f.input_bytes_ = held_bytes() - held;
   f.caller_ = f.inputs_;
   AotOptions how = as_run(*graph, options.aot);
   const bool joint = how.train && is_joint(*graph);
@@ -232,7 +235,9 @@ Status TrainedFunction::copy_written() {
         places.push_back(&value);
         values.push_back(value);
       }
+  const std::size_t held = held_bytes();
   TRY(std::vector<Value> copies, copy_values(values));
+  input_bytes_ += held_bytes() - held;
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(copies[i]);
   return {};
 }

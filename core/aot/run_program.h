@@ -39,6 +39,8 @@ class TrainedFunction {
   /// Null when they were not made, because the cache had what is made of them.
   std::shared_ptr<const AotGraphs> graphs() const { return graphs_; }
   const Wrappers& wrappers() const { return wrappers_; }
+  /// Of memory that make() took for inputs and weights: random ones, and copies of those that are written.
+  std::size_t input_bytes() const { return input_bytes_; }
   /// Runs one step; without `gradients`, the forward only. Returns output.N, input_after.N, buffer_after.NAME and, when
   /// training, grad.NAME for parameters (a tied weight's under each of its names) and grad.input.N; for inputs that
   /// overlap and are written, grad.storage.K of their memory instead. Buffers and inputs that the program mutates are
@@ -65,12 +67,13 @@ class TrainedFunction {
   std::optional<SubclassWrapper> subclasses_;  ///< also among the wrappers
   BoxedFn run_;                                ///< the forward in its wrappers
   std::shared_ptr<Autograd> autograd_;         ///< null without a backward
-  GraphInputs caller_;                         ///< inputs as the caller has them
-  GraphInputs inputs_;                         ///< inputs of the forward, as the outer wrappers make them
-  std::vector<std::size_t> at_;                ///< by the caller's input: the forward's that it is or lies in
-  std::map<std::string, Tensor> tangents_;     ///< given tangents, by key
-  std::vector<bool> wants_;                    ///< by input of the forward: differentiate it
-  std::vector<Value> joint_tangents_;          ///< tangents of a graph that already was a joint graph
+  std::size_t input_bytes_ = 0;
+  GraphInputs caller_;                      ///< inputs as the caller has them
+  GraphInputs inputs_;                      ///< inputs of the forward, as the outer wrappers make them
+  std::vector<std::size_t> at_;             ///< by the caller's input: the forward's that it is or lies in
+  std::map<std::string, Tensor> tangents_;  ///< given tangents, by key
+  std::vector<bool> wants_;                 ///< by input of the forward: differentiate it
+  std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph
 };
 
 /// Runs the graph as it stands, by a compiler that takes any graph: an interpreter. Results as step()'s.

@@ -55,7 +55,10 @@ Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node*
   if (record && record->write_through && step.op->name == "aten.as_strided.default" && any_requires_grad(build.graph))
     return write_with_gradient(build, step, *record, base, value);
   if (record && record->write_through) return record->write_through(build, step, base, value);
-  throw Raise{unsupported("functionalize.view", fmt::format("writing through {} is not supported", step.op->name))};
+  throw Raise{unsupported("functionalize.view",
+                          fmt::format("writing through {} is not supported; clone() the view before it is written, or "
+                                      "run the graph as it stands (--backend interp)",
+                                      step.op->name))};
 }
 
 std::optional<std::vector<std::int64_t>> dimension_order(const Node& node) {

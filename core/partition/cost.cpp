@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/ops/effects.h"
+#include "core/ops/operations.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -107,9 +108,7 @@ struct Work {
 };
 Work work_of(const Node& call) {
   if (!call.op()->is_call() || call.meta.sym() || class_of(call.op()).free || call.is(Op::getitem())) return {0, {}};
-  const OpRecord* record = find_record(call.op());
-  if (record && record->operations)
-    if (const auto operations = record->operations(call)) return {*operations, {}};
+  if (const auto operations = counted_operations(call)) return {*operations, {}};
   return {{}, &largest_of(call)};
 }
 

@@ -201,6 +201,7 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
       if (auto it = binding.find(s); it != binding.end() && known.insert(s).second) bound.push_back(it->second);
   }
   numbers = joined({bound, derived});
+  std::ranges::stable_partition(tensors, [](const Node* n) { return !is_opaque(*n); });  // as PyTorch does
   std::set<std::string> untold = untold_symbols(joined({numbers, tensors, parts.tangents}));
   for (Node* n : joint) {
     const SymExpr* e = untold.empty() || parts.backward(n) ? nullptr : n->meta.sym();
@@ -209,6 +210,7 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
 
   Partition p;
   p.forward_outputs = parts.forward_outputs.size();
+  p.gradient_of = parts.gradient_of;
   std::vector<Arg> returned = parts.forward_outputs;
   for (Node* n : joined({tensors, numbers})) {
     returned.push_back(n);

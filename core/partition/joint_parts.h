@@ -13,6 +13,9 @@ struct JointParts {
   std::vector<Node*> tangents;
   std::vector<Arg> forward_outputs;
   std::vector<Arg> gradients;
+  /// For each gradient of a primal, in the order of `gradients`, its primal. The gradient of a plain tensor may be a
+  /// tensor subclass, which is returned as its inner tensors.
+  std::vector<std::size_t> gradient_of;
   std::vector<char> needed_by_forward;  ///< computed from primals for a forward output or a side effect
   std::vector<char> on_tangents;        ///< depends on a tangent: only the backward can compute it
   std::vector<char> returned_gradient;  ///< a gradient output
@@ -24,6 +27,10 @@ struct JointParts {
 
 bool is_tangent(const Node& node);
 bool is_backward_input(const Node& node);  ///< a tangent, or the backward's random seed or offset
+/// An input that is no tensor and no number, such as a device mesh: it is handed to outputs and to operators of others.
+bool is_opaque(const Node& node);
+/// `forward_outputs` unset: the number that the outputs' descriptors, or else the sizes of gradients and primals, tell.
+/// Errors partition.joint where these allow none, and partition.outputs where they allow several.
 Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_t> forward_outputs);
 
 }  // namespace partita

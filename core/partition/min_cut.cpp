@@ -206,6 +206,7 @@ class MinCutSolver {
   std::int64_t price(const Node* n) const {
     if (pinned_save(n)) return 0;
     if (n->meta.sym()) return n->meta.sym()->is_float() ? 4 * activation_byte : activation_byte;
+    if (is_opaque(*n)) return 0;
     if (!n->meta.tensor()) return FlowNetwork::infinite;
     if (n->is_placeholder()) return bytes_[n->id()] + 1;
     if (cost(n).view) {

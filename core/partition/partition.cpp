@@ -108,6 +108,7 @@ Result<Partition> default_partition(const Problem& p) {
       take(n);
       continue;
     }
+    if (is_opaque(*n)) take(n);
     if (recomputed(n) || !n->meta.tensor()) continue;
     std::vector<Node*> later;
     for (Node* user : n->users())
@@ -205,7 +206,8 @@ bool is_joint(const Graph& graph) {
     if (!named) return false;
   }
   if (tangents == 0 || graph.outputs().size() < primals + tangents) return false;
-  return static_cast<bool>(find_joint_parts(graph, {}));
+  const auto parts = find_joint_parts(graph, {});
+  return parts || parts.error().code == "partition.outputs";
 }
 
 Partitioner configured_partitioner() {

@@ -21,7 +21,7 @@ Partitioner configured_partitioner();  ///< the configuration's
 
 struct PartitionOptions {
   Partitioner partitioner = configured_partitioner();
-  /// Number of the joint graph's outputs that are the forward's; unset: all but one gradient per primal.
+  /// Number of the joint graph's outputs that are the forward's; unset: as find_joint_parts() finds it.
   std::optional<std::size_t> forward_outputs = {};
   std::vector<std::string> save = {};       ///< names of nodes to save, whatever that costs
   std::vector<std::string> recompute = {};  ///< names of nodes to recompute in the backward
@@ -41,10 +41,13 @@ struct SavedValue {
 
 struct Partition {
   std::unique_ptr<Graph> forward;   ///< returns the forward's outputs, then saved tensors, then saved numbers
-  std::unique_ptr<Graph> backward;  ///< inputs: saved numbers, saved tensors, tangents; returns one gradient per primal
+  std::unique_ptr<Graph> backward;  ///< inputs: saved numbers, saved tensors, tangents; returns the gradients
   std::size_t forward_outputs = 0;  ///< number of outputs before the saved values
-  std::vector<SavedValue> saved;    ///< in the order in which the forward returns them
-  std::size_t saved_symbols = 0;    ///< number of entries at the end of `saved` that are numbers
+  /// For each gradient of the backward, its primal among those that are no seed and no token. It is the same for
+  /// several: the inner tensors of a gradient that is a tensor subclass.
+  std::vector<std::size_t> gradient_of;
+  std::vector<SavedValue> saved;        ///< in the order in which the forward returns them
+  std::size_t saved_symbols = 0;        ///< number of entries at the end of `saved` that are numbers
   std::vector<std::string> recomputed;  ///< calls that are in both graphs
   std::int64_t activation_bytes = 0;    ///< of saved tensors that are not inputs
   std::int64_t input_bytes = 0;         ///< of saved inputs
@@ -57,7 +60,8 @@ struct Partition {
 bool is_joint(const Graph& graph);
 
 /// Splits a joint graph. Symbolic sizes count by their hints, as 4096 without one. Errors: partition.pin for a node
-/// that cannot be pinned this way, partition.joint when the graph is not a joint graph.
+/// that cannot be pinned this way, partition.joint when the graph is not a joint graph, partition.outputs when it does
+/// not tell how many outputs are the forward's.
 Result<Partition> partition(const Graph& joint, const PartitionOptions& options = {});
 
 struct BudgetPoint {

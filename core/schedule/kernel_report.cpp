@@ -158,8 +158,11 @@ double call_operations(const ExternCall& call, LibraryRoutine routine) {
       // gradient.
       const bool backward = routine == LibraryRoutine::AttentionBackward;
       const std::size_t query = backward ? 1 : 0;
-      if (tensors.size() < query + 2 || tensors[query + 1]->sizes.size() != 4) return 0;
-      return (backward ? 10 : 4) * elements(tensors[query]->sizes) * number(tensors[query + 1]->sizes[2]);
+      if (tensors.size() < query + 3 || tensors[query + 1]->sizes.size() != 4) return 0;
+      const double keys = number(tensors[query + 1]->sizes[2]), features = number(tensors[query]->sizes.back());
+      const double pairs = elements(tensors[query]->sizes) / std::max(features, 1.0) * keys;
+      return 2 * pairs *
+             ((backward ? 3 : 1) * features + (backward ? 2 : 1) * number(tensors[query + 2]->sizes.back()));
     }
     case LibraryRoutine::GroupedMatmul:  // of all rows, or of all that is summed over
       if (tensors.size() < 2 || tensors[0]->sizes.empty()) return 0;

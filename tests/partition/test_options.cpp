@@ -1,6 +1,7 @@
 // Pins and the memory budget on a joint graph small enough to reason about.
 #include <QtTest>
 
+#include "core/fake/propagate.h"
 #include "core/partition/cost.h"
 #include "core/partition/partition.h"
 #include "tests/support/fx.h"
@@ -199,6 +200,121 @@ class TestPartitionOptions : public QObject {
                            "m: <f32[2][1]> = $mul.Tensor(tangents_1, primals_2)\nreturn (None, m)")),
              "a backward of which one primal was saved");
     QVERIFY2(!is_joint(*fx("primals_1: <f32[2][1]>", "s: <f32[2][1]> = $sin(primals_1)\nreturn (s,)")), "a forward");
+  }
+
+  /// How many outputs are the forward's: one gradient per primal comes after them, and more where the gradient of a
+  /// plain tensor is a tensor subclass.
+  void forward_outputs_are_told_from_gradients() {
+    struct Row {
+      const char *what, *outputs, *note;
+      std::optional<std::size_t> count;
+    };
+    const Row rows[] = {
+        {"one each", "(s, g3, g5)", "", 1},
+        {"the forward returns None, too", "(s, None, g3, g5)", "", 2},
+        {"a subclass of g5 and another g5", "(s, None, g5, g5)", "", 1},
+        {"a subclass as the first gradient", "(s, g3, g3, g5)", "", 1},
+        {"gradients of other sizes", "(s, g5, g3)", "", {}},
+        {"as the log says", "(s, None, g3, g5)",
+         "PlainAOTOutput(idx=0)\nPlainAOTOutput(idx=1)\nGradAOTOutput(grad_of=PlainAOTInput(idx=0))\n"
+         "GradAOTOutput(grad_of=PlainAOTInput(idx=1))",
+         2},
+        {"a subclass, as the log says", "(s, None, g5, g5)",
+         "PlainAOTOutput(idx=0)\nGradAOTOutput(grad_of=PlainAOTInput(idx=0))\n"
+         "SubclassGetAttrAOTOutput(base=GradAOTOutput(grad_of=PlainAOTInput(idx=1)), attr='a')\n"
+         "SubclassGetAttrAOTOutput(base=GradAOTOutput(grad_of=PlainAOTInput(idx=1)), attr='b')",
+         1},
+    };
+    for (const Row& row : rows) {
+      const auto graph = fx("primals_1: <f32[3][1]>, primals_2: <f32[5][1]>, tangents_1: <f32[5][1]>",
+                            std::string("s: <f32[5][1]> = $sin(primals_2)\n"
+                                        "g5: <f32[5][1]> = $neg(tangents_1)\n"
+                                        "n: <f32[][]> = $sum(tangents_1)\n"
+                                        "g3: <f32[3][1]> = $mul.Tensor(primals_1, n)\nreturn ") +
+                                row.outputs);
+      graph->output()->note = row.note;
+      const auto p = partition(*graph);
+      QVERIFY2(bool(p) == row.count.has_value(), row.what);
+      if (!p) {
+        QCOMPARE(p.error().code, std::string("partition.joint"));
+        continue;
+      }
+      QVERIFY2(p->forward_outputs == *row.count, row.what);
+      QVERIFY2(p->gradient_of.front() == 0 && p->gradient_of.back() == 1, row.what);
+      QVERIFY2(p->backward->outputs().size() == graph->outputs().size() - *row.count, row.what);
+    }
+  }
+
+  /// None may be an output or the first input's gradient where the other sizes fit both.
+  void outputs_that_do_not_tell_are_refused() {
+    const auto graph = fx("primals_1: <f32[3][1]>, primals_2: <f32[3][1]>, tangents_1: <f32[3][1]>",
+                          "s: <f32[3][1]> = $sin(primals_1)\n"
+                          "g: <f32[3][1]> = $neg(tangents_1)\n"
+                          "return (s, None, g, g)");
+    const auto p = partition(*graph);
+    QVERIFY(!p && p.error().message.find("--forward-outputs") != std::string::npos);
+    const auto told = partition(*graph, {.forward_outputs = 2});
+    QVERIFY2(told, told ? "" : told.error().line().c_str());
+    QCOMPARE(told->backward->outputs().size(), std::size_t{2});
+  }
+
+  /// A device mesh, say: no tensor, handed on to what is returned beside a gradient.
+  void opaque_inputs_are_saved() {
+    const auto graph = fx("primals_1: <f32[4][1]>, primals_2, tangents_1: <f32[4][1]>",
+                          "sin: <f32[4][1]> = $sin(primals_1)\n"
+                          "cos: <f32[4][1]> = $cos(primals_1)\n"
+                          "mul: <f32[4][1]> = $mul.Tensor(tangents_1, cos)\n"
+                          "return (sin, mul, primals_2)");
+    for (const Partitioner partitioner : {Partitioner::Default, Partitioner::MinCut}) {
+      const auto p = partition(*graph, {.partitioner = partitioner});
+      QVERIFY2(p, p ? "" : p.error().line().c_str());
+      QCOMPARE(p->saved.back().name, std::string("primals_2"));
+      QCOMPARE(p->saved.back().bytes, std::int64_t{0});
+      QVERIFY(p->backward->find("primals_2")->is_placeholder());
+    }
+  }
+
+  /// Beside what torch.utils.flop_counter counts for the same calls.
+  void operations_are_those_of_pytorch() {
+    struct Row {
+      const char *inputs, *call;
+      std::int64_t operations;
+    };
+    const char *images =
+                   "x: <f32[2, 6, 9, 9][486, 81, 9, 1]>, w: <f32[4, 3, 3, 3][27, 9, 3, 1]>, "
+                   "g: <f32[2, 4, 7, 7][196, 49, 7, 1]>, d: <f32[8, 6, 3, 3][54, 9, 3, 1]>",
+               *heads =
+                   "q: <f32[2, 4, 16, 8][512, 128, 8, 1]>, k: <f32[2, 4, 32, 8][1024, 256, 8, 1]>, "
+                   "v: <f32[2, 4, 32, 8][1024, 256, 8, 1]>, o: <f32[2, 4, 16, 8][512, 128, 8, 1]>, "
+                   "l: <f32[2, 4, 16][64, 16, 1]>",
+               *matrices =
+                   "a: <f32[3, 4][4, 1]>, b: <f32[4, 5][5, 1]>, c: <f32[2, 3, 4][12, 4, 1]>, "
+                   "e: <f32[2, 4, 5][20, 5, 1]>, s: <f32[3, 5][5, 1]>, z: <f32[5, 4][4, 1]>";
+    const Row rows[] = {
+        {matrices, "$mm(a, b)", 120},
+        {matrices, "$addmm(s, a, b)", 120},
+        {matrices, "$bmm(c, e)", 240},
+        {matrices, "$addbmm(s, c, e)", 240},
+        {matrices, "$matmul(c, b)", 240},
+        {matrices, "$linear(c, z)", 240},
+        {images, "$conv2d(x, d)", 2 * 2 * 8 * 49 * 54},
+        {images, "$convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 2)", 2 * 2 * 4 * 49 * 27},
+        {images, "$conv_transpose2d.input(g, w)", 2 * 2 * 4 * 49 * 27},
+        {images, "$convolution(g, w, None, [1, 1], [0, 0], [1, 1], True, [0, 0], 1)", 2 * 2 * 4 * 49 * 27},
+        {heads, "$scaled_dot_product_attention(q, k, v)", 2 * 2 * 4 * 16 * 32 * 16},
+        {heads, "$_scaled_dot_product_flash_attention_for_cpu(q, k, v)", 2 * 2 * 4 * 16 * 32 * 16},
+        {heads, "$_scaled_dot_product_flash_attention_for_cpu_backward(o, q, k, v, o, l, 0.0, False)",
+         2 * 2 * 4 * 16 * 32 * 40},
+        {heads, "$_scaled_dot_product_attention_math(q, k, v)", 2 * 2 * 4 * 16 * 32 * 16},
+        {heads, "$_scaled_dot_product_efficient_attention(q, k, v, None, True)", 2 * 2 * 4 * 16 * 32 * 16},
+    };
+    for (const Row& row : rows) {
+      const auto graph = fx(row.inputs, std::string("y = ") + row.call + "\nreturn (y,)");
+      (void)propagate(*graph);  // what is known; kernels of GPUs have no inference
+      const Node* y = graph->find("y");
+      QVERIFY2(operations_of(*y) == row.operations,
+               qPrintable(QString("%1: %2, not %3").arg(row.call).arg(operations_of(*y)).arg(row.operations)));
+    }
   }
 
   void the_budget_trades_bytes_for_arithmetic() {

@@ -12,6 +12,7 @@
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/operations.h"
 
 namespace partita {
 
@@ -278,10 +279,19 @@ void register_attention(OpTable& t) {
         {{"query, key, value",
           "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(grad, query, key, value, result0, "
           "result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)"}},
-        {.expensive = true, .family = Family::Matmul, .library = LibraryRoutine::Attention});
+        {.expensive = true,
+         .family = Family::Matmul,
+         .operations = [](const Node& n) { return attention_operations(n, 0, false); },
+         .library = LibraryRoutine::Attention});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default", fake_flash_backward, eval_flash_backward,
-        {}, {.expensive = true, .library = LibraryRoutine::AttentionBackward});
-  t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention, .family = Family::Matmul});
+        {},
+        {.expensive = true,
+         .operations = [](const Node& n) { return attention_operations(n, 1, true); },
+         .library = LibraryRoutine::AttentionBackward});
+  t.add("aten.scaled_dot_product_attention.default",
+        {.decompose = decompose_attention, .family = Family::Matmul, .operations = [](const Node& n) {
+           return attention_operations(n, 0, false);
+         }});
   t.add("aten._scaled_dot_product_attention_math.default", {.decompose = decompose_attention_math});
 }
 

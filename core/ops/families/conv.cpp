@@ -4,6 +4,7 @@
 #include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/operations.h"
 
 namespace partita {
 
@@ -92,25 +93,21 @@ Meta fake_convolution_backward(FakeCall& c) {
 
 namespace {
 
-/// Of windows over the channels of a group, one for each element of the result; of a transposed convolution for each of
-/// the input. Arguments from `input` on: input and weight. `transposed`: the argument that says so.
-std::optional<SymExpr> window_operations(const Node& call, const TensorMeta* result, std::size_t input,
-                                         std::size_t transposed) {
-  const bool* flag = call.args().size() > transposed ? call.args()[transposed].get<bool>() : nullptr;
-  const TensorMeta *windows = flag && *flag ? tensor_argument(call, input) : result,
-                   *weight = tensor_argument(call, input + 1);
-  if (!windows || !weight || weight->dim() < 2) return std::nullopt;
-  SymExpr total = 2 * windows->numel();
-  for (std::size_t d = 1; d < weight->dim(); ++d) total = total * weight->sizes[d];
-  return total;
+bool is_transposed(const Node& call, std::size_t argument) {
+  const bool* flag = call.args().size() > argument ? call.args()[argument].get<bool>() : nullptr;
+  return flag && *flag;
 }
-std::optional<SymExpr> convolution_operations(const Node& call) {
-  return window_operations(call, call.meta.tensor(), 0, 6);
+std::optional<SymExpr> forward_operations(const Node& call) {
+  return convolution_operations(call, call.meta.tensor(), 0, is_transposed(call, 6));
 }
-/// Two convolutions of the size of the forward's.
-std::optional<SymExpr> convolution_backward_operations(const Node& call) {
-  const auto one = window_operations(call, tensor_argument(call, 0), 1, 7);
-  return one ? std::optional(2 * *one) : std::nullopt;
+/// A convolution of the size of the forward's for each gradient of input and weight that is wanted.
+std::optional<SymExpr> backward_operations(const Node& call) {
+  const auto one = convolution_operations(call, tensor_argument(call, 0), 1, is_transposed(call, 7));
+  const auto mask = call.args().size() > 10 ? call.args()[10].get<ArgList>() : nullptr;
+  if (!one || !mask || mask->items.size() < 2) return std::nullopt;
+  int wanted = 0;
+  for (std::size_t i = 0; i < 2; ++i) wanted += mask->items[i] == Arg(true);
+  return wanted * *one;
 }
 
 }  // namespace
@@ -120,7 +117,7 @@ void register_conv(OpTable& t) {
         {{"input, weight, bias",
           "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
           "stride, padding, dilation, transposed, output_padding, groups, output_mask)"}},
-        {.expensive = true, .operations = convolution_operations, .library = LibraryRoutine::Convolution, .images = 1});
+        {.expensive = true, .operations = forward_operations, .library = LibraryRoutine::Convolution, .images = 1});
   // _convolution_double_backward
   t.add(
       "aten.convolution_backward.default", fake_convolution_backward, eval_convolution_backward,
@@ -136,7 +133,7 @@ void register_conv(OpTable& t) {
         "padding, dilation, transposed, output_padding, groups, [False, True, False])[1]"}},
       {.all_results_differentiable = true,
        .expensive = true,
-       .operations = convolution_backward_operations,
+       .operations = backward_operations,
        .library = LibraryRoutine::ConvolutionBackward,
        .images = 2});
   register_conv_composites(t);
