@@ -133,6 +133,94 @@ Json node_json(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+Result<AotGraphs> graphs_for(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  AotOptions how{.train = request.train};
+  suit(backend, how);
+  return aot(*graph, artefact.program.get(), as_run(*graph, how));
+}
+
+Result<std::vector<PlannedGraph>> planned(const AotGraphs& made, const StagedCompiler& compiler,
+                                          const Progress* progress) {
+  TRY_DO(step(progress, -1, "kernels"));
+  std::vector<PlannedGraph> out;
+  TRY(out.emplace_back(), planned(*made.partition.forward, compiler, "forward", {}));
+  if (made.partition.backward) {
+    TRY(out.emplace_back(), planned(*made.partition.backward, compiler, "backward", {}));
+  }
+  return out;
+}
+
+/// The buffer that output `i` of a plan lies in; -1: it is a number or a literal.
+int buffer_of_output(const schedule::Plan& plan, std::size_t i) {
+  const auto* view = std::get_if<schedule::PlanView>(&plan.outputs[i]);
+  return view ? view->buffer : -1;
+}
+
+/// Where the graph's values are. `offset`: of its first step; `end`: the last step of all. `read_by`: for buffers that
+/// the forward saves, the last step of the backward that reads them.
+void add_rows(const PlannedGraph& graph, std::size_t offset, std::size_t end, const std::map<int, std::size_t>& read_by,
+              StepMemory& out) {
+  for (const schedule::KernelRow& row : graph.report.rows) out.steps.emplace_back(graph.report.graph, row.name);
+  for (const schedule::BufferRow& b : graph.report.buffers) {
+    if (!b.used) continue;
+    const auto saved = read_by.find(b.buffer);
+    if (b.kind == schedule::PlanBuffer::Kind::Temporary)
+      out.rows.push_back({StepMemory::Kind::Temporary, b.node, b.bytes, offset + b.first, offset + b.last});
+    else if (b.kind == schedule::PlanBuffer::Kind::Output && saved != read_by.end())
+      out.rows.push_back({StepMemory::Kind::Saved, b.node, b.bytes, offset + b.first, saved->second});
+    else if (b.kind == schedule::PlanBuffer::Kind::Output)
+      out.rows.push_back({StepMemory::Kind::Result, b.node, b.bytes, offset + b.first, end});
+  }
+}
+
+}  // namespace
+
+double StepMemory::live(std::size_t step) const {
+  double bytes = 0;
+  for (const Row& row : rows)
+    if (row.first <= step && step <= row.last) bytes += row.bytes;
+  return bytes;
+}
+
+std::size_t StepMemory::peak() const {
+  std::size_t most = 0;
+  for (std::size_t s = 0; s < steps.size(); ++s)
+    if (live(s) > live(most)) most = s;
+  return most;
+}
+
+Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
+  const StagedCompiler compiler = backend.stages({.progress = request.progress, .fixed_parameters = !request.train});
+  TRY(const AotGraphs made, graphs_for(artefact, request, backend));
+  TRY(const std::vector<PlannedGraph> graphs, planned(made, compiler, request.progress));
+  const std::size_t begin = graphs[0].report.rows.size(),
+                    all = begin + (graphs.size() > 1 ? graphs[1].report.rows.size() : 0), end = all > 0 ? all - 1 : 0;
+  std::map<int, std::size_t> read_by;
+  if (graphs.size() > 1) {
+    // The forward returns saved tensors and then saved numbers, the backward takes the numbers first.
+    const Partition& p = made.partition;
+    const schedule::Plan &forward = graphs[0].planned.second, &backward = graphs[1].planned.second;
+    for (std::size_t i = 0; i + p.saved_symbols < p.saved.size(); ++i) {
+      const int buffer = buffer_of_output(forward, p.forward_outputs + i);
+      if (buffer < 0) continue;
+      std::size_t& last = read_by.try_emplace(buffer, begin > 0 ? begin - 1 : 0).first->second;
+      for (const schedule::BufferRow& b : graphs[1].report.buffers)
+        if (b.used && b.kind == schedule::PlanBuffer::Kind::Input &&
+            backward.buffers[static_cast<std::size_t>(b.buffer)].index == static_cast<int>(p.saved_symbols + i))
+          last = std::max(last, begin + b.last);
+    }
+    // What the program returns, too, stays.
+    for (std::size_t i = 0; i < p.forward_outputs; ++i) read_by.erase(buffer_of_output(forward, i));
+  }
+  StepMemory out;
+  add_rows(graphs[0], 0, end, read_by, out);
+  if (graphs.size() > 1) add_rows(graphs[1], begin, end, {}, out);
+  return out;
+}
+
 Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
                                                const RunRequest& request, const Backend& backend) {
   if (!backend.stages)
@@ -140,17 +228,8 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
   const StagedCompiler compiler = backend.stages({.progress = request.progress, .fixed_parameters = !request.train});
   std::vector<PlannedGraph> out;
   if (!io) {
-    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
-    AotOptions how{.train = request.train};
-    suit(backend, how);
-    TRY(const AotGraphs made, aot(*graph, artefact.program.get(), as_run(*graph, how)));
-    TRY_DO(step(request.progress, -1, "kernels"));
-    TRY(PlannedGraph forward, planned(*made.partition.forward, compiler, "forward", {}));
-    out.push_back(std::move(forward));
-    if (made.partition.backward) {
-      TRY(PlannedGraph backward, planned(*made.partition.backward, compiler, "backward", {}));
-      out.push_back(std::move(backward));
-    }
+    TRY(const AotGraphs made, graphs_for(artefact, request, backend));
+    TRY(out, planned(made, compiler, request.progress));
     return out;
   }
   if (!compiler.measure)

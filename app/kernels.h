@@ -18,6 +18,24 @@ struct PlannedGraph {
   schedule::KernelReport report;
 };
 
+/// What of a step's memory holds values, inputs and weights left out, from when they are made until they are last read.
+struct StepMemory {
+  enum class Kind : unsigned char { Temporary, Saved, Result };
+  struct Row {
+    Kind kind = Kind::Temporary;
+    std::string node;
+    double bytes = 0;
+    std::size_t first = 0, last = 0;  ///< steps of both graphs, the backward's after the forward's
+  };
+  std::vector<Row> rows;
+  std::vector<std::pair<std::string, std::string>> steps;  ///< the graph and the name of each
+
+  double live(std::size_t step) const;
+  std::size_t peak() const;  ///< the step with the most; 0 without steps
+};
+/// As the plans of plan_kernels() have it, without a run.
+Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& request, const Backend& backend);
+
 /// Plans the forward and, when training, the backward as `run` makes them. With an IO file they also run, several times
 /// each, and rows have times. `request.path` and `.inputs` are not read. Errors: backend.stages for a backend without
 /// kernels, those of aot() and of the compiler.

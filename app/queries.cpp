@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +18,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
+#include "core/partition/cost.h"
 #include "core/partition/partition.h"
 
 namespace partita {
@@ -87,18 +90,11 @@ Result<QueryAnswer> path(const QuerySubject& s, const Words& words) {
   return out;
 }
 
-Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
-  std::size_t most = 10;
-  if (!words.empty()) {
-    TRY(most, number_of(words[0], "COUNT"));
-  }
-  TRY(const auto graph, s.artefact->graph());
-  AotOptions options;
-  TRY(AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, options)));
-  std::vector<SavedValue> values = std::move(made.partition.saved);
+QueryAnswer saved_values(std::vector<SavedValue> values, std::int64_t activations, std::int64_t inputs,
+                         std::size_t most) {
   std::ranges::stable_sort(values, std::greater(), &SavedValue::bytes);
   QueryAnswer out{fmt::format("{} saved: {} bytes of activations, {} bytes of inputs", counted(values.size(), "value"),
-                              made.partition.activation_bytes, made.partition.input_bytes),
+                              activations, inputs),
                   {}};
   for (const SavedValue& v : values) {
     if (out.rows.size() == most) break;
@@ -107,6 +103,77 @@ Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
                         static_cast<double>(v.bytes)});
   }
   return out;
+}
+
+/// The outputs of a forward graph that its backward takes. Descriptors of a trace log tell them, or the backward.
+Result<std::vector<const Node*>> handed_to_backward(const QuerySubject& s, const Graph& forward) {
+  const std::vector<Arg> outputs = forward.outputs();
+  std::vector<const Node*> handed;
+  std::vector<std::string> notes;
+  for (std::string_view rest = forward.output()->note; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    notes.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (notes.size() == outputs.size()) {
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].node() && notes[i].starts_with("SavedForBackwards")) handed.push_back(outputs[i].node());
+    return handed;
+  }
+  const auto other = std::ranges::find_if(s.loaded.artefacts, [&](const Artefact& a) {
+    return a.kind == ArtefactKind::Backward && a.group == s.artefact->group;
+  });
+  if (other == s.loaded.artefacts.end())
+    return input_error(
+        "query.saved",
+        "which outputs of a forward graph are saved is told by its backward, which is not beside it; ask "
+        "the joint graph",
+        {.graph = forward.name});
+  TRY(const auto backward, other->graph());
+  // A placeholder has the name of the value; an output of the user that is also saved is returned twice.
+  std::unordered_set<const Node*> seen;
+  for (const Arg& output : outputs)
+    if (const Node* n = output.node(); n && seen.insert(n).second)
+      if (const Node* taken = backward->find(n->name()); taken && taken->is_placeholder()) handed.push_back(n);
+  return handed;
+}
+
+/// Of a forward that is cut out already, which must not be differentiated again.
+Result<QueryAnswer> saved_of_forward(const QuerySubject& s, const Graph& forward, std::size_t most) {
+  TRY(const std::vector<const Node*> handed, handed_to_backward(s, forward));
+  std::vector<SavedValue> values;
+  std::int64_t activations = 0, inputs = 0;
+  for (const Node* n : handed) {
+    values.push_back({n->name(), bytes_of(*n), n->is_placeholder(), n->meta.sym() != nullptr, "its backward takes it"});
+    if (!values.back().is_symbol) (n->is_placeholder() ? inputs : activations) += values.back().bytes;
+  }
+  return saved_values(std::move(values), activations, inputs, most);
+}
+
+Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
+  std::size_t most = 10;
+  if (!words.empty()) {
+    TRY(most, number_of(words[0], "COUNT"));
+  }
+  TRY(const auto graph, s.artefact->graph());
+  switch (s.artefact->kind) {
+    case ArtefactKind::Forward:
+      return saved_of_forward(s, *graph, most);
+    case ArtefactKind::Inference:
+      return saved_values({}, 0, 0, most);
+    case ArtefactKind::Backward:
+    case ArtefactKind::PostGrad:
+      return input_error("query.saved",
+                         fmt::format("a {} graph does not tell what its program saves; ask the forward or joint graph",
+                                     kind_name(s.artefact->kind)),
+                         {.graph = graph->name});
+    default:
+      break;
+  }
+  AotOptions options;
+  TRY(AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, options)));
+  const Partition& p = made.partition;
+  return saved_values(p.saved, p.activation_bytes, p.input_bytes, most);
 }
 
 /// Of a line of the program: FILE:LINE, where FILE may be the end of a path.
@@ -203,23 +270,27 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
 }
 
 Result<QueryAnswer> peak(const QuerySubject& s, const Words&) {
-  TRY(const std::vector<PlannedGraph> graphs, plan_kernels(*s.artefact, nullptr, s.request, default_compiler()));
+  using Kind = StepMemory::Kind;
+  TRY(const StepMemory memory, step_memory(*s.artefact, s.request, default_compiler()));
+  if (memory.steps.empty()) return QueryAnswer{"no memory beside inputs and weights: there are no steps", {}};
+  const std::size_t at = memory.peak();
   QueryAnswer out;
-  for (const PlannedGraph& graph : graphs) {
-    const auto step = graph.report.peak();
-    out.text += fmt::format("{}{}: ", out.text.empty() ? "" : "; ", graph.report.graph);
-    if (!step || graph.report.live[*step] <= 0) {
-      out.text += "no temporary memory";
-      continue;
-    }
-    out.text +=
-        fmt::format("{:.0f} bytes at step {}, {}", graph.report.live[*step], *step, graph.report.rows[*step].name);
-    for (const schedule::BufferRow* b : graph.report.live_at(*step))
-      out.rows.push_back({b->node,
-                          fmt::format("{:>12.0f} bytes  {} of the {}, steps {} to {}", b->bytes, b->node,
-                                      graph.report.graph, b->first, b->last),
-                          b->bytes});
+  std::map<Kind, double> sums;
+  for (const StepMemory::Row& row : memory.rows) {
+    if (at < row.first || row.last < at) continue;
+    sums[row.kind] += row.bytes;
+    const char* what = row.kind == Kind::Saved ? "saved" : row.kind == Kind::Result ? "result" : "temporary";
+    out.rows.push_back(
+        {row.node,
+         fmt::format("{:>12.0f} bytes  {}, {}, steps {} to {}", row.bytes, row.node, what, row.first, row.last),
+         row.bytes});
   }
+  std::ranges::stable_sort(out.rows, std::greater(), &QueryRow::number);
+  const auto& [graph, step] = memory.steps[at];
+  out.text = fmt::format(
+      "{:.0f} bytes at step {}, {} of the {}: {:.0f} saved for the backward, {:.0f} of results, {:.0f} of temporaries; "
+      "inputs and weights are not counted",
+      memory.live(at), at, step, graph, sums[Kind::Saved], sums[Kind::Result], sums[Kind::Temporary]);
   return out;
 }
 

@@ -52,9 +52,27 @@ with tempfile.TemporaryDirectory() as work:
     saved = json.loads(run(MODEL, "saved", "4", "--json"))["rows"]
     sizes = [row["number"] for row in saved]
     check(len(saved) == 4 and sizes == sorted(sizes, reverse=True), f"saved: {sizes}")
-    peak = json.loads(run(MODEL, "peak", "--json"))
+    # What is held at the peak: temporaries, results and, from its step on, what the forward saves for the backward.
     kernels = json.loads(subprocess.run([partita, "kernels", MODEL, "--json"], capture_output=True, text=True, env=env).stdout)
-    check(sum(row["number"] for row in peak["rows"]) == kernels["graphs"][0]["peak"]["bytes"], "peak")
+    for train in ([], ["--train"]):
+        peak = json.loads(run(MODEL, "peak", *train, "--json"))
+        held = sum(row["number"] for row in peak["rows"])
+        check(peak["answer"].startswith(f"{held:.0f} bytes at step "), f"peak {train}: {peak['answer']}")
+        check(held >= kernels["graphs"][0]["peak"]["bytes"], f"peak {train}: less than the forward's temporaries")
+    kept = json.loads(run(MODEL, "saved", "--json"))["answer"].split("saved: ")[1].split()[0]
+    check(held > int(kept) / 2 and "saved for the backward" in peak["answer"], f"peak: {peak['answer']}, {kept} saved")
+    bench = json.loads(subprocess.run([partita, "bench", MODEL, "--train", "--inputs", IO, "--seconds", "0"],
+                                      capture_output=True, text=True, env=env).stdout)
+    check(bench["peak_bytes"] >= int(kept), f"bench: {bench['peak_bytes']} bytes, of which {kept} are saved")
+
+    # A forward that is cut out already says itself what it saves; it is not differentiated once more.
+    facts = json.loads(subprocess.run([partita, "aot", MODEL, "-o", f"{work}/aot", "--json"], capture_output=True,
+                                      text=True, env=env).stdout)
+    answer = run(f"{work}/aot", "saved", "--graph", "forward")
+    check(f"{facts['saved_activation_bytes']} bytes of activations, {facts['saved_input_bytes']} bytes of inputs" in answer,
+          f"saved of a forward graph: {answer}")
+    check("ask the forward" in run(f"{work}/aot", "saved", "--graph", "backward", code=2), "saved of a backward graph")
+    check("told by its backward" in run(f"{work}/aot/forward.py", "saved", code=2), "a forward without its backward")
     check("all values are finite" in run(MODEL, "nan", "--inputs", IO), "an mlp has finite values")
 
     # The lines that passes changed are those that the graphs after them differ by.
