@@ -25,11 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// aot_function with one compiler for both graphs.
+/// aot_function with one compiler for both graphs, which are AOTAutograd's own: no passes and no layouts of ours.
 void both(RunOptions& options, const CompileFn& compile, Partitioner partitioner = Partitioner::Default) {
   options.forward = options.backward = compile;
   options.aot.partition.partitioner = partitioner;
   options.aot.passes = false;
+  options.aot.choose_layouts = false;
 }
 
 CompileFn backend(const char* name, const CompilerSetup& setup) {
@@ -227,6 +228,7 @@ void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
 void compiled(const CompilerSetup& setup, RunOptions& options) {
   both(options, default_compiler().make(setup.backend), Partitioner::MinCut);
   options.aot.passes = true;
+  options.aot.choose_layouts.reset();
 }
 
 constexpr Compiler table[] = {
