@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/checked_flow.h"
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/graph_changes.h"
 #include "app/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
+#include "core/aot/text_roles.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/report_json.h"
 #include "core/interp/random_values.h"
@@ -42,17 +44,25 @@ struct Reached {
   std::vector<StageRun> before;
 };
 
+bool at_own_stage(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
+  const PassStage own = stage_of(artefact.kind);
+  return stage == PassStage::PreGrad || (stage <= own && !(o.train && own == PassStage::PostGrad));
+}
+
+bool trains(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
+  return o.train || stage == PassStage::Joint || stage_of(artefact.kind) == PassStage::Joint;
+}
+
 /// A graph of the file is at its own stage; from there the flow that `run` takes makes the later ones.
 Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
   Reached out;
-  const PassStage own = stage_of(artefact.kind);
-  if (stage == PassStage::PreGrad || (stage <= own && !(o.train && own == PassStage::PostGrad))) {
+  if (at_own_stage(o, artefact, stage)) {
     out.graphs.push_back({{}, std::move(graph)});
     return out;
   }
   AotOptions how = o.how;
-  how.train = o.train || PassStage::Joint == stage || PassStage::Joint == own;
+  how.train = trains(o, artefact, stage);
   how = as_run(*graph, how);
   how.snapshots = !o.print.empty();
   how.until = stage == PassStage::Joint ? FlowStage::Decompositions : FlowStage::Partition;
@@ -79,23 +89,33 @@ int list_passes(bool json) {
   return 0;
 }
 
-/// Values for a graph of the file, or random ones for a graph that the flow made.
-Result<std::vector<Value>> inputs_for_check(const PassesVerbOptions& o, const Artefact& artefact,
-                                            const Reached::Named& at) {
-  if (!at.name.empty()) {
-    if (o.inputs.empty()) return random_inputs(*at.graph, o.seed);
-    return input_error("passes.inputs",
-                       fmt::format("--inputs has values for the graph of the file, not for the {} graph made from it; "
-                                   "leave it out to check with random ones",
-                                   at.name));
-  }
+/// Values for a graph of the file.
+Result<std::vector<Value>> inputs_for_check(const PassesVerbOptions& o, const Artefact& artefact, Graph& graph) {
   TensorFile io;
   if (!o.inputs.empty()) {
     TRY(io, read_safetensors(o.inputs));
   }
   TRY(GraphInputs inputs,
-      gather_inputs(*at.graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
+      gather_inputs(graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
   return std::move(inputs.values);
+}
+
+/// Where the inputs are random and nothing tells what is trained, all floating inputs are.
+Result<TensorFile> inputs_for_flow(const PassesVerbOptions& o, const Artefact& artefact) {
+  if (!o.inputs.empty()) return read_inputs(o.inputs);
+  TensorFile io;
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  const std::vector<Node*> placeholders = graph->placeholders();
+  const auto is_weight = [](const Node* n) { return text_role(*n).role == InputRole::Parameter; };
+  if (!o.train || artefact.program || is_joint(*graph) || std::ranges::any_of(placeholders, is_weight)) return io;
+  const std::vector<std::string> keys = text_keys(*graph, io);
+  TRY(const std::vector<Value> values, random_inputs(*graph, o.seed));
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (const Tensor* t = values[i].get<Tensor>()) {
+      Tensor& given = io.tensors.emplace(keys[i], *t).first->second;
+      given.requires_grad = is_floating(t->dtype) || is_complex(t->dtype);
+    }
+  return io;
 }
 
 nlohmann::ordered_json as_json(const PassRun& run, const std::string& graph) {
@@ -189,12 +209,25 @@ Result<CheckedRun> run_at(const PassesVerbOptions& o, const Artefact& artefact, 
     if (const Status known = prepare_post_grad(*at.graph); !known)
       fmt::print(stderr, "partita: warning: no compiler takes this graph: {}\n", known.error().line());
   if (o.check) {
-    TRY(const std::vector<Value> inputs, inputs_for_check(o, artefact, at));
+    TRY(const std::vector<Value> inputs, inputs_for_check(o, artefact, *at.graph));
     return run_passes_checked(*at.graph, passes, context, inputs, options);
   }
   CheckedRun done;
   TRY(done.run, run_passes(*at.graph, passes, context, options));
   return done;
+}
+
+/// Every pass of the flow, with the values that a run gives its graphs.
+Result<std::vector<CheckedStage>> check_stages(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
+  RunRequest request;
+  request.train = trains(o, artefact, stage);
+  request.seed = o.seed;
+  if (o.inputs.empty()) request.random_weights = o.seed;
+  TRY(const TensorFile io, inputs_for_flow(o, artefact));
+  PipelineOptions options;
+  options.stop_after = o.stop_after;
+  options.snapshots = !o.print.empty();
+  return check_flow(artefact, io, request, o.how, stage, options);
 }
 
 Result<int> run(const PassesVerbOptions& o) {
@@ -203,18 +236,27 @@ Result<int> run(const PassesVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
   TRY(const PassStage stage, choose_stage(o, artefact->kind));
-  TRY(const Reached reached, reach(o, *artefact, stage));
   nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
-  for (const StageRun& ran : reached.before)
-    TRY_DO(show(o, {ran.run, {}, {}}, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint),
-                document["passes"]));
   CheckedRun done;
-  const Graph* graph = nullptr;
-  for (const Reached::Named& at : reached.graphs) {
-    graph = at.graph.get();
-    TRY(done, run_at(o, *artefact, at, stage));
-    TRY_DO(show(o, done, at.name, document["passes"]));
-    if (done.failure) break;
+  std::string graph;
+  if (o.check && !at_own_stage(o, *artefact, stage)) {
+    TRY(std::vector<CheckedStage> stages, check_stages(o, *artefact, stage));
+    for (CheckedStage& at : stages) {
+      TRY_DO(show(o, at.checked, at.graph, document["passes"]));
+      graph = at.graph;
+      done = std::move(at.checked);
+    }
+  } else {
+    TRY(const Reached reached, reach(o, *artefact, stage));
+    for (const StageRun& ran : reached.before)
+      TRY_DO(show(o, {ran.run, {}, {}}, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint),
+                  document["passes"]));
+    for (const Reached::Named& at : reached.graphs) {
+      graph = at.graph->name;
+      TRY(done, run_at(o, *artefact, at, stage));
+      TRY_DO(show(o, done, at.name, document["passes"]));
+      if (done.failure) break;
+    }
   }
   if (done.failure) {
     const PassFailure& f = *done.failure;
@@ -235,7 +277,7 @@ Result<int> run(const PassesVerbOptions& o) {
                   f.rewrite ? fmt::format(", rewrite {} ({} at {}),", *f.rewrite + 1, f.step.rule, f.step.node) : "",
                   f.difference.name, f.node_is_new ? "it made this node" : "first at this node",
                   f.seen_at == f.node || f.seen_at == "output" ? "" : fmt::format(", seen at {}", f.seen_at), f.pass),
-      Where{.file = {}, .line = 0, .graph = graph->name, .node = f.node, .origin = f.origin}};
+      Where{.file = {}, .line = 0, .graph = graph, .node = f.node, .origin = f.origin}};
   return error;
 }
 
@@ -258,7 +300,7 @@ const Command passes_command = {
       app.add_flag("--check", o->check,
                    "interpret before and after each changed pass and name the first that changes the numbers, and its "
                    "guilty rewrite");
-      app.add_option("--inputs", o->inputs, "inputs for --check; random ones when not given");
+      app.add_option("--inputs", o->inputs, "inputs for --check, as `run` takes them; random ones when not given");
       app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
       app.add_option("--stop-after", o->stop_after, "run only the first N passes");
       add_config_option(app, "--disable,--skip", "disable_passes");

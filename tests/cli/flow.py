@@ -4,7 +4,7 @@ flow.py PARTITA SOURCE_DIR"""
 import json, os, subprocess, sys, tempfile
 
 partita, source = sys.argv[1:3]
-MODEL = f"{source}/resources/samples/mlp/program.pt2"
+MODEL, IO = f"{source}/resources/samples/mlp/program.pt2", f"{source}/resources/samples/mlp/io.safetensors"
 SYMBOLIC = f"{source}/../shared/corpus/extra/symbolic/program.pt2"
 wrong = []
 
@@ -71,7 +71,12 @@ rows = json.loads(run("passes", MODEL, "--stage", "post_grad", "--json"))["passe
 check(("joint", "functional") in {(row["stage"], row["graph"]) for row in rows}, "passes of inference")
 rows = json.loads(run("passes", MODEL, "--stage", "joint", "--disable", "remove_noops", "--json"))["passes"]
 check(any(row["pass"] == "remove_noops" and row["disabled"] for row in rows), "--disable reaches the joint graph")
-check("agree" in run("passes", MODEL, "--train", "--check"), "passes --train --check")
+# Every pass that changed a graph is checked, those on the way to the last stage too, with random inputs or given ones.
+for words in (["--train"], ["--train", "--inputs", IO], ["--stage", "post_grad", "--inputs", IO], ["--stage", "joint"]):
+    done = json.loads(run("passes", MODEL, *words, "--check", "--json"))
+    changed = [row for row in done["passes"] if row["changed"]]
+    check(done["numbers"] == "unchanged" and changed and all("numbers_off_by" in row for row in changed),
+          f"passes {words} --check: {changed}")
 
 if os.path.exists(SYMBOLIC):
     with tempfile.TemporaryDirectory() as work:

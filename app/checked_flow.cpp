@@ -1,0 +1,135 @@
+#include "app/checked_flow.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/compare/per_node.h"
+#include "core/interp/random_values.h"
+#include "core/partition/joint_parts.h"
+
+namespace partita {
+namespace {
+
+class FlowCheck {
+ public:
+  FlowCheck(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const AotOptions& how,
+            PassStage last, const PipelineOptions& post_grad)
+      : artefact_(artefact), io_(io), request_(request), how_(how), last_(last), post_grad_(post_grad) {}
+
+  Result<std::vector<CheckedStage>> run() {
+    TRY(const Backend* interpreter, find_backend("interp"));
+    interpret_ = interpreter->make({.progress = request_.progress, .generator = std::make_shared<Generator>()});
+    // Values are known when graphs run, and stages are earlier, so the flow is made twice.
+    RunOptions first = options();
+    first.aot.freezing = first.aot.split_constants = false;  // which change the forward's inputs
+    first.forward = seeing_primals();
+    first.backward = seeing_tangents();
+    TRY_DO(run_program(artefact_, io_, first));
+    RunOptions second = options();
+    second.aot.pass_runner = [this](Graph& graph, std::span<const Pass> passes, PassContext& context,
+                                    const PipelineOptions& how) { return check_stage(graph, passes, context, how); };
+    const bool post = last_ == PassStage::PostGrad;
+    second.forward = post ? checking("forward") : interpret_;
+    second.backward = post ? checking("backward") : interpret_;
+    TRY_DO(run_program(artefact_, io_, second));
+    return std::move(stages_);
+  }
+
+ private:
+  RunOptions options() const {
+    RunOptions options = run_options(request_, nullptr);
+    options.aot = how_;
+    options.aot.train = request_.train;
+    return options;
+  }
+
+  CompileFn seeing_primals() {
+    return [this](const Graph& graph) -> Result<CompiledFn> {
+      TRY(const CompiledFn compiled, interpret_(graph));
+      return CompiledFn([this, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY(primals_, copy_values(inputs));
+        return compiled(std::move(inputs));
+      });
+    };
+  }
+  /// A tangent of zeros, as outputs have that are no loss, would show nothing; a random one stands for it.
+  CompileFn seeing_tangents() {
+    return [this](const Graph& graph) -> Result<CompiledFn> {
+      TRY(const CompiledFn compiled, interpret_(graph));
+      return CompiledFn([this, &graph, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY(std::vector<Value> random, random_inputs(graph, request_.seed));
+        const std::vector<Node*> placeholders = graph.placeholders();
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+          if (!is_tangent(*placeholders[i])) continue;
+          const auto known = statistics_of(inputs[i]);
+          tangents_.push_back(known && known->norm > 0 ? inputs[i] : random[i]);
+        }
+        return compiled(std::move(inputs));
+      });
+    };
+  }
+
+  bool failed() const { return !stages_.empty() && stages_.back().checked.failure; }
+
+  Result<PipelineRun> check(const std::string& name, Graph& graph, std::span<const Pass> passes, PassContext& context,
+                            const std::vector<Value>& inputs, const PipelineOptions& options) {
+    TRY(CheckedRun checked, run_passes_checked(graph, passes, context, inputs, options));
+    PipelineRun run = checked.run;
+    stages_.push_back({name, std::move(checked)});
+    return run;
+  }
+
+  Result<PipelineRun> check_stage(Graph& graph, std::span<const Pass> passes, PassContext& context,
+                                  const PipelineOptions& options) {
+    if (failed() || passes.empty() || passes.front().stage > last_) return run_passes(graph, passes, context, options);
+    std::vector<Value> inputs = primals_;
+    const bool joint = graph.form == GraphForm::Joint;
+    if (joint) inputs.insert(inputs.end(), tangents_.begin(), tangents_.end());
+    if (inputs.size() != graph.placeholders().size())
+      return Diagnostic{Fault::Internal, "check.inputs",
+                        fmt::format("the graph of the stage {} takes {} inputs, and the run has {}",
+                                    stage_name(passes.front().stage), graph.placeholders().size(), inputs.size())};
+    const char* name = joint ? "joint" : passes.front().stage == PassStage::PreGrad ? "given" : "functional";
+    PipelineOptions watched = options;
+    watched.snapshots = post_grad_.snapshots;
+    return check(name, graph, passes, context, inputs, watched);
+  }
+
+  CompileFn checking(const std::string& name) {
+    return [this, name](const Graph& graph) -> Result<CompiledFn> {
+      TRY(const CompiledFn compiled, interpret_(graph));
+      return CompiledFn([this, name, &graph, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        if (!failed()) {
+          // The backward's last inputs.
+          if (name == "backward")
+            std::ranges::copy(tangents_, inputs.end() - static_cast<std::ptrdiff_t>(tangents_.size()));
+          const std::unique_ptr<Graph> copy = graph.clone();
+          PassContext context{.pack_linears = how_.pack_linears};
+          TRY_DO(prepare_post_grad(*copy));
+          TRY_DO(check(name, *copy, passes_of(PassStage::PostGrad), context, inputs, post_grad_));
+        }
+        return compiled(std::move(inputs));
+      });
+    };
+  }
+
+  const Artefact& artefact_;
+  const TensorFile& io_;
+  const RunRequest& request_;
+  const AotOptions& how_;
+  const PassStage last_;
+  const PipelineOptions& post_grad_;
+  CompileFn interpret_;
+  std::vector<Value> primals_, tangents_;
+  std::vector<CheckedStage> stages_;
+};
+
+}  // namespace
+
+Result<std::vector<CheckedStage>> check_flow(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                             const AotOptions& how, PassStage last, const PipelineOptions& post_grad) {
+  return FlowCheck(artefact, io, request, how, last, post_grad).run();
+}
+
+}  // namespace partita

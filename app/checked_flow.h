@@ -1,0 +1,23 @@
+#pragma once
+// `passes --check` of graphs that the flow makes: each stage's passes are checked on the values that a run gives them.
+#include <string>
+#include <vector>
+
+#include "app/run_artefact.h"
+#include "core/compare/check_passes.h"
+
+namespace partita {
+
+/// The passes of one stage on one graph.
+struct CheckedStage {
+  std::string graph;  ///< given, functional, joint, forward or backward
+  CheckedRun checked;
+};
+
+/// Runs the program by interpreters, with its inputs or random ones (RunRequest::random_weights), and checks the passes
+/// of each stage up to `last` on the way. Stops checking at the first failure, which is in the last entry. `post_grad`:
+/// for the passes of the stage PostGrad.
+Result<std::vector<CheckedStage>> check_flow(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                             const AotOptions& how, PassStage last, const PipelineOptions& post_grad);
+
+}  // namespace partita
