@@ -16,9 +16,10 @@ struct CompareSide {
   std::string name;                  ///< as it was given
   const Backend* backend = nullptr;  ///< of a backend, which runs with
   Config config = partita::config();
-  std::string plant;         ///< its fault, as `--plant` takes it; empty: that of the request
-  TensorFile results;        ///< stored ones
-  std::vector<Report> past;  ///< of earlier comparisons; their found sides are the column
+  std::string plant;                       ///< its fault, as `--plant` takes it; empty: that of the request
+  std::shared_ptr<PlantWatch> watch = {};  ///< of that fault
+  TensorFile results;                      ///< stored ones
+  std::vector<Report> past;                ///< of earlier comparisons; their found sides are the column
 };
 
 /// What parse_side() takes, for --help.

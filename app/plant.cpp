@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/base/whereabouts.h"
+#include "core/ops/schema.h"
 
 namespace partita {
 namespace {
@@ -42,6 +43,10 @@ Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const std::string kind = colon == std::string::npos ? "" : text.substr(colon + 1);
   const Op* op = Op::torch(text.substr(0, colon));
+  if (!kind.empty() && !find_schema(op))
+    return input_error(
+        "cli.usage",
+        fmt::format("there is no operator {} to plant a fault in; `partita ops` lists those there are", op->name));
   if (kind == "wrong") return std::pair(op, Plant::Wrong);
   if (kind == "crash") return std::pair(op, Plant::Crash);
   if (kind == "hang") return std::pair(op, Plant::Hang);
@@ -64,6 +69,27 @@ CompileFn planted(CompileFn compile, const Op* op, Plant plant) {
     TRY(const CompiledFn run, compile(*wrong));
     return CompiledFn([wrong, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
   };
+}
+
+void PlantWatch::see(const Graph& graph) {
+  const auto plant = parse_plant(plant_);
+  std::vector<std::string> found;
+  if (plant) find_calls(graph, plant->first, found);
+  if (!found.empty()) met_ = true;
+}
+
+std::shared_ptr<PlantWatch> plant_in(WorkerOptions& worker, const std::string& plant) {
+  worker.plant = plant;
+  const auto watch = std::make_shared<PlantWatch>(plant);
+  worker.on_graph = [watch](const Graph& graph) { watch->see(graph); };
+  return watch;
+}
+
+Status PlantWatch::met() const {
+  if (met_) return {};
+  return input_error("cli.plant", fmt::format("--plant {}: no graph that was compiled calls this operator, so nothing "
+                                              "was planted; `aot --as-run` writes those graphs",
+                                              plant_));
 }
 
 }  // namespace partita

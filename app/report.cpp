@@ -213,10 +213,12 @@ class Content {
     }
     const auto expected = run_artefact(artefact, io, request_.run, *reference, store);
     if (expected)
-      add_report(compare_results(*expected, *found, Tolerance(), true), reference->name, compiler.name, data);
+      add_report(compare_results(*expected, *found, tolerance_without_baseline(), true), reference->name, compiler.name,
+                 data);
     if (!expected) missing("Run, interpreted", expected.error());
     if (!stored.tensors.empty())
-      add_report(compare_results(stored, *found, Tolerance(), false), "the stored results", compiler.name, data);
+      add_report(compare_results(stored, *found, tolerance_without_baseline(), false), "the stored results",
+                 compiler.name, data);
     return {};
   }
 

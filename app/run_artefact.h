@@ -21,12 +21,15 @@ class Option;
 
 namespace partita {
 
+class PlantWatch;
+
 struct RunRequest {
   std::string path, graph, inputs;
   bool train = false;
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from
   std::optional<WorkerOptions> worker;                   ///< where compiled code runs; unset: in this process
+  std::shared_ptr<PlantWatch> plant;                     ///< watches the worker's fault; null: there is none
   const Progress* progress = nullptr;                    ///< may be null
   std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
@@ -51,6 +54,23 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
 TensorFile stored_results(const TensorFile& io, bool train);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
+
+/// The results of a run in double, which is made when the first of several comparisons needs it.
+class ExactResults {
+ public:
+  ExactResults(const Artefact& artefact, const TensorFile& io, const RunRequest& request)
+      : artefact_(artefact), io_(io), request_(request) {}
+  /// judge_by_baseline() for the rows that differ. Where there is no run in double, values of half types may be one
+  /// unit in the last place apart. Error only when the work is cancelled.
+  Status judge(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
+               const Tolerance& tolerance);
+
+ private:
+  const Artefact& artefact_;
+  const TensorFile& io_;
+  const RunRequest& request_;
+  std::optional<Result<TensorFile>> results_;
+};
 
 /// suit() for a compiler by name. Error backend.no_passes for a backend that runs graphs as they are.
 Status suit_compiler(std::string_view name, AotOptions& options);

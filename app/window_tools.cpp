@@ -39,6 +39,10 @@ namespace {
 
 /// The name of the backend with a planted fault.
 constexpr const char* kPlanted = "planted";
+/// As parse_side() takes it.
+std::string planted_side(const std::string& plant) {
+  return fmt::format("{}+plant={}", default_compiler().name, plant);
+}
 
 /// Values from an IO file; without one from the archive or the dump, else random ones.
 Result<std::vector<Value>> inputs_of(Graph& graph, const Artefact& artefact, const QString& path) {
@@ -102,7 +106,8 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   TRY(result.results, run_with_compiler(artefact, io, request, *compiler, setup));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.stages = times->all();
-  result.against_file = compare_results(stored_results(io, asked.train), result.results, Tolerance{}, false);
+  result.against_file =
+      compare_results(stored_results(io, asked.train), result.results, tolerance_without_baseline(), false);
   result.against_file.expected_name = "the stored results";
   result.against_file.found_name = compiler->name;
   return result;
@@ -128,7 +133,7 @@ Result<FlowComparison> flow_comparison(const views::CompareRequest& asked, const
   TRY(out.io, read_io(out.request));
   const auto side = [&](const QString& word) -> Result<CompareSide> {
     const bool planted = word == kPlanted;
-    const std::string text = planted ? fmt::format("{}+plant={}", default_compiler().name, plant) : word.toStdString();
+    const std::string text = planted ? planted_side(plant) : word.toStdString();
     TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
     parsed.name = word.toStdString();
     return parsed;
@@ -248,19 +253,19 @@ Result<views::QuestionAnswer> answer_question(const QString& path, const Artefac
 Result<WorkbenchTools> program_tools(const std::string& plant, const std::string& program) {
   WorkbenchTools tools;
   // Compiled code runs in another process: its crash must not take the window along, and its hang must end on request.
-  const auto add = [&](const QString& name, const Backend& backend, const std::string& fault) {
+  const auto add = [&](const QString& name, const Backend& backend, const std::string& fault, const QString& side) {
     const WorkerOptions worker{.program = program, .plant = fault};
     tools.backends.push_back({name,
                               [&backend, worker](const Progress& progress) {
                                 return backend.make({.progress = &progress, .worker = worker});
                               },
-                              backend.takes_any_graph});
+                              backend.takes_any_graph, side});
   };
-  for (const Backend& backend : backends()) add(text(backend.name), backend, {});
+  for (const Backend& backend : backends()) add(text(backend.name), backend, {}, {});
   tools.doubted = text(default_compiler().name);
   if (!plant.empty()) {
     TRY_DO(parse_plant(plant));
-    add(kPlanted, default_compiler(), plant);
+    add(kPlanted, default_compiler(), plant, text(planted_side(plant)));
     tools.doubted = kPlanted;
   }
   tools.inputs = inputs_of;

@@ -29,8 +29,9 @@ struct GraphCache;
 /// Another process in which a compiler makes its code and runs it, so that a crash or hang is an error (is_death() in
 /// core/base/whereabouts.h) and cancelling takes effect at once. Interpreters stay in this process.
 struct WorkerOptions {
-  std::string program = "/proc/self/exe";  ///< has the verb `worker`
-  std::string plant;                       ///< a fault to be found, as `--plant` takes it; empty: none
+  std::string program = "/proc/self/exe";           ///< has the verb `worker`
+  std::string plant;                                ///< a fault to be found, as `--plant` takes it; empty: none
+  std::function<void(const Graph&)> on_graph = {};  ///< told of each graph before it is compiled; may be empty
 };
 
 struct BackendOptions {

@@ -423,6 +423,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
   CHECK(options.worker, "no worker is asked for");
   auto shared = std::make_shared<std::shared_ptr<Worker>>();
   const auto compile = [backend, options, shared](const Graph& graph) -> Result<CompiledFn> {
+    if (options.worker->on_graph) options.worker->on_graph(graph);
     if (!*shared || (*shared)->ended()) {
       TRY(*shared, Worker::start(backend, options));
     }

@@ -5,6 +5,7 @@
 #include "app/cli/command.h"
 #include "app/columns.h"
 #include "app/config_options.h"
+#include "app/plant.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
@@ -68,6 +69,12 @@ Result<std::vector<Report>> compare_pair(const CompareVerbOptions& o, const Arte
     reports.back().found_name = name;
   };
   const std::string_view a_name = a ? a->name : stored_name, b_name = b ? b->name : stored_name;
+  ExactResults exact(artefact, io, o.request);
+  const auto judged = [&](const TensorFile& expected, const TensorFile& found, bool strides) -> Result<Report> {
+    Report report = compare_results(expected, found, tolerance, strides);
+    TRY_DO(exact.judge(report.rows, expected, found, tolerance));
+    return report;
+  };
   std::vector<TensorFile> found;
   for (const Backend* side : {a, b}) {
     auto results = side ? run_artefact(artefact, io, o.request, *side, store) : stored;
@@ -77,11 +84,16 @@ Result<std::vector<Report>> compare_pair(const CompareVerbOptions& o, const Arte
     }
     if (!results) return std::move(results).error();
     found.push_back(*std::move(results));
-    if (!stored.tensors.empty() && a && b)
-      add("the stored results", side->name, compare_results(stored, found.back(), tolerance, false));
+    if (!stored.tensors.empty() && a && b) {
+      TRY(Report report, judged(stored, found.back(), false));
+      add("the stored results", side->name, std::move(report));
+    }
   }
   // Strides are compared when both sides are backends.
-  if (found.size() == 2) add(a_name, b_name, compare_results(found[0], found[1], tolerance, a && b));
+  if (found.size() == 2) {
+    TRY(Report report, judged(found[0], found[1], a && b));
+    add(a_name, b_name, std::move(report));
+  }
   return reports;
 }
 
@@ -139,10 +151,13 @@ Result<int> run(CompareVerbOptions o) {
   const auto store = std::make_shared<CodeStore>();
   std::vector<Report> reports;
   std::pair<std::string, std::string> values;
+  std::vector<std::shared_ptr<PlantWatch>> planted{o.request.plant};
   if (o.against.empty()) {
     TRY(reports, compare_pair(o, *artefact, io, store));
   } else {
     TRY(const Sides sides, parse_sides(o, io));
+    planted.push_back(sides.reference.watch);
+    for (const CompareSide& side : sides.columns) planted.push_back(side.watch);
     TRY(reports,
         compare_sides(*artefact, io, o.request, sides.reference, sides.columns, {{o.rtol, o.atol}, o.per_node}, store));
     if (!o.values.empty()) {
@@ -150,6 +165,8 @@ Result<int> run(CompareVerbOptions o) {
     }
   }
   line.clear();
+  for (const auto& plant : planted)
+    if (plant) TRY_DO(plant->met());
   bool ok = true;
   std::string text = o.against.empty() ? "" : tables(reports, o), json;
   for (const Report& r : reports) {

@@ -8,6 +8,7 @@
 #include "app/compilers.h"
 #include "app/config_options.h"
 #include "app/own_picture.h"
+#include "app/plant.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "app/standard_streams.h"
@@ -100,6 +101,7 @@ Result<int> run(RunVerbOptions o) {
   if (o.cache) print_cache_events();
   if (backend->place && config().cuda_graphs) print_cuda_graphs();
   if (!out) return std::move(out).error();
+  if (compiler && o.request.plant) TRY_DO(o.request.plant->met());
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
   fmt::print(o.out == "-" ? stderr : stdout, "{}", summary(*out, o.json));
   return 0;

@@ -239,13 +239,20 @@ Tolerance default_tolerance(DType t) {
   }
 }
 
+Tolerance Tolerance::of(DType t) const {
+  double last_place = 0;
+  if (t == DType::Float16 || t == DType::Complex32) last_place = 0x1p-10;
+  if (t == DType::BFloat16) last_place = 0x1p-7;
+  return {unit ? std::max(relative, last_place) : relative, absolute};
+}
+
 Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
                           bool strides) {
   Difference d;
   d.name = std::move(name);
   const auto a = as_tensor(expected), b = as_tensor(found);
   if (a && b) {
-    compare_tensors(d, *a, *b, tolerance, strides);
+    compare_tensors(d, *a, *b, tolerance.of(b->dtype), strides);
   } else if (expected.v.index() != found.v.index()) {
     const auto kind = [](const Value& v) {
       return v.is_none() ? "None" : v.get<Tensor>() ? "a tensor" : "another kind of value";
@@ -278,11 +285,13 @@ std::optional<Tensor> widest(const Value& v) {
 }  // namespace
 
 void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found,
-                       const Tolerance& tolerance) {
+                       const Tolerance& given) {
   const auto exact = widest(baseline), theirs = widest(expected), ours = widest(found);
   if (!exact || !theirs || !ours || exact->sizes != theirs->sizes || exact->sizes != ours->sizes) return;
   // A value that is finite in double may be infinite in the result's dtype.
-  const auto rounded = exact->to(as_tensor(found)->dtype);
+  const DType dtype = as_tensor(found)->dtype;
+  const Tolerance tolerance = given.of(dtype);
+  const auto rounded = exact->to(dtype);
   const auto narrow = rounded ? widest(*rounded) : std::nullopt;
   if (!narrow) return;
   d.expected_error = d.found_error = 0;

@@ -16,7 +16,15 @@ namespace partita {
 struct Tolerance {
   double relative = 1e-4;
   double absolute = 1e-5;
+  /// Values of 16 and fewer bits may also be one unit in the last place apart: the relative tolerance is at least that.
+  bool unit = false;
+
+  Tolerance of(DType t) const;  ///< for values of a dtype
 };
+/// For one computation done in two ways, where no run in double tells rounding from error.
+inline Tolerance tolerance_without_baseline() {
+  return {.unit = true};
+}
 /// torch.testing.assert_close's default for a dtype.
 Tolerance default_tolerance(DType t);
 

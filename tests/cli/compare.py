@@ -16,6 +16,26 @@ GRAPH = """class GraphModule(torch.nn.Module):
         d: "f32[8][1]cpu" = torch.ops.aten.sin.default(c)
         return (d,)
 """
+NAMED = """class inner_f(torch.nn.Module):
+    def forward(self, primals, tangents):
+        primals_1: "f32[4][1]cpu"; tangents_1: "f32[4][1]cpu"; 
+
+        primals_1, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        sin: "f32[4][1]cpu" = torch.ops.aten.sin.default(primals_1)
+        sin_1: "f32[4][1]cpu" = torch.ops.aten.sin.default(primals_1)
+        add: "f32[4][1]cpu" = torch.ops.aten.add.Tensor(sin, sin_1)
+        sin_2: "f32[4][1]cpu" = torch.ops.aten.sin.default(add)
+        cos: "f32[4][1]cpu" = torch.ops.aten.cos.default(add)
+        mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(tangents_1, cos)
+        return pytree.tree_unflatten([sin_2, mul], self._out_spec)
+"""
+HALF = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "bf16[64, 64][64, 1]cpu", w: "bf16[64, 64][64, 1]cpu"):
+        mm: "bf16[64, 64][64, 1]cpu" = torch.ops.aten.mm.default(x, w)
+        exp: "bf16[64, 64][64, 1]cpu" = torch.ops.aten.exp.default(mm)
+        sum_1: "bf16[64][1]cpu" = torch.ops.aten.sum.dim_IntList(exp, [1])
+        return (exp, sum_1)
+"""
 wrong = []
 
 
@@ -118,6 +138,28 @@ with tempfile.TemporaryDirectory() as work:
                   ["--against", "cpu", "--reference", f"past:{kept[0]}"], ["--against", "cpu", "--backends", "interp,f64"],
                   ["--against", "cpu", "--reference", "stored", "--per-node"], ["--reference", "cpu"]):
         run("compare", MODEL, "--inputs", IO, *words, code=2)
+
+    # A fault that is planted nowhere is told, or a comparison that agrees would say something.
+    for words in (["--plant", "aten.tan.default:wrong"], ["--plant", "aten.no_such.default:wrong"],
+                  ["--against", "cpu+plant=aten.tan.default:wrong"],
+                  ["--per-node", "--against", "cpu+plant=aten.tan.default:crash"]):
+        check("tan" in run("compare", MODEL, "--inputs", IO, *words, code=2) or "no_such" in words[1], words)
+    run("run", MODEL, "--inputs", IO, "--compiler", "partita", "--plant", "aten.tan.default:wrong", code=2)
+
+    # Rows go by the names of the file, though the flow numbers its nodes anew.
+    named = f"{work}/named.py"
+    open(named, "w").write(NAMED)
+    for train in ([], ["--train"]):
+        done = json.loads(run("compare", named, "--random-weights", "1", "--per-node", *train, "--json"))
+        rows = [r["name"] for report in done["reports"] for r in report["rows"]]
+        check("sin_2" in rows and "sin_1" not in rows, f"rows of {train}: {rows}")
+
+    # Values in bfloat16 are held against the run in double, and a wrong rule is found all the same.
+    half = f"{work}/half.py"
+    open(half, "w").write(HALF)
+    run("compare", half, "--random-weights", "1")
+    run("compare", half, "--random-weights", "1", "--plant", "aten.exp.default:wrong", code=1)
+    run("compare", half, "--random-weights", "1", "--per-node", "--plant", "aten.mm.default:wrong", code=1)
 
     graph = f"{work}/graph.py"
     open(graph, "w").write(GRAPH)

@@ -357,6 +357,41 @@ class TestCompare : public QObject {
     QVERIFY(report->rows[0].ok());
   }
 
+  /// Where numbers cancel, what they read may be rounded otherwise at other elements. The node is not accused of that
+  /// if it is right alone and as near to the run in double, nor is the result that it is; of an error of its own it is.
+  void a_difference_that_is_handed_on_is_no_accusation() {
+    const auto graph = fx("x: <f32[2][1]>, y: <f32[2][1]>",
+                          "a: <f32[2][1]> = $neg(x)\ns: <f32[2][1]> = $add.Tensor(a, y)\nreturn (s,)");
+    const std::vector<Value> inputs = {f32({2}, {100, 1}), f32({2}, {150, 1.001})};
+    const auto nudged = [](std::string node, std::size_t element, float by) -> Runner {
+      return [=](const Graph& g, std::vector<Value> values) {
+        InterpOptions how;
+        how.evaluate = [&](const Node& n, std::vector<Value> args, ValueKwargs kwargs,
+                           const EvalContext& context) -> Result<Value> {
+          TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), context, &n));
+          if (n.name() == node) v.get<Tensor>()->as<float>()[element] += by;
+          return v;
+        };
+        return interpret(g, std::move(values), how);
+      };
+    };
+    PerNodeOptions options;
+    options.baseline = wide_interpreter();
+    options.own = true;
+    const Column reference{"reference", nudged("a", 0, 3e-5f)},
+        columns[] = {
+            {"elsewhere", nudged("a", 1, 3e-5f)}, {"twice", nudged("a", 1, 1e-4f)}, {"own", nudged("s", 1, 3e-5f)}};
+    const auto reports = compare_columns(*graph, inputs, reference, columns, options);
+    QVERIFY2(reports, reports ? "" : reports.error().line().c_str());
+    const auto row = [&](std::size_t c, const char* name) {
+      return *std::ranges::find((*reports)[c].rows, std::string(name), &Difference::name);
+    };
+    QVERIFY(!row(0, "s").values_agree && row(0, "s").rounding && row(0, "output.0").rounding);
+    QVERIFY((*reports)[0].ok());
+    QVERIFY(!row(1, "s").ok() && !row(1, "output.0").ok());  // farther than twice the reference's error
+    QVERIFY(!row(2, "s").ok() && !row(2, "output.0").ok());
+  }
+
   /// `expected` and `found` against `exact`, with a tolerance of 0.1.
   static bool excused(const std::vector<double>& exact, const std::vector<double>& expected,
                       const std::vector<double>& found) {
@@ -379,6 +414,17 @@ class TestCompare : public QObject {
     QVERIFY(!excused({nan, 2}, {1, 2}, {3, 2}));
     QVERIFY(excused({nan, 2}, {1, 2}, {nan, 2}));
     QVERIFY(!excused({1, 2}, {1, 2}, {1, 2}));  // nothing to excuse
+  }
+
+  /// Where no run in double tells, neighbours of a half type agree, and no others do.
+  void a_unit_in_the_last_place_of_half_types() {
+    const auto agree = [](DType t, double x, double y, bool unit) {
+      return compare_values("", tensor(t, {1}, {x}), tensor(t, {1}, {y}), {.unit = unit}).values_agree;
+    };
+    QVERIFY(agree(DType::BFloat16, 1, 1.0078125, true) && !agree(DType::BFloat16, 1, 1.0078125, false));
+    QVERIFY(!agree(DType::BFloat16, 1, 1.015625, true));
+    QVERIFY(agree(DType::Float16, 1, 1.0009765625, true) && !agree(DType::Float16, 1, 1.001953125, true));
+    QVERIFY(!agree(DType::Float32, 1, 1.0009765625, true));
   }
 
   void inputs_are_not_touched() {

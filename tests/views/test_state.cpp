@@ -236,6 +236,23 @@ class TestState : public QObject {
     QVERIFY2(bench.command_line().contains(" --backends interp,broken "), qPrintable(bench.command_line()));
   }
 
+  /// The window's name for it means nothing to the command line.
+  void a_planted_fault_is_copied_as_a_column() {
+    WorkbenchTools planted = tools();
+    for (WorkbenchTools::BackendChoice& backend : planted.backends)
+      if (backend.name == "broken") backend.side = "cpu+plant=aten.mm.default:wrong";
+    Workbench bench(planted);
+    bench.window().show();
+    bench.open(folder_.write("planted.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(idle(bench));
+    const QString words = bench.command_line();
+    QVERIFY2(words.contains(" --reference interp --against ") && words.contains("cpu+plant=aten.mm.default:wrong") &&
+                 !words.contains("broken"),
+             qPrintable(words));
+  }
+
   void a_closed_file_takes_what_was_found_along() {
     Workbench bench(tools());
     bench.window().show();

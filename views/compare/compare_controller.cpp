@@ -97,11 +97,17 @@ QStringList CompareController::command() const {
   if (!on_screen() || !bench_.current() || !compared_.contains(bench_.current()->key)) return {};
   const CompareRequest request = request_of(*bench_.current());
   QStringList words{"compare"};
-  if (const QStringList columns = request.columns(); columns.size() == 1 && bench_.tools().find_backend(columns[0])) {
-    words << "--backends" << shell_word(request.expected + "," + request.found);
+  const auto side = [this](const QString& name) {
+    const auto* backend = bench_.tools().find_backend(name);
+    return backend && !backend->side.isEmpty() ? backend->side : name;
+  };
+  const QString expected = side(request.expected);
+  if (const QStringList columns = request.columns();
+      columns.size() == 1 && bench_.tools().find_backend(columns[0]) && side(columns[0]) == columns[0]) {
+    words << "--backends" << shell_word(expected + "," + request.found);
   } else {
-    words << "--reference" << shell_word(request.expected);
-    for (const QString& column : columns) words << "--against" << shell_word(column);
+    words << "--reference" << shell_word(expected);
+    for (const QString& column : columns) words << "--against" << shell_word(side(column));
   }
   if (request.inputs.isEmpty())
     words << "--random-weights" << "0";

@@ -51,6 +51,7 @@ struct WorkbenchTools {
     QString name;
     std::function<CompileFn(const Progress& progress)> make;
     bool takes_any_graph = true;  ///< other backends need functional ATen
+    QString side = {};            ///< what `compare --against` takes for it; empty: its name
 
     /// Compiles and runs a graph at each call, as run_graph() does.
     Runner runner(const Progress& progress) const;
