@@ -217,7 +217,8 @@ Result<SizeSet> PartsCompiler::hints_of(const Graph& graph, const Indices& input
     if (!own_symbols_.contains(name)) continue;
     const auto range = request_.ranges.find(name);
     SymRange r = range == request_.ranges.end() ? SymRange() : range->second;
-    if (r.low == 2) r.low = 0;  // what every symbol has, since 0 and 1 get code of their own
+    // 0 and 1 get code of their own; for negative integers there is none.
+    if (r.low == 2 || r.low < 0) r.low = 0;
     draft_.description.symbols[name] = {r.low, r.high};
   }
   return hints;

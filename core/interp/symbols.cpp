@@ -9,7 +9,6 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/sym/float_symbol.h"
-#include "core/sym/integer.h"
 #include "core/sym/solve.h"
 
 namespace partita {
@@ -30,11 +29,10 @@ bool SymbolMap::bind(SymExpr e, std::int64_t value) {
 
 std::optional<std::int64_t> SymbolMap::value(SymExpr e) const {
   if (e.is_int()) return e.as_int();
-  const auto v = e.evaluate([&](const std::string& name) -> std::optional<std::int64_t> {
+  return e.evaluate_integer([&](const std::string& name) -> std::optional<std::int64_t> {
     const auto it = values_.find(name);
     return it == values_.end() ? std::nullopt : std::optional(it->second);
   });
-  return v ? as_integer(*v) : std::nullopt;
 }
 
 std::string SymbolMap::str() const {
@@ -156,13 +154,12 @@ std::optional<std::int64_t> SymbolBinder::found(const Source& source, const Valu
 
 void SymbolBinder::expect() {
   for (Expression& each : expressions_) {
-    const auto v = each.e.evaluate([&](const std::string& name) -> std::optional<std::int64_t> {
+    each.expected = each.e.evaluate_integer([&](const std::string& name) -> std::optional<std::int64_t> {
       const auto at = std::ranges::lower_bound(names_, name);
       if (at == names_.end() || *at != name) return std::nullopt;
       const std::int64_t value = values_[static_cast<std::size_t>(at - names_.begin())];
       return value == unbound ? std::nullopt : std::optional(value);
     });
-    each.expected = v ? as_integer(*v) : std::nullopt;
   }
 }
 

@@ -31,7 +31,7 @@ Status read_ranges(pt2::Json model, ShapeEnv& shapes) {
   if (!ranges) return {};
   TRY(auto object, pt2::object_of(*ranges, "range_constraints"));
   for (auto entry : object) {
-    SymRange range;
+    SymRange range{INT64_MIN, INT64_MAX};  // a bound that is not said is infinite
     std::int64_t value;
     if (auto low = pt2::field(entry.value, "min_val"); low && low->get(value) == simdjson::SUCCESS) range.low = value;
     if (auto high = pt2::field(entry.value, "max_val"); high && high->get(value) == simdjson::SUCCESS)

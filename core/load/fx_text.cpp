@@ -7,6 +7,7 @@
 
 #include "core/base/python_text.h"
 #include "core/base/text.h"
+#include "core/ir/symbols_of.h"
 #include "core/load/fx_expression.h"
 #include "core/load/fx_lines.h"
 
@@ -47,6 +48,7 @@ class ModuleReader {
       if (!has_forward && line.content.starts_with("def forward(")) {
         has_forward = true;
         TRY_DO(forward(line, at));
+        note_symbols();
       } else if (std::string_view name = class_name(line); has_forward && !name.empty()) {
         ModuleReader inner(text_, lexer_, graph->shapes);
         TRY(auto child, inner.read(line, at, depth + 1));
@@ -189,7 +191,6 @@ class ModuleReader {
       Token token = lexer_.next();
       auto meta = parse_annotation(fx::unquote(token.text));
       if (!meta) return reader_->error_at(token.at, meta.error().message);
-      note_symbols(*meta);
       return meta;
     }
     int depth = 0;
@@ -207,14 +208,24 @@ class ModuleReader {
     return Meta();
   }
 
-  void note_symbols(const Meta& meta) {
-    const TensorMeta* tensor = meta.tensor();
-    if (!tensor) return;
-    for (SymExpr size : tensor->sizes) {
-      if (size.kind() != SymKind::Symbol || !known_symbols_.insert(size.name()).second) continue;
-      if (graph_->shapes->ranges().contains(size.name())) continue;
-      graph_->shapes->set_range(size.name(), fx::range_of(size.name()));
-    }
+  /// What is a size and what is only an integer: the sizes of inputs are from 2, as PyTorch makes other sizes numbers,
+  /// those of results from 0, and other symbols may be any integer.
+  void note_symbols() {
+    const auto known = graph_->shapes->ranges();
+    std::unordered_set<std::string> noted;
+    const auto note = [&](const std::string& symbol, SymRange range) {
+      if (!known.contains(symbol) && noted.insert(symbol).second) graph_->shapes->set_range(symbol, range);
+    };
+    const auto note_sizes = [&](const Node& node, const auto& range_of) {
+      const TensorMeta* tensor = node.meta.tensor();
+      for (SymExpr size : tensor ? tensor->sizes : SymList())
+        if (size.kind() == SymKind::Symbol) note(size.name(), range_of(size.name()));
+    };
+    for (const Node* node : graph_->placeholders()) note_sizes(*node, fx::range_of);
+    for (const Node* node : *graph_) note_sizes(*node, [](const std::string&) { return SymRange(); });
+    for (const Node* node : *graph_)
+      for (const std::string& symbol : symbols_of(node->meta))
+        if (!SymExpr::symbol(symbol).is_float()) note(symbol, {INT64_MIN, INT64_MAX});
   }
 
   Status make_placeholders(std::string_view first_statement) {
@@ -441,7 +452,6 @@ class ModuleReader {
   bool placeholders_made_ = false;
   std::unordered_map<std::string_view, Parameter> declared_;
   std::string_view last_declared_;
-  std::unordered_set<std::string> known_symbols_;
   Node* in_place_ = nullptr;  ///< made by the last in-place statement of the line, and without a name of its own
   Node* in_place_base_ = nullptr;
 };

@@ -52,13 +52,15 @@ constexpr std::size_t order3d[] = {1, 4, 3, 2, 0};
 bool is_row_major(const TensorMeta& meta) {
   for (SymExpr s : meta.sizes)
     if (s.is(0)) return true;
-  // The strides of a view are products of sizes n, those of an allocation products of Max(1, n).
-  SymExpr expected = 1, allocated = 1;
+  // The strides of a view are products of sizes n, those of an allocation products of Max(1, n), which is n for sizes
+  // of inputs and stays as it is for integers.
+  SymExpr expected = 1, allocated = 1, written = 1;
   for (std::size_t i = meta.dim(); i-- > 0;) {
     if (meta.sizes[i].is(1)) continue;
-    if (meta.strides[i] != expected && meta.strides[i] != allocated) return false;
+    if (meta.strides[i] != expected && meta.strides[i] != allocated && meta.strides[i] != written) return false;
     expected = expected * meta.sizes[i];
-    allocated = allocated * sym_max(1, meta.sizes[i]);
+    allocated = allocated * at_least_one(meta.sizes[i]);
+    written = written * sym_max(1, meta.sizes[i]);
   }
   return true;
 }

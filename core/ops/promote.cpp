@@ -215,7 +215,7 @@ SymList elementwise_strides(const FakeCall& call, const SymList& sizes, std::spa
   SymExpr step = 1;
   for (std::size_t d : order) {
     out[d] = step;
-    step = step * sym_max(1, sizes[d]);
+    step = step * at_least_one(sizes[d]);
   }
   return out;
 }

@@ -201,10 +201,12 @@ class Splitter {
   /// The sizes become symbols of inputs, as s0 is, which no other symbol of the graph is called.
   void name_sizes(Graph& after, const std::set<std::string>& symbols) const {
     std::set<std::string> used;
+    std::map<std::string, SymRange> ranges;
     for (const Node* node : graph_) used.merge(symbols_of(node->meta));
     if (graph_.shapes) {  // which knows symbols of the parts before, and their ranges
       for (const auto& [symbol, hint] : graph_.shapes->hints()) used.insert(symbol);
-      for (const auto& [symbol, range] : graph_.shapes->ranges()) used.insert(symbol);
+      ranges = graph_.shapes->ranges();
+      for (const auto& [symbol, range] : ranges) used.insert(symbol);
     }
     std::map<std::string, SymExpr> named;
     int number = 0;
@@ -214,6 +216,7 @@ class Splitter {
       do name = fmt::format("s{}", number++);
       while (used.contains(name));
       named.emplace(symbol, SymExpr::symbol(name));
+      if (const auto range = ranges.find(symbol); range != ranges.end()) graph_.shapes->set_range(name, range->second);
     }
     const auto rename = [&](const std::string& symbol) -> std::optional<SymExpr> {
       const auto it = named.find(symbol);

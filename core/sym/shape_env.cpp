@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "core/sym/integer.h"
 #include "core/sym/sym_node.h"
 #include "core/sym/unbacked.h"
 
@@ -204,13 +203,14 @@ bool ShapeEnv::is_at_most(SymExpr e, std::int64_t limit) const {
 /// //, min and max.
 SymRange ShapeEnv::bounds(SymExpr e) const {
   const SymRange anything{INT64_MIN, unbounded};
+  if (e.is_float()) return anything;
   switch (e.kind()) {
     case SymKind::Int:
       return {e.as_int(), e.as_int()};
     case SymKind::Symbol: {
       auto it = ranges_.find(e.name());
       if (it != ranges_.end()) return it->second;
-      return e.name()[0] == 's' ? SymRange{2, unbounded} : SymRange{0, unbounded};
+      return e.name()[0] == 's' ? SymRange{2, unbounded} : anything;
     }
     case SymKind::Add: {
       SymRange out{0, 0};
@@ -317,6 +317,23 @@ std::optional<bool> ShapeEnv::statically(SymExpr condition) const {
   }
 }
 
+SymExpr ShapeEnv::simplified(SymExpr e) const {
+  constexpr std::size_t most = 8;
+  if ((e.kind() != SymKind::Max && e.kind() != SymKind::Min) || e.args().size() > most || e.is_float()) return e;
+  std::vector<SymExpr> taken;
+  for (SymExpr a : e.args()) {
+    const auto covers = [&](SymExpr of, SymExpr by) {
+      return statically(e.kind() == SymKind::Max ? sym_le(of, by) : sym_le(by, of)) == true;
+    };
+    if (std::ranges::any_of(taken, [&](SymExpr other) { return covers(a, other); })) continue;
+    std::erase_if(taken, [&](SymExpr other) { return covers(other, a); });
+    taken.push_back(a);
+  }
+  SymExpr out = taken[0];
+  for (SymExpr a : std::span(taken).subspan(1)) out = e.kind() == SymKind::Max ? sym_max(out, a) : sym_min(out, a);
+  return out;
+}
+
 Result<bool> ShapeEnv::evaluate(SymExpr condition, std::string reason) {
   if (auto known = statically(condition)) return *known;
   auto value = hint(condition);
@@ -335,13 +352,11 @@ Result<bool> ShapeEnv::evaluate(SymExpr condition, std::string reason) {
 std::optional<std::int64_t> ShapeEnv::hint(SymExpr e) const {
   if (e.is_int()) return e.as_int();
   std::lock_guard lock(mutex_);
-  auto value = e.evaluate([&](const std::string& name) -> std::optional<std::int64_t> {
+  return e.evaluate_integer([&](const std::string& name) -> std::optional<std::int64_t> {
     auto it = hints_.find(name);
     if (it == hints_.end()) return std::nullopt;
     return it->second;
   });
-  if (!value) return std::nullopt;
-  return as_integer(*value);
 }
 
 }  // namespace partita

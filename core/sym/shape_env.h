@@ -9,7 +9,7 @@
 namespace partita {
 
 struct SymRange {
-  std::int64_t low = 0;  ///< backed sizes that are not specialised start at 2, unbacked ones at 0
+  std::int64_t low = 0;  ///< backed sizes that are not specialised start at 2, unbacked ones at 0, integers anywhere
   std::int64_t high = INT64_MAX;
 };
 
@@ -41,6 +41,8 @@ class ShapeEnv {
 
   /// True or false when ranges or what is assumed decide it; nullopt otherwise. Records nothing.
   std::optional<bool> statically(SymExpr condition) const;
+  /// A Max or Min without the arguments that ranges or what is assumed say it never takes; else e.
+  SymExpr simplified(SymExpr e) const;
   /// The truth value of a condition: from ranges when they decide it, else from hints, which records a guard. Error
   /// sym.data_dependent when the condition depends on an unbacked symbol.
   Result<bool> evaluate(SymExpr condition, std::string reason);

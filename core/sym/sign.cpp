@@ -19,10 +19,10 @@ bool is_backed_size(SymExpr e) {
   return name.size() > 1 && name[0] == 's' && std::isdigit(static_cast<unsigned char>(name[1]));
 }
 
-Sign product_sign(std::span<const SymExpr> factors) {
+Sign product_sign(std::span<const SymExpr> factors, Symbols symbols) {
   Sign out = sign_of_number(1);
   for (SymExpr f : factors) {
-    const Sign s = sign_of(f);
+    const Sign s = sign_of(f, symbols);
     out = {(out.nonnegative && s.nonnegative) || (out.nonpositive && s.nonpositive),
            (out.positive && s.positive) || (out.negative && s.negative),
            (out.nonnegative && s.nonpositive) || (out.nonpositive && s.nonnegative),
@@ -67,33 +67,33 @@ std::optional<std::int64_t> least_from_one(SymExpr e) {
 }
 
 /// The least value of a term that is not a sum, as far as its sign and parity tell.
-std::optional<std::int64_t> least_of_term(SymExpr term) {
-  const Sign s = sign_of(term);
+std::optional<std::int64_t> least_of_term(SymExpr term, Symbols symbols) {
+  const Sign s = sign_of(term, symbols);
   if (s.positive) return split_coefficient(term).first % 2 == 0 ? 2 : 1;
   if (s.nonnegative) return 0;
   return std::nullopt;
 }
 
-Sign sum_sign(SymExpr e) {
+Sign sum_sign(SymExpr e, Symbols symbols) {
   const auto terms = e.args();
-  std::optional<std::int64_t> least = least_from_one(e);
+  std::optional<std::int64_t> least = symbols == Symbols::Sizes ? least_from_one(e) : std::nullopt;
   if (!least && terms.size() == 2 && terms.back().is_int())
-    if (auto term = least_of_term(terms[0])) least = *term + terms.back().as_int();
+    if (auto term = least_of_term(terms[0], symbols)) least = *term + terms.back().as_int();
   if (least && *least >= 0) return {.nonnegative = true, .positive = *least > 0};
   Sign out{true, false, true, false};
   for (SymExpr t : terms) {
-    const Sign s = sign_of(t);
+    const Sign s = sign_of(t, symbols);
     out = {out.nonnegative && s.nonnegative, out.positive || s.positive, out.nonpositive && s.nonpositive,
            out.negative || s.negative};
   }
   return {out.nonnegative, out.nonnegative && out.positive, out.nonpositive, out.nonpositive && out.negative};
 }
 
-Sign extremum_sign(SymExpr e) {
+Sign extremum_sign(SymExpr e, Symbols symbols) {
   const bool greatest = e.kind() == SymKind::Max;
   Sign out{!greatest, !greatest, greatest, greatest};
   for (SymExpr a : e.args()) {
-    const Sign s = sign_of(a);
+    const Sign s = sign_of(a, symbols);
     if (greatest)
       out = {out.nonnegative || s.nonnegative, out.positive || s.positive, out.nonpositive && s.nonpositive,
              out.negative && s.negative};
@@ -106,30 +106,30 @@ Sign extremum_sign(SymExpr e) {
 
 }  // namespace
 
-Sign sign_of(SymExpr e) {
+Sign sign_of(SymExpr e, Symbols symbols) {
   switch (e.kind()) {
     case SymKind::Int:
       return sign_of_number(static_cast<double>(e.as_int()));
     case SymKind::Float:
       return sign_of_number(e.as_float());
     case SymKind::Symbol:
-      return is_backed_size(e) ? sign_of_number(1) : Sign{};
+      return symbols == Symbols::Sizes && is_backed_size(e) ? sign_of_number(1) : Sign{};
     case SymKind::Add:
-      return sum_sign(e);
+      return sum_sign(e, symbols);
     case SymKind::Mul:
-      return product_sign(e.args());
+      return product_sign(e.args(), symbols);
     case SymKind::Pow: {
-      const Sign base = sign_of(e.args()[0]);
+      const Sign base = sign_of(e.args()[0], symbols);
       const bool even = e.args()[1].is_int() && e.args()[1].as_int() % 2 == 0;
       return {.nonnegative = base.nonnegative || even, .positive = base.positive};
     }
     case SymKind::FloorDiv:
-      return {.nonnegative = sign_of(e.args()[0]).nonnegative && sign_of(e.args()[1]).nonnegative};
+      return {.nonnegative = sign_of(e.args()[0], symbols).nonnegative && sign_of(e.args()[1], symbols).nonnegative};
     case SymKind::Mod:
-      return {.nonnegative = sign_of(e.args()[1]).positive};
+      return {.nonnegative = sign_of(e.args()[1], symbols).positive};
     case SymKind::Min:
     case SymKind::Max:
-      return extremum_sign(e);
+      return extremum_sign(e, symbols);
     default:
       return {};
   }

@@ -9,9 +9,12 @@ struct Sign {
   bool nonpositive = false, negative = false;  ///< negative implies nonpositive
 };
 
-/// The sign by sympy's assumptions, because these decide which Max(1, n) PyTorch prints: backed sizes (s0, s1, ...) are
-/// integers from 1, unbacked ones (u0) are any integers, and nothing is known of a sum of several symbols minus a
-/// constant. Ranges and hints are not used here; ShapeEnv has them.
-Sign sign_of(SymExpr e);
+/// What symbols may be: any integers, as an integer input is, or sizes, of which backed ones (s0, s1, ...) are integers
+/// from 1 by sympy's assumptions and unbacked ones (u0) any.
+enum class Symbols : bool { Integers, Sizes };
+
+/// The sign as far as sympy tells it, because this decides which Max(1, n) PyTorch prints: nothing is known of a sum of
+/// several symbols minus a constant. Ranges and hints are not used here; ShapeEnv has them.
+Sign sign_of(SymExpr e, Symbols symbols);
 
 }  // namespace partita

@@ -240,7 +240,7 @@ SymExpr common_factor(SymExpr e, SymExpr d) {
 std::optional<SymExpr> greater_multiple(SymExpr a, SymExpr b) {
   auto [c, x] = split_coefficient(a);
   auto [k, y] = split_coefficient(b);
-  if (x != y || x.is_int() || !sign_of(x).nonnegative) return std::nullopt;
+  if (x != y || x.is_int() || !sign_of(x, Symbols::Integers).nonnegative) return std::nullopt;
   return c > k ? a : b;
 }
 
@@ -264,7 +264,7 @@ SymExpr extremum(SymKind kind, SymExpr a, SymExpr b, Int pick) {
   }
   const bool greatest = kind == SymKind::Max;
   if (constant && out.size() == 1) {
-    const Sign sign = sign_of(out[0]);
+    const Sign sign = sign_of(out[0], Symbols::Integers);
     if ((*constant == 0 && sign.nonnegative) || (*constant == 1 && sign.positive)) return greatest ? out[0] : *constant;
   }
   if (!constant && out.size() == 2)
@@ -327,7 +327,7 @@ SymExpr sym_floordiv(SymExpr a, SymExpr b) {
     }
     if (!whole.empty()) return sym_sum(whole) + sym_floordiv(sym_sum(rest), b);
   }
-  if (a.kind() == SymKind::FloorDiv && sign_of(a.args()[1]).positive && sign_of(b).positive)
+  if (a.kind() == SymKind::FloorDiv && sign_of(b, Symbols::Integers).positive)
     return sym_floordiv(a.args()[0], a.args()[1] * b);
   if (SymExpr shared = common_factor(a, b); !shared.is(1))
     return sym_floordiv(*exact_quotient(a, shared), *exact_quotient(b, shared));
@@ -365,6 +365,8 @@ SymExpr sym_pow(SymExpr base, SymExpr exponent) {
     for (std::int64_t i = 0; i < exponent.as_int(); ++i) out = out * base;
     return out;
   }
+  if (base.is_int() && exponent.is_int() && !base.is(0))
+    return SymExpr::real(std::pow(static_cast<double>(base.as_int()), static_cast<double>(exponent.as_int())));
   return SymBuilder::make(SymKind::Pow, {base, exponent});
 }
 
@@ -458,12 +460,16 @@ SymExpr product(std::span<const SymExpr> factors) {
   return out;
 }
 
+SymExpr at_least_one(SymExpr size) {
+  return sign_of(size, Symbols::Sizes).positive ? size : sym_max(1, size);
+}
+
 SymList contiguous_strides(std::span<const SymExpr> sizes) {
   SymList strides(sizes.size());
   SymExpr step = 1;
   for (std::size_t i = sizes.size(); i > 0; --i) {
     strides[i - 1] = step;
-    step = step * sym_max(1, sizes[i - 1]);
+    step = step * at_least_one(sizes[i - 1]);
   }
   return strides;
 }

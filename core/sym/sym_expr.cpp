@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/hash.h"
 #include "core/sym/float_symbol.h"
+#include "core/sym/integer.h"
 #include "core/sym/sym_error.h"
 #include "core/sym/sym_functions.h"
 #include "core/sym/sym_node.h"
@@ -39,6 +40,7 @@ SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string na
   TermBudget::spend(node.terms);
   node.hash = h;
   if (kind == SymKind::Float || kind == SymKind::TrueDiv) node.is_float = true;
+  if (kind == SymKind::Pow && node.args[1].is_int() && node.args[1].as_int() < 0) node.is_float = true;
   if (kind == SymKind::Symbol) node.is_float = is_float_symbol(node.name);
   if (kind == SymKind::Call) {
     const SymFunction* function = find_sym_function(node.name);
@@ -233,6 +235,56 @@ SymExpr rebuild(SymKind kind, const std::string& name, std::vector<SymExpr> a) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> SymExpr::evaluate_integer(
+    const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const {
+  if (is_int()) return value_;
+  if (kind() == SymKind::Symbol && !is_float()) return symbol(node_->name);
+  const auto in_double = [&] {
+    const auto v = evaluate(symbol);
+    return v ? as_integer(*v) : std::nullopt;
+  };
+  if (is_float() || std::ranges::any_of(args(), &SymExpr::is_float)) return in_double();
+  const auto of = [&](SymExpr e) { return e.evaluate_integer(symbol); };
+  switch (kind()) {
+    case SymKind::Add:
+    case SymKind::Mul: {
+      std::int64_t out = kind() == SymKind::Add ? 0 : 1;
+      for (SymExpr a : args()) {
+        const auto v = of(a);
+        if (!v ||
+            (kind() == SymKind::Add ? __builtin_add_overflow(out, *v, &out) : __builtin_mul_overflow(out, *v, &out)))
+          return std::nullopt;
+      }
+      return out;
+    }
+    case SymKind::Pow:
+    case SymKind::FloorDiv:
+    case SymKind::Mod:
+    case SymKind::Eq:
+    case SymKind::Ne:
+    case SymKind::Lt:
+    case SymKind::Le:
+    case SymKind::Min:
+    case SymKind::Max: {
+      std::vector<SymExpr> known;
+      for (SymExpr a : args()) {
+        const auto v = of(a);
+        if (!v) return std::nullopt;
+        known.emplace_back(*v);
+      }
+      if ((kind() == SymKind::FloorDiv || kind() == SymKind::Mod) && known[1].is(0)) return std::nullopt;
+      try {
+        const SymExpr out = rebuild(kind(), {}, std::move(known));
+        return out.is_int() ? std::optional(out.as_int()) : std::nullopt;
+      } catch (const SymError&) {
+        return std::nullopt;
+      }
+    }
+    default:
+      return in_double();
+  }
+}
 
 SymExpr SymExpr::substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const {
   if (is_int() || kind() == SymKind::Float || kind() == SymKind::Computed) return *this;

@@ -59,7 +59,8 @@ class SymExpr {
   int computed_id() const;  ///< precondition: Computed
   std::span<const SymExpr> args() const;
   const std::string& name() const;  ///< of a Symbol or a Call
-  /// True if the value is not an integer: Float, TrueDiv, float symbols (zf*), and sums or products of these.
+  /// True if the value is not an integer: Float, TrueDiv, negative powers, float symbols (zf*), and sums or products of
+  /// these.
   bool is_float() const;
   bool is_boolean() const;
 
@@ -70,6 +71,9 @@ class SymExpr {
   /// The value under an assignment of symbols; nullopt when a symbol is unassigned or a Call is unknown. Booleans are 0
   /// and 1.
   std::optional<double> evaluate(const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const;
+  /// The same of an integer or boolean, exactly; nullopt also when it or a part of it has more than 64 bits.
+  std::optional<std::int64_t> evaluate_integer(
+      const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const;
   SymExpr substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const;
   /// The names of its symbols, sorted, without repeats.
   std::vector<std::string> symbols() const;
@@ -103,6 +107,8 @@ SymExpr sym_call(std::string_view function, std::vector<SymExpr> args);
 
 using SymList = std::vector<SymExpr>;
 SymExpr product(std::span<const SymExpr> factors);
+/// Max(1, size) of a tensor's size, as PyTorch simplifies it: where every symbol is a size too, and so at least 1.
+SymExpr at_least_one(SymExpr size);
 /// Row-major strides for these sizes. A size of 0 counts as 1, as in PyTorch.
 SymList contiguous_strides(std::span<const SymExpr> sizes);
 /// The list as integers; nullopt when an entry is symbolic.

@@ -35,6 +35,23 @@ class ShapeEnvTest : public QObject {
     QVERIFY(env.guards().empty());
   }
 
+  void integersHaveNoSign() {
+    ShapeEnv env;
+    const SymExpr n = SymExpr::symbol("s0"), size = SymExpr::symbol("s1"), u = SymExpr::symbol("u0"),
+                  f = SymExpr::symbol("zuf0");
+    env.set_range("s0", {INT64_MIN, INT64_MAX});
+    for (const SymExpr e : {n, u, f, n + size, n * size, sym_floordiv(n, 2), sym_pow(n, 3)}) {
+      QCOMPARE(env.statically(sym_le(0, e)), std::nullopt);
+      QCOMPARE(env.statically(sym_eq(e, 0)), std::nullopt);
+    }
+    QVERIFY(env.simplified(sym_max(n, 0)) == sym_max(n, 0));
+    QVERIFY(env.simplified(sym_min(n, 1)) == sym_min(n, 1));
+    QVERIFY(env.simplified(sym_max(size, 0)) == size);
+    QVERIFY(env.simplified(sym_min(size, 1)) == SymExpr(1));
+    QVERIFY(env.simplified(sym_max(sym_mod(n, 4), -1)) == sym_mod(n, 4));
+    QVERIFY(env.simplified(sym_max(sym_max(n, size), 2)) == sym_max(n, size));
+  }
+
   void hintsDecideWithGuard() {
     ShapeEnv env;
     SymExpr s = SymExpr::symbol("s0"), t = SymExpr::symbol("s1");

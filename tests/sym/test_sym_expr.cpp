@@ -35,16 +35,12 @@ class SymExprTest : public QObject {
     QTest::newRow("modulo of a multiple") << "(6*s0) % 3" << "0";
     QTest::newRow("modulo drops multiples") << "(6*s0 + s1) % 3" << "Mod(s1, 3)";
     QTest::newRow("max is sorted, deduplicated") << "Max(u1, 1, u0, u1)" << "Max(1, u0, u1)";
-    QTest::newRow("a size is no less than 1") << "Max(1, s0)" << "s0";
-    QTest::newRow("a size less 1 may be 0") << "Max(1, s0 - 1)" << "Max(1, s0 - 1)";
-    QTest::newRow("but not negative") << "Max(0, s0 - 1)" << "s0 - 1";
-    QTest::newRow("a polynomial that grows") << "Max(1, 14*s0 - 6)" << "14*s0 - 6";
-    QTest::newRow("of two sizes less 1 nothing is known") << "Max(1, s0 + s1 - 1)" << "Max(1, s0 + s1 - 1)";
-    QTest::newRow("a quotient of sizes may be 0") << "Max(1, (s0//2))" << "Max(1, (s0//2))";
-    QTest::newRow("a quotient and 1") << "Max(1, (s0//2) + 1)" << "((s0//2)) + 1";
-    QTest::newRow("an unbacked number may be negative") << "Max(0, u0)" << "Max(0, u0)";
-    QTest::newRow("the smaller of two sizes") << "Max(0, Min(s0, s1))" << "Min(s0, s1)";
-    QTest::newRow("multiples of one size") << "Max(2*s0, 3*s0)" << "3*s0";
+    QTest::newRow("a symbol may be negative") << "Max(0, s0)" << "Max(0, s0)";
+    QTest::newRow("and its multiples") << "Max(2*s0, 3*s0)" << "Max(2*s0, 3*s0)";
+    QTest::newRow("and what divides") << "((s0//s1)//s2)" << "(((s0//s1))//s2)";
+    QTest::newRow("its square is not") << "Max(0, s0**2)" << "s0**2";
+    QTest::newRow("nor its remainder") << "Max(0, s0 % 3)" << "Mod(s0, 3)";
+    QTest::newRow("a negative power is no integer") << "2**(-1)" << "0.5";
     QTest::newRow("floor division cancels a common factor") << "(5*s0)//25" << "(s0//5)";
     QTest::newRow("floats as sympy prints them") << "1e-07*ToFloat(s0)" << "1.0e-7*ToFloat(s0)";
     QTest::newRow("whole floats") << "ToFloat(s0) - 1.0" << "ToFloat(s0) - 1.0";
@@ -81,6 +77,40 @@ class SymExprTest : public QObject {
     SymExpr e = parsed(text.toUtf8().constData());
     QCOMPARE(QString::fromStdString(e.str()), printed);
     QVERIFY2(parsed(e.str().c_str()) == e, "what is printed reads back as the same node");
+  }
+
+  // Max(1, size) in a contiguous stride.
+  void sizesAreAtLeastOne_data() {
+    QTest::addColumn<QString>("size");
+    QTest::addColumn<QString>("printed");
+    QTest::newRow("a size") << "s0" << "s0";
+    QTest::newRow("less 1 it may be 0") << "s0 - 1" << "Max(1, s0 - 1)";
+    QTest::newRow("a polynomial that grows") << "14*s0 - 6" << "14*s0 - 6";
+    QTest::newRow("of two sizes less 1 nothing is known") << "s0 + s1 - 1" << "Max(1, s0 + s1 - 1)";
+    QTest::newRow("a quotient of sizes may be 0") << "(s0//2)" << "Max(1, (s0//2))";
+    QTest::newRow("a quotient and 1") << "(s0//2) + 1" << "((s0//2)) + 1";
+    QTest::newRow("an unbacked size may be 0") << "u0" << "Max(1, u0)";
+    QTest::newRow("the smaller of two sizes") << "Min(s0, s1)" << "Min(s0, s1)";
+  }
+  void sizesAreAtLeastOne() {
+    QFETCH(QString, size);
+    QFETCH(QString, printed);
+    const SymList strides = contiguous_strides(SymList{2, parsed(size.toUtf8().constData())});
+    QCOMPARE(QString::fromStdString(strides[0].str()), printed);
+  }
+
+  void integersAreExact() {
+    const auto value = [](const std::string& name) {
+      return std::optional<std::int64_t>(name == "s0" ? (std::int64_t{1} << 60) + 1 : -3);
+    };
+    QCOMPARE(*parsed("s0 + 1").evaluate_integer(value), (std::int64_t{1} << 60) + 2);
+    QCOMPARE(*parsed("Max(s0, u0)").evaluate_integer(value), (std::int64_t{1} << 60) + 1);
+    QCOMPARE(*parsed("s0 % 2").evaluate_integer(value), std::int64_t{1});
+    QCOMPARE(*parsed("(u0//2)").evaluate_integer(value), std::int64_t{-2});
+    QCOMPARE(*parsed("Eq(s0, 1152921504606846976)").evaluate_integer(value), std::int64_t{0});
+    QCOMPARE(*parsed("TruncToInt(IntTrueDiv(u0, 2))").evaluate_integer(value), std::int64_t{-1});
+    QCOMPARE(*parsed("BitwiseFn_bitwise_and(s0, 6)").evaluate_integer(value), std::int64_t{0});
+    QCOMPARE(parsed("s0*s0").evaluate_integer(value), std::nullopt);
   }
 
   void floatsHave15Digits() {

@@ -334,7 +334,8 @@ Meta fake_diagonal(FakeCall& call) {
   if (a == b)
     fail(fmt::format("diagonal dimensions cannot be identical {}, {}", call.integer("dim1"), call.integer("dim2")));
   SymExpr rows = out.sizes[a], columns = out.sizes[b];
-  SymExpr length = sym_max(0, offset >= 0 ? sym_min(rows, columns - offset) : sym_min(rows + offset, columns));
+  SymExpr length = call.shapes.simplified(
+      sym_max(0, offset >= 0 ? sym_min(rows, columns - offset) : sym_min(rows + offset, columns)));
   SymExpr stride = out.strides[a] + out.strides[b];
   if (!length.is(0)) out.offset = out.offset + (offset >= 0 ? out.strides[b] * offset : out.strides[a] * -offset);
   for (std::size_t d : {std::max(a, b), std::min(a, b)}) {
