@@ -214,6 +214,17 @@ Diagnostic unknown(const Op* op, const Node* node) {
                      place_of(node));
 }
 
+/// The row of a call. The functions take their arguments by position, and exactly so many.
+Result<const Row*> row_of(const Op* op, std::size_t arguments, bool keywords, const Node* node) {
+  const Row* row = find_row(op);
+  if (!row) return unknown(op, node);
+  if (arguments != row->arguments)
+    return input_error("ops.arguments", fmt::format("{} takes {} argument{} and got {}", op->name, row->arguments,
+                                                    row->arguments == 1 ? "" : "s", arguments));
+  if (keywords) return input_error("ops.arguments", fmt::format("{} takes no keyword arguments", op->name));
+  return row;
+}
+
 std::optional<SymExpr> as_sym(const Arg& a) {
   if (auto* i = a.get<std::int64_t>()) return SymExpr(*i);
   if (auto* b = a.get<bool>()) return SymExpr(std::int64_t{*b});
@@ -245,9 +256,8 @@ bool rounds_digits(const Op* op, std::size_t arguments) {
   return short_name(op->name) == kRound && arguments == 2;
 }
 
-Status check_count(const Op* op, const Row& row, std::size_t given) {
-  if (given == row.arguments) return {};
-  return input_error("ops.arguments", fmt::format("{} takes {} numbers and gets {}", op->name, row.arguments, given));
+Diagnostic not_one_list(const Op* op) {
+  return input_error("ops.arguments", fmt::format("{} takes one list of numbers", op->name));
 }
 
 /// The position that `index`, which may count from the end, means among n results.
@@ -277,6 +287,9 @@ bool gives_bool(const Node& number) {
   if (!e || e->is_boolean()) return e;
   const Row* row = number.op()->kind == OpKind::Function ? find_row(number.op()) : nullptr;
   if (row && row->kind == Kind::Bool) return true;
+  if (row && row->kind == Kind::Bits)
+    return std::ranges::all_of(number.args(),
+                               [](const Arg& a) { return a.get<bool>() || (a.node() && gives_bool(*a.node())); });
   const Schema* schema = find_schema(number.op());  // of an item of a tensor of bools that is known
   if (!schema || schema->returns.size() != 1 || schema->returns[0].type != SchemaType::Scalar) return false;
   const TensorMeta* of = number.args()[0].node() ? number.args()[0].node()->meta.tensor() : nullptr;
@@ -293,7 +306,10 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
   }
   SymList syms;
   const Args* list = &args;
-  if (is_sum(op) && args.size() == 1 && args[0].get<ArgList>()) list = &args[0].get<ArgList>()->items;
+  if (is_sum(op)) {
+    if (args.size() != 1 || !args[0].get<ArgList>()) return not_one_list(op);
+    list = &args[0].get<ArgList>()->items;
+  }
   bool all = true;
   for (const Arg& a : *list) {
     auto e = as_sym(a);
@@ -308,13 +324,11 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
   if (all && is_choice(op, syms.size())) return Meta(sym_call("Where", {truth(syms[0]), syms[1], syms[2]}));
   if (all && rounds_digits(op, syms.size()))
     return Meta(syms[0].is_float() ? sym_call("RoundDecimal", std::move(syms)) : syms[0]);
-  const Row* row = find_row(op);
-  if (!row) return unknown(op, node);
+  TRY(const Row* row, row_of(op, args.size(), !kwargs.empty(), node));
   if (all) {
-    TRY_DO(check_count(op, *row, syms.size()));
     if (syms.size() == 2 && divides_by_zero(*row, syms[1].is(0)))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
-    return Meta(symbolic(*row, syms));
+    return Meta(shapes.simplified(symbolic(*row, syms)));
   }
   if (row->aten.empty()) return unknown(op, node);
   TRY(ResolvedCall call, resolve_overload(row->aten, args, kwargs));
@@ -332,7 +346,10 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     }
   }
   const std::vector<Value>* list = &args;
-  if (is_sum(op) && args.size() == 1 && args[0].get<ValueList>()) list = args[0].get<ValueList>();
+  if (is_sum(op)) {
+    if (args.size() != 1 || !args[0].get<ValueList>()) return not_one_list(op);
+    list = args[0].get<ValueList>();
+  }
   std::vector<double> reals;
   std::vector<std::int64_t> integers;
   bool truths = true;
@@ -360,10 +377,8 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     if (all_whole) return as_whole(op, rounded);
     return Value(rounded);
   }
-  const Row* row = find_row(op);
-  if (!row) return unknown(op, node);
+  TRY(const Row* row, row_of(op, args.size(), !kwargs.empty(), node));
   if (numbers) {
-    TRY_DO(check_count(op, *row, reals.size()));
     const bool reciprocal = row->name == "pow" && all_whole && reals[1] < 0;  // 2 ** -1
     if (reals.size() == 2 && (divides_by_zero(*row, reals[1] == 0) || (reciprocal && reals[0] == 0)))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));

@@ -8,16 +8,15 @@
 #include "core/ops/python_ops.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/verify_plan.h"
-#include "core/sym/integer.h"
 
 namespace partita::schedule {
 namespace {
 
-std::optional<double> evaluated(SymExpr e, const std::map<std::string, std::int64_t>& sizes) {
-  return e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
+auto values_of(const std::map<std::string, std::int64_t>& sizes) {
+  return [&](const std::string& symbol) -> std::optional<std::int64_t> {
     const auto it = sizes.find(symbol);
     return it == sizes.end() ? std::nullopt : std::optional(it->second);
-  });
+  };
 }
 
 /// Puts the values of symbols into the parts of a plan.
@@ -31,17 +30,7 @@ class Instance {
       if (auto* call = std::get_if<ExternCall>(&step)) TRY_DO(apply(*call));
     for (auto& output : plan.outputs) {
       if (auto* v = std::get_if<PlanView>(&output)) TRY_DO(apply(*v));
-      if (const auto* given = std::get_if<SymExpr>(&output)) {  // an integer stays an expression
-        SymExpr e = *given;
-        const bool truth = e.is_boolean();
-        TRY_DO(value(e));
-        if (truth)
-          output = Arg(!e.is(0));
-        else if (e.kind() == SymKind::Float)
-          output = Arg(e.as_float());
-        else
-          output = e;
-      }
+      if (const auto* e = std::get_if<SymExpr>(&output)) TRY_DO(number(*e, output));
     }
     for (Meta& m : plan.promised)
       if (auto* t = m.tensor()) TRY_DO(apply(*t));
@@ -52,15 +41,28 @@ class Instance {
  private:
   Status value(SymExpr& e) const {
     if (e.is_int()) return {};
-    const auto v = evaluated(e, sizes_);
+    const auto v = e.evaluate(values_of(sizes_));
     if (!v) return unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time");
     if (e.is_float()) {
       e = SymExpr::real(*v);
       return {};
     }
-    const auto number = as_integer(*v);
+    const auto number = e.evaluate_integer(values_of(sizes_));
     if (!number) return input_error("schedule.symbol", "the size " + e.str() + " is beyond 64 bits with these inputs");
     e = *number;
+    return {};
+  }
+
+  /// A number that is returned: an integer stays an expression, a bool or float is a literal.
+  Status number(SymExpr e, std::variant<PlanView, Arg, SymExpr>& out) const {
+    const bool truth = e.is_boolean();
+    TRY_DO(value(e));
+    if (truth)
+      out = Arg(!e.is(0));
+    else if (e.kind() == SymKind::Float)
+      out = Arg(e.as_float());
+    else
+      out = e;
     return {};
   }
 
@@ -153,14 +155,13 @@ Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::
 }
 
 std::optional<std::int64_t> instance_value(SymExpr e, const std::map<std::string, std::int64_t>& sizes) {
-  const auto v = evaluated(e, sizes);
-  return v ? as_integer(*v) : std::nullopt;
+  return e.evaluate_integer(values_of(sizes));
 }
 
 std::vector<Guard> broken_guards(const std::vector<Guard>& guards, const std::map<std::string, std::int64_t>& sizes) {
   std::vector<Guard> broken;
   for (const Guard& g : guards)
-    if (evaluated(g.condition, sizes).value_or(0) == 0) broken.push_back(g);
+    if (instance_value(g.condition, sizes).value_or(0) == 0) broken.push_back(g);
   return broken;
 }
 

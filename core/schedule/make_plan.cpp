@@ -10,6 +10,7 @@
 #include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/python_ops.h"
 #include "core/schedule/emit.h"
 #include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
@@ -231,7 +232,12 @@ class Planner {
       if (!n) {
         plan_.outputs.emplace_back(out);
       } else if (const SymExpr* e = n->meta.sym()) {
-        plan_.outputs.emplace_back(*e);
+        if (e->is_int() && gives_bool(*n))
+          plan_.outputs.emplace_back(Arg(!e->is(0)));
+        else if (e->kind() == SymKind::Float)
+          plan_.outputs.emplace_back(Arg(e->as_float()));
+        else
+          plan_.outputs.emplace_back(*e);
       } else if (!n->meta.tensor()) {
         return unsupported("schedule.output", "output " + n->name() + " is not a tensor", place_of(*n));
       } else {

@@ -51,15 +51,16 @@ class Specialiser {
       });
       return {};
     }
-    auto v = e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
+    const auto number_of = [&](const std::string& symbol) -> std::optional<std::int64_t> {
       if (auto it = sizes_.find(symbol); it != sizes_.end()) return it->second;
       if (auto it = hints_.find(symbol); it != hints_.end()) return it->second;
       return std::nullopt;
-    });
+    };
+    const auto v = e.evaluate(number_of);
     if (!v)
       return unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time; use --backend interp",
                          place_of(node));
-    const std::optional<std::int64_t> number = as_integer(*v);
+    const std::optional<std::int64_t> number = e.evaluate_integer(number_of);
     if (!e.is_float() && !number)
       return input_error("schedule.symbol", "the size " + e.str() + " is beyond 64 bits with these inputs",
                          place_of(node));
