@@ -78,6 +78,9 @@ template <class Item>
 bool BoundArguments<Item>::boolean(std::string_view name) const {
   if (auto* b = arg(name).template get<bool>()) return *b;
   if (auto* i = arg(name).template get<std::int64_t>()) return *i != 0;
+  if constexpr (std::is_same_v<Item, Arg>)
+    if (const Node* n = arg(name).node(); n && n->meta.sym())
+      fail_unsupported(fmt::format("{}: argument '{}' is known only at run time", schema.name, name));
   wrong(name, "a bool");
 }
 
@@ -186,18 +189,27 @@ Sizes FakeCall::integers(std::string_view name) const {
 }
 
 Number FakeCall::number(std::string_view name) const {
+  if (const auto known = known_number(name)) return *known;
+  const SymExpr e = *arg(name).node()->meta.sym();
+  if (e.is_float() || e.is_boolean())
+    fail_unsupported(
+        fmt::format("{}: argument '{}' is {}, which is known only at run time", schema.name, name, e.str()));
+  return integer(name);
+}
+
+std::optional<Number> FakeCall::known_number(std::string_view name) const {
   const Arg& a = arg(name);
   if (auto n = literal_number(a)) return *n;
-  if (Node* node = a.node())
-    if (const SymExpr* e = node->meta.sym()) {
-      if (e->is_int()) return e->as_int();
-      if (e->kind() == SymKind::Float) return e->as_float();
-      // A fake needs only the kind of the number. Its value is known when the graph runs.
-      if (e->is_float()) return 0.0;
-      if (e->is_boolean()) return false;
-      return shapes.hint(*e).value_or(0);
-    }
-  wrong(name, "a number");
+  const SymExpr* e = a.node() ? a.node()->meta.sym() : nullptr;
+  if (!e) wrong(name, "a number");
+  if (e->is_int()) return e->as_int();
+  return e->kind() == SymKind::Float ? std::optional<Number>(e->as_float()) : std::nullopt;
+}
+
+DType FakeCall::dtype_of_number(std::string_view name) const {
+  if (const auto known = known_number(name)) return number_dtype(*known);
+  const SymExpr e = *arg(name).node()->meta.sym();
+  return e.is_float() ? DType::Float32 : e.is_boolean() ? DType::Bool : DType::Int64;
 }
 
 bool FakeCall::test(SymExpr condition, const char* reason) const {

@@ -90,7 +90,11 @@ class FakeCall : public BoundArguments<Arg> {
   SymList syms(std::string_view name) const;                            ///< a single int for int[n] is repeated n times
   std::int64_t integer(std::string_view name) const;                    ///< takes a guard when it is symbolic
   Sizes integers(std::string_view name) const;
-  Number number(std::string_view name) const;  ///< a Scalar or float; a symbolic one by its hint, with a guard
+  /// A Scalar or float. Takes a guard when it is a symbolic integer; one that is known only at run time is refused as
+  /// unsupported.
+  Number number(std::string_view name) const;
+  std::optional<Number> known_number(std::string_view name) const;  ///< nullopt for a symbol
+  DType dtype_of_number(std::string_view name) const;               ///< number_dtype(), which a symbol tells, too
   /// The truth of a condition. Takes a guard when it is symbolic.
   bool test(SymExpr condition, const char* reason) const;
 };

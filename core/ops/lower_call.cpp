@@ -57,16 +57,10 @@ void LowerCall::give(LoweredTensor t) {
 }
 
 Number LowerCall::number(std::string_view name) const {
-  const Node* given = arg(name).node();
-  const SymExpr* e = given ? given->meta.sym() : nullptr;
-  if (!e || e->is_int() || e->kind() == SymKind::Float) {
-    Number n = FakeCall::number(name);
-    if (const auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0)
-      fail_unsupported("a complex number in loops");
-    return n;
-  }
-  if (e->is_float() || e->is_boolean()) fail_unsupported("the number " + e->str() + " in loops");
-  return to.number(*e);
+  const Number n = FakeCall::number(name);
+  if (const auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0)
+    fail_unsupported("a complex number in loops");
+  return n;
 }
 
 std::size_t LowerCall::dim(std::string_view name, std::size_t rank) const {

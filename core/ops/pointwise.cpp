@@ -108,13 +108,10 @@ Promoted pointwise_dtypes(const OpRecord& record, const FakeCall& call) {
   std::vector<Operand> operands;
   for (std::string_view name : pointwise_inputs(record)) {
     if (!call.has(name)) continue;
-    const SymExpr* e = symbolic(call.arg(name));
     if (call.is_tensor(name))
       operands.push_back(Operand::of(call.tensor(name)));
-    else if (e)
-      operands.push_back(Operand::of_number(*call.arg(name).node()));
     else
-      operands.push_back(Operand::of(call.number(name)));
+      operands.push_back({call.dtype_of_number(name), Operand::Rank::Number});
   }
   const Pointwise& p = record.pointwise;
   // An operator with a fake of its own promotes by its first input only: masked_fill converts `value` to self's dtype.

@@ -37,7 +37,10 @@ class MultiHeadAttention {
     return nullptr;
   }
   bool has(std::string_view name) const { return find(name) && !find(name)->is_none(); }
-  bool truth(std::string_view name) const { return find(name) && *find(name) == Arg(true); }
+  bool truth(std::string_view name) const {
+    if (find(name) && find(name)->node()) fail_unsupported(std::string(name) + " that is known only at run time");
+    return find(name) && *find(name) == Arg(true);
+  }
   const TensorMeta& tensor(std::string_view name) const { return b_.tensor(*find(name)); }
   Arg expression(std::string_view text) { return b_.expression(text, names_); }
   void bind(std::string_view name, Arg value) {
@@ -173,9 +176,10 @@ class MultiHeadAttention {
     bind("attn_mask", has("attn_mask") ? expression("attn_mask + padding") : expression("padding"));
   }
 
-  double dropout() {
-    const double* p = find("dropout_p")->get<double>();
-    return truth("training") && p ? *p : 0;
+  Arg dropout() { return truth("training") ? *find("dropout_p") : Arg(0.0); }
+  bool drops() {
+    const std::optional<Number> p = as_number(dropout());
+    return !p || as_double(*p) > 0;
   }
 
   Arg output(std::string_view heads_together) {
@@ -193,8 +197,8 @@ class MultiHeadAttention {
     bind("weights", has("attn_mask") ? expression("baddbmm(attn_mask, scaled, transpose(k, -2, -1))")
                                      : expression("bmm(scaled, transpose(k, -2, -1))"));
     set("weights", "softmax(weights, -1)");
-    bind("p", Arg(dropout()));
-    if (dropout() > 0) set("weights", "dropout(weights, p, True)");
+    bind("p", dropout());
+    if (drops()) set("weights", "dropout(weights, p, True)");
     const Arg out = output("reshape(transpose(bmm(weights, v), 0, 1), [LN, E])");
     set("weights", "view(weights, [N, H, L, S])");
     if (truth("average_attn_weights")) set("weights", "mean(weights, [1])");
@@ -209,7 +213,7 @@ class MultiHeadAttention {
     set("q", "view(q, [N, H, L, D])");
     set("k", "view(k, [N, H, S, D])");
     set("v", "view(v, [N, H, S, D])");
-    bind("p", Arg(dropout()));
+    bind("p", dropout());
     set("attended", "scaled_dot_product_attention(q, k, v, attn_mask, p, is_causal)");
     return Arg::tuple({output("reshape(permute(attended, [2, 0, 1, 3]), [LN, E])"), Arg()});
   }

@@ -37,6 +37,7 @@ Number number(const Arg& arg) {
     fail_unsupported("a size that depends on the number " + e->str());
   }
   std::optional<Number> n = as_number(arg);
+  if (!n && arg.node() && arg.node()->meta.sym()) fail_unsupported("a number that is known only at run time");
   if (!n) fail("a number is expected");
   return *n;
 }
@@ -46,6 +47,7 @@ double real(const Arg& arg) {
 }
 
 bool truth(NamedArgs& names, std::string_view key) {
+  if (value_of(names, key).node()) fail_unsupported(fmt::format("{} that is known only at run time", key));
   return value_of(names, key) == Arg(true);
 }
 

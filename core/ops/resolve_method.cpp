@@ -83,6 +83,7 @@ Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& 
     return Arg::tuple(all.get<ArgList>()->items);
   }
   const auto* i = dim->get<std::int64_t>();
+  if (!i && is_int_like(*dim)) fail_unsupported("a dimension that is known only at run time");
   auto rank = static_cast<std::int64_t>(list.size());
   if (!i || *i < -rank || *i >= rank) fail("Dimension out of range");
   return b.size(list[static_cast<std::size_t>(*i < 0 ? *i + rank : *i)]);

@@ -48,6 +48,20 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   return build.call("aten.permute.default", {copy, Arg::list(std::move(back))});
 }
 
+/// What the decomposition does not cover, such as a number that is known only at run time, the record may evaluate.
+bool is_evaluated_instead(const Node& node, const Diagnostic& refused) {
+  const OpRecord* record = find_record(node.op());
+  return refused.fault == Fault::Unsupported && record && record->eval;
+}
+
+/// Removes the nodes that a decomposition of `node` made before it was refused.
+void remove_from(Graph& graph, Node& node, std::size_t first_new) {
+  while (Node* made = node.previous()) {
+    if (made->id() < first_new) break;
+    graph.erase(made);
+  }
+}
+
 }  // namespace
 
 Result<bool> decompose_composites(Graph& graph, PassContext& context) {
@@ -60,6 +74,11 @@ Result<bool> decompose_composites(Graph& graph, PassContext& context) {
     Node* before = node->previous();
     const std::size_t first_new = graph.id_limit();
     auto value = decompose(*node, true);
+    if (!value && is_evaluated_instead(*node, value.error())) {
+      remove_from(graph, *node, first_new);
+      node = node->next();
+      continue;
+    }
     if (!value) return at_node(std::move(value).error(), *node);
     if (!find_schema(node->op())->is_view) {
       Builder build(graph, node, node->origin);

@@ -12,8 +12,9 @@ bool always(const Match&) {
   return true;
 }
 
-/// Anything else is refused when the call is decomposed.
+/// Anything else is refused when the call is decomposed. One that is known only at run time may be any.
 bool is_probability(const Match& m) {
+  if (m["p"].node()) return true;
   const auto p = as_number(m["p"]);
   return p && as_double(*p) >= 0 && as_double(*p) <= 1;
 }

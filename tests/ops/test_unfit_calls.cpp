@@ -163,6 +163,61 @@ class TestUnfitCalls : public QObject {
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
   }
 
+  void python_functions_are_called_with_their_arguments() {
+    struct Function {
+      const char* name;
+      std::size_t arity;
+    };
+    std::vector<Function> functions;
+    for (const char* name :
+         {"add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_"})
+      functions.push_back({name, 2});
+    for (const char* name : {"neg", "not_"}) functions.push_back({name, 1});
+    for (Function& f : functions) f.name = Op::get(OpKind::Function, std::string("_operator.") + f.name)->name.c_str();
+    for (const char* name : {"torch.sym_max", "torch.sym_min"}) functions.push_back({name, 2});
+    for (const char* name : {"torch.sym_float", "torch.sym_int", "torch.sym_not", "torch._sym_sqrt", "math.ceil",
+                             "math.floor", "math.trunc", "math_trunc", "torch.sym_sum"})
+      functions.push_back({name, 1});
+    Graph graph("calls");
+    const Arg n = graph.placeholder("n", Meta(SymExpr::symbol("u0")));
+    for (const Function& f : functions) {
+      const Op* op = Op::get(OpKind::Function, f.name);
+      for (std::size_t count = 0; count < 5; ++count) {
+        if (count == f.arity) continue;
+        for (const Arg& argument : {Arg(2), Arg(1.5), n}) {
+          const auto meta = infer(op, Args(count, argument), {}, *graph.shapes);
+          QVERIFY2(!meta && meta.error().fault == Fault::Input, f.name);
+          QVERIFY2(meta.error().message.find(" takes ") != std::string::npos, meta.error().message.c_str());
+        }
+        const auto value = evaluate(op, std::vector<Value>(count, Value(std::int64_t{2})), {});
+        QVERIFY2(!value && value.error().fault == Fault::Input, f.name);
+      }
+      const auto keyword = infer(op, Args(f.arity, Arg(2)), {{"alpha", Arg(2)}}, *graph.shapes);
+      QVERIFY2(!keyword, f.name);
+    }
+  }
+
+  /// A number that a symbol stands for has a kind, and no value.
+  void symbols_are_no_numbers() {
+    Graph graph("numbers");
+    const Arg real = graph.placeholder("p", Meta(SymExpr::symbol("zuf0")));
+    const Arg whole = graph.placeholder("n", Meta(SymExpr::symbol("u0")));
+    const auto full = [&](const Arg& number) {
+      return infer(Op::torch("aten.full.default"), {ints({3}), number}, {}, *graph.shapes)->tensor()->dtype;
+    };
+    QVERIFY(full(real) == DType::Float32);
+    QVERIFY(full(whole) == DType::Int64);
+    for (const Arg& number : {real, whole}) {
+      const auto range = infer(Op::torch("aten.arange.start_step"), {0.5, number, 1.0}, {}, *graph.shapes);
+      QVERIFY(!range && range.error().fault == Fault::Unsupported);
+      QVERIFY2(range.error().message.find("which is known only at run time") != std::string::npos,
+               range.error().message.c_str());
+    }
+    graph.shapes->set_hint("u0", 4);
+    QVERIFY(infer(Op::torch("aten.arange.start_step"), {0.5, whole, 1.0}, {}, *graph.shapes));
+    QCOMPARE(graph.shapes->guards().size(), std::size_t{1});
+  }
+
   /// The dtype of a vector norm may widen its input's, no more.
   void norms_that_narrow_are_refused() {
     const struct {

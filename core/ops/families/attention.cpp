@@ -169,11 +169,17 @@ bool requires_grad(const Arg& arg) {
   return arg.node() && Builder::tensor(arg).requires_grad;
 }
 
+/// A probability that is known only at run time may be 0, which the call of dropout finds.
+bool may_drop(const FakeCall& c) {
+  const auto p = c.known_number("dropout_p");
+  return !p || as_double(*p) > 0;
+}
+
 /// Whether PyTorch chooses its CPU flash kernel (sdp_utils_cpp.cpp).
 bool takes_flash(DecomposeCall& c) {
   const TensorMeta &q = c.tensor("query"), &k = c.tensor("key"), &v = c.tensor("value");
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || !is_floating(q.dtype)) return false;
-  if (as_double(c.number("dropout_p")) > 0 || requires_grad(c.arg("attn_mask"))) return false;
+  if (may_drop(c) || requires_grad(c.arg("attn_mask"))) return false;
   if (q.sizes[0] != k.sizes[0] || q.sizes[0] != v.sizes[0]) return false;
   if (!c.boolean("enable_gqa") && (q.sizes[1] != k.sizes[1] || q.sizes[1] != v.sizes[1])) return false;
   if (k.sizes[1] != v.sizes[1]) return false;
@@ -235,11 +241,11 @@ Products attention_by_products(DecomposeCall& c, Arg mask) {
   Node* scores = b.call("aten.matmul.default", {query, b.call("aten.mul.Scalar", {transposed, root})});
   if (!mask.is_none()) scores = b.call("aten.add.Tensor", {scores, mask});
   Node* weights = b.call("aten._safe_softmax.default", {scores, -1});
-  if (double p = as_double(c.number("dropout_p")); p > 0) {
+  if (may_drop(c)) {
     if (c.schema.index_of("dropout_mask") >= 0 && c.has("dropout_mask")) {
       Node* dropped = b.call("aten.logical_not.default", {c.arg("dropout_mask")});
       weights = b.call("aten.masked_fill.Scalar", {weights, dropped, 0.0});
-      value = b.call("aten.mul.Scalar", {value, 1 / (1 - p)});
+      value = b.call("aten.mul.Scalar", {value, 1 / (1 - as_double(c.number("dropout_p")))});
     } else {
       weights = b.call("aten.dropout.default", {weights, c.arg("dropout_p"), true});
     }

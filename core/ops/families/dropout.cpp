@@ -63,8 +63,8 @@ Arg decompose(DecomposeCall& c) {
 /// PyTorch's compiler path decomposes dropout to native_dropout before autograd.
 Arg decompose_dropout(DecomposeCall& c) {
   Builder& b = c.build;
-  const double p = probability(c);
-  if (!c.boolean("train") || p == 0) return b.call("aten.clone.default", {c.arg("input")});
+  const bool drops_nothing = c.known_number("p") && probability(c) == 0;
+  if (!c.boolean("train") || drops_nothing) return b.call("aten.clone.default", {c.arg("input")});
   return b.getitem(b.call("aten.native_dropout.default", {c.arg("input"), c.arg("p"), c.arg("train")}), 0);
 }
 

@@ -229,7 +229,7 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
         fail("padding_idx must be within the number of embeddings, " + (-rows).str() + " through " + (rows - 1).str() +
              ", but got " + row.str());
       padding = c.arg("padding_idx");
-      if (const auto* i = padding.get<std::int64_t>(); i && *i < 0) padding = b.size(c.tensor("weight").sizes[0] + *i);
+      if (c.test(sym_lt(row, 0), "embedding_bag padding_idx")) padding = b.size(rows + row);
     }
   }
   auto trained = [&](std::string_view name) {

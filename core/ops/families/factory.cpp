@@ -152,7 +152,7 @@ Meta fake_new_from(FakeCall& call) {
 }
 /// Without a dtype argument, full takes the dtype of the number.
 Meta fake_full(FakeCall& call) {
-  return new_meta(call, number_dtype(call.number("fill_value")), "size");
+  return new_meta(call, call.dtype_of_number("fill_value"), "size");
 }
 Meta fake_prims_full(FakeCall& call) {
   return new_meta(call, DType::Float32, "shape");
@@ -329,7 +329,7 @@ Meta fake_linspace(FakeCall& call) {
     if (call.is_tensor(end) && call.tensor(end).dim() > 0)
       fail(call.schema.base.substr(5) + " only supports 0-dimensional start and end tensors, but got " +
            std::string(end) + " with " + std::to_string(call.tensor(end).dim()) + " dimension(s).");
-    DType t = call.is_tensor(end) ? call.tensor(end).dtype : number_dtype(call.number(end));
+    DType t = call.is_tensor(end) ? call.tensor(end).dtype : call.dtype_of_number(end);
     if (is_complex(t)) type = complex_of(type);
     if (call.is_tensor(end) && is_floating(t) && !is_complex(type)) type = promote(type, t);
   }

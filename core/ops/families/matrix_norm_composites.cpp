@@ -42,6 +42,10 @@ Arg of_singular_values(DecomposeCall& c, Arg x, MatrixDims dims, bool keep, std:
 /// How the greatest or least of `count` numbers is found: the greatest of none is 0, as for other norms.
 const char* extreme_of(SymExpr count, bool greatest) {
   return !greatest ? "amin" : count.is(0) ? "aten.sum.dim_IntList" : "amax";
+double order_number(const Arg& order) {
+  if (order.node()) fail_unsupported("a norm of an order that is known only at run time");
+  const auto number = as_number(order);
+  return number ? as_double(*number) : 0;
 }
 
 /// linalg.matrix_norm of x. `order` is a number, 'fro' or 'nuc'.
@@ -55,9 +59,7 @@ Arg matrix_norm(DecomposeCall& c, const Arg& x, const Arg& order, const Sizes& o
     if (*name != "nuc") fail(fmt::format("linalg.matrix_norm: Order {} not supported.", *name));
     return of_singular_values(c, converted(), dims, keep, "aten.sum.dim_IntList(s, [-1], keep)");
   }
-  auto* whole = order.get<std::int64_t>();
-  auto* real = order.get<double>();
-  double ord = whole ? static_cast<double>(*whole) : real ? *real : 0, size = std::abs(ord);
+  const double ord = order_number(order), size = std::abs(ord);
   if (size != 1 && size != 2 && !std::isinf(size))
     fail(fmt::format("linalg.matrix_norm: Order {} not supported.", ord));
   const SymList sizes = c.build.tensor(x).sizes;
@@ -112,9 +114,7 @@ Arg condition(DecomposeCall& c) {
   Arg order = c.arg("p");
   const TensorMeta& self = c.tensor("self");
   if (self.dim() < 2) fail("linalg.cond: The input tensor must have at least 2 dimensions.");
-  auto* whole = order.get<std::int64_t>();
-  auto* real = order.get<double>();
-  double ord = order.is_none() ? 2 : whole ? static_cast<double>(*whole) : real ? *real : 0;
+  const double ord = order.is_none() ? 2 : order_number(order);
   if (std::abs(ord) == 2) {
     SymExpr count = sym_min(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]);
     Names names = {{"k", c.build.size(count)}, {"j", c.build.size(count - 1)}};

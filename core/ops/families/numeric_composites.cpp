@@ -43,7 +43,7 @@ Arg isclose(DecomposeCall& c) {
 Arg float_power(DecomposeCall& c) {
   Builder& b = c.build;
   auto complex = [&](const char* name) {
-    return c.is_tensor(name) ? is_complex(c.tensor(name).dtype) : c.number(name).index() == 3;
+    return c.is_tensor(name) ? is_complex(c.tensor(name).dtype) : is_complex(c.dtype_of_number(name));
   };
   const DType dtype = complex("self") || complex("exponent") ? DType::Complex128 : DType::Float64;
   auto operand = [&](const char* name) -> Arg {

@@ -15,17 +15,18 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-bool is_one(const Number& n) {
-  return std::visit([](auto v) { return v == decltype(v)(1); }, n);
+bool is_one(const FakeCall& call, std::string_view name) {
+  const std::optional<Number> n = call.known_number(name);
+  return n && std::visit([](auto v) { return v == decltype(v)(1); }, *n);
 }
 /// The factor comes first, as in PyTorch: the product of two large numbers may be infinite where a small one times
 /// both is not.
 V times_value(In& x, V v) {
-  return is_one(x.call.number("value")) ? v : x.number("value") * v;
+  return is_one(x.call, "value") ? v : x.number("value") * v;
 }
 
 V times_alpha(In& x, V v) {
-  return is_one(x.call.number("alpha")) ? v : v * x.kept(x.number("alpha"));
+  return is_one(x.call, "alpha") ? v : v * x.kept(x.number("alpha"));
 }
 
 V add(In& x) {
@@ -59,10 +60,10 @@ Promotion div_mode_promotion(const FakeCall& call) {
 /// Small powers are computed as products, as PyTorch's kernels do.
 V pow_number(In& x) {
   V base = x[0];
-  const Node* given = x.call.arg("exponent").node();
-  if (given && !x.call.is_tensor("exponent") && !given->meta.sym()->is_int()) return Pow(base, x[1]);
-  Number exponent = x.call.number("exponent");
-  const bool inexact = is_floating(base.dtype()) || is_complex(base.dtype());
+  const bool inexact = is_floating(base.dtype()) || is_complex(base.dtype());  // exponents of integers are checked
+  const std::optional<Number> known = inexact ? x.call.known_number("exponent") : x.call.number("exponent");
+  if (!known) return Pow(base, x[1]);
+  const Number exponent = *known;
   double e = as_double(exponent);
   if (std::holds_alternative<std::complex<double>>(exponent) || x.call.is_tensor("exponent")) return Pow(base, x[1]);
   if (!inexact && e < 0) fail("Integers to negative integer powers are not allowed.");

@@ -45,9 +45,9 @@ Meta fake_renorm(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   if (self.dim() < 2)
     fail("renorm: input needs at least 2 dimensions, got " + std::to_string(self.dim()) + " dimensions");
-  if (as_double(c.number("p")) <= 0) fail("renorm: non-positive norm degree");
-  if (as_double(c.number("maxnorm")) < 0)
-    fail("renorm: expected maxnorm to be >= 0 but got " + std::to_string(as_double(c.number("maxnorm"))));
+  if (const auto p = c.known_number("p"); p && as_double(*p) <= 0) fail("renorm: non-positive norm degree");
+  if (const auto most = c.known_number("maxnorm"); most && as_double(*most) < 0)
+    fail("renorm: expected maxnorm to be >= 0 but got " + std::to_string(as_double(*most)));
   wrap_dim(c.integer("dim"), self.dim());
   return new_like(self, self.sizes);
 }

@@ -21,7 +21,7 @@ TensorMeta of_type(TensorMeta t, DType dtype) {
 }
 
 Operand operand(const FakeCall& c, const char* name) {
-  return c.is_tensor(name) ? Operand::of(c.tensor(name)) : Operand::of(c.number(name));
+  return c.is_tensor(name) ? Operand::of(c.tensor(name)) : Operand{c.dtype_of_number(name), Operand::Rank::Number};
 }
 
 template <bool element_is_number, bool test_is_number>

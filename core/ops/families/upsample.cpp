@@ -73,10 +73,10 @@ void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList
   for (std::size_t d = 0; d < rank; ++d) {
     const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
     if (c.schema.index_of(name) < 0 || !c.has(name) || !output[d].is_int()) continue;
+    const auto known = c.known_number(name);
+    if (!known) continue;
     // Positions in the input are computed in single precision, and used as 64-bit numbers.
-    const auto literal = as_number(c.arg(name));
-    if (!literal) continue;
-    const double scale = as_double(*literal), step = static_cast<double>(static_cast<float>(1 / scale));
+    const double scale = as_double(*known), step = static_cast<double>(static_cast<float>(1 / scale));
     if (scale > 0 && !(step * static_cast<double>(output[d].as_int()) < 0x1p62))
       fail(fmt::format("{}: for a scale of {} the positions in the input are beyond 64 bits", c.schema.base, scale));
   }
