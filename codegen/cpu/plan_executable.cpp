@@ -51,6 +51,18 @@ std::shared_ptr<RemoteMemory> on_device(const Tensor& t, bool written) {
   return remote && written && (remote->address() + offset) % 16 != 0 ? nullptr : remote;
 }
 
+/// Does a layout of elements that share memory hold the values that it was given?
+Status check_held(std::size_t input, const Tensor& given, const Tensor& held, bool written) {
+  if (written) return input_error("run.input", repeated_elements);
+  TRY(const Tensor a, given.contiguous());
+  TRY(const Tensor b, held.contiguous());
+  if (std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.numel()) * itemsize(a.dtype)) == 0) return {};
+  return input_error("run.input",
+                     fmt::format("input {} has elements that differ, but the graph was compiled for a layout in which "
+                                 "they share memory: strides {}",
+                                 input, list(held.strides)));
+}
+
 }  // namespace
 
 Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<Held>& held) {
@@ -85,6 +97,7 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
     TRY_DO(reuse_or_allocate(input.staging, room));
     Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
     copy.copy_from(*t);
+    if (may_share_elements(input.sizes, input.strides)) TRY_DO(check_held(i, *t, copy, input.written));
     base[b] = input.staging->data();
     held[b] = {input.staging, nullptr, 0};
   }

@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/hash.h"
 #include "core/compare/per_node.h"
+#include "core/fake/propagate.h"
 #include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
@@ -17,6 +18,8 @@
 #include "core/load/pickle.h"
 #include "core/ops/effects.h"
 #include "core/ops/schema.h"
+#include "core/tensor/repeated_elements.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -156,6 +159,42 @@ Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::
   return {};
 }
 
+/// Has the layout elements that share memory, of which the given tensor, which lies otherwise, may have several values?
+bool cannot_hold(const TensorMeta& layout, const Tensor& given, const ShapeEnv& shapes) {
+  if (!layout.strides_known || layout.strides.size() != given.sizes.size()) return false;
+  Sizes strides;
+  for (SymExpr e : layout.strides) {
+    const auto stride = shapes.hint(e);
+    if (!stride) return false;
+    strides.push_back(*stride);
+  }
+  return may_share_elements(given.sizes, strides) && !same_significant_strides(given.sizes, strides, given.strides);
+}
+
+/// Values that are given in a layout of their own, where the graph's has elements that share memory (an expanded mask,
+/// windows), change the graph: what is given counts.
+Status take_layouts(Graph& graph, const std::vector<Value>& values) {
+  bool changed = false;
+  const auto take = [&](Node& node, const Tensor* given) {
+    const TensorMeta* meta = node.meta.tensor();
+    if (!meta || !given || !cannot_hold(*meta, *given, *graph.shapes)) return;
+    TensorMeta own = *meta;
+    own.strides =
+        given->is_contiguous() ? contiguous_strides(own.sizes) : SymList(given->strides.begin(), given->strides.end());
+    node.meta = std::move(own);
+    changed = true;
+  };
+  const std::vector<Node*> placeholders = graph.placeholders();
+  for (std::size_t i = 0; i < placeholders.size() && i < values.size(); ++i)
+    take(*placeholders[i], values[i].get<Tensor>());
+  for (Node* node : graph)
+    if (const auto it = graph.attributes.find(node->target); node->is(Op::get_attr()) && it != graph.attributes.end())
+      take(*node, &it->second);
+  if (!changed) return {};
+  const auto done = propagate(graph);
+  return done ? Status() : Status(done.error());
+}
+
 bool same_bytes(const Value& a, const Value& b) {
   const auto *x = a.get<Tensor>(), *y = b.get<Tensor>();
   if (!x || !y) return true;
@@ -200,9 +239,9 @@ Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
   for (std::size_t d = 0; d < t.sizes.size(); ++d) {
     if (!wanted->strides[d].is_int() || wanted->sizes[d] != SymExpr(t.sizes[d])) return t;
     strides.push_back(wanted->strides[d].as_int());
-    if (strides[d] == 0 && t.sizes[d] > 1) return t;  // elements that shared memory may differ in the file
   }
-  if (strides == t.strides) return t;
+  // Elements that share memory may differ in the file.
+  if (strides == t.strides || may_share_elements(t.sizes, strides)) return t;
   TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, strides));
   out.copy_from(t);
   out.requires_grad = t.requires_grad;
@@ -241,6 +280,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, 
     if (key.starts_with("input.") && std::atoi(key.c_str() + 6) >= count)
       return input_error("io.surplus", fmt::format("the inputs hold {}, but the graph takes {} inputs", key, count));
   TRY_DO(gather_attributes(graph, io, random_weights));
+  TRY_DO(take_layouts(graph, inputs.values));
   if ((!shared && mutates_inputs(graph)) || writes_inputs(program)) {
     TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values must not change
   }

@@ -18,19 +18,27 @@ bool repeats_elements(const TensorMeta& t) {
   return false;
 }
 
-/// Are several elements one place in memory without a stride of 0, as as_strided can make them? Told from sizes and
-/// strides that are numbers: the dimensions by their strides, each must step over all that those before it reach.
-bool elements_overlap(const TensorMeta& t) {
-  const auto sizes = concrete(t.sizes), strides = concrete(t.strides);
-  if (!t.strides_known || !sizes || !strides || std::ranges::count(*sizes, 0) > 0) return false;
-  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, size
-  for (std::size_t d = 0; d < sizes->size(); ++d)
-    if ((*sizes)[d] != 1) dims.emplace_back((*strides)[d], (*sizes)[d]);
-  std::ranges::sort(dims);
-  std::int64_t last = 0;
-  for (const auto& [stride, size] : dims) {
-    if (stride <= last) return true;
-    last += stride * (size - 1);
+/// Are several elements one place in memory without a stride of 0, as as_strided can make them? The dimensions by their
+/// strides, each must step over all that those before it reach. Takes guards for symbolic ones by their hints; false
+/// where there are none.
+bool elements_overlap(const TensorMeta& t, ShapeEnv& shapes) {
+  if (!t.strides_known || is_row_major(t)) return false;
+  struct Dim {
+    std::int64_t hint;
+    SymExpr stride, size;
+  };
+  std::vector<Dim> dims;
+  for (std::size_t d = 0; d < t.sizes.size(); ++d) {
+    const auto size = shapes.hint(t.sizes[d]), stride = shapes.hint(t.strides[d]);
+    if (!size || !stride || *size == 0) return false;
+    if (*size != 1) dims.push_back({*stride, t.strides[d], t.sizes[d]});
+  }
+  std::ranges::sort(dims, {}, &Dim::hint);
+  SymExpr last = 0;
+  for (const Dim& dim : dims) {
+    const auto overlaps = shapes.evaluate(sym_le(dim.stride, last), "whether elements of a written input overlap");
+    if (!overlaps || *overlaps) return true;
+    last = last + dim.stride * (dim.size - 1);
   }
   return false;
 }
@@ -351,7 +359,7 @@ InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std:
     // A kernel that reads and writes elements that overlap would read what it wrote.
     const bool in_graph = options.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&
                           (!info.requires_grad || info.mutations_under_no_grad) &&
-                          !(input.meta.tensor() && elements_overlap(*input.meta.tensor()));
+                          !(input.meta.tensor() && elements_overlap(*input.meta.tensor(), *made.graph->shapes));
     info.mutation_type = in_graph ? MutationType::MutatedInGraph : MutationType::MutatedOutGraph;
   }
   return info;

@@ -7,10 +7,12 @@
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/run_compiled.h"
+#include "core/aot/run_program.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "tests/support/fx.h"
+#include "tests/support/interpreted.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -131,6 +133,13 @@ const Row rows[] = {
      "neg.default of float8_e4m3fn"},
 };
 
+RunOptions run_options(const Backend& backend) {
+  RunOptions options;
+  options.aot.train = false;
+  options.forward = backend.make({});
+  return options;
+}
+
 }  // namespace
 
 class TestRefusals : public QObject {
@@ -185,6 +194,36 @@ class TestRefusals : public QObject {
         }
       }
     }
+  }
+
+  /// An input or attribute whose annotation overlaps, given as values of a layout of their own.
+  void given_values_count_where_the_annotation_overlaps_data() {
+    QTest::addColumn<QString>("type");
+    for (const char* type : {"f32[2, 3][0, 1]", "f32[2, 3][1, 0]", "f32[2, 3][1, 1]", "f32[2, 3][2, 1]",
+                             "f32[s0, 3][0, 1]", "f32[2, s1][1, 1]"})
+      QTest::newRow(type) << type;
+  }
+  void given_values_count_where_the_annotation_overlaps() {
+    QFETCH(QString, type);
+    const auto graph = fx("x: <" + type.toStdString() + ">",
+                          "a = $mul.Tensor(x, 2)\nt = $t(x)\nb = $add.Tensor(t, 1)\n"
+                          "return (a, b)");
+    TensorFile io;
+    io.tensors["input.0"] = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+    for (const Backend* backend : {*find_backend("interp"), &default_compiler()}) {
+      const auto out = run_program(artefact_of(*graph), io, run_options(*backend));
+      VERIFY_DONE(out);
+      QCOMPARE(elements(Value(out->tensors.at("output.0"))), (std::vector<double>{2, 4, 6, 8, 10, 12}));
+      QCOMPARE(elements(Value(out->tensors.at("output.1"))), (std::vector<double>{2, 5, 3, 6, 4, 7}));
+    }
+    if (type.contains('s')) return;
+    // Code for such a layout refuses other values, and takes those that it can hold.
+    const auto refused = run_compiled(*graph, {io.tensors.at("input.0")}, default_compiler().make({}));
+    QVERIFY(!refused);
+    QVERIFY2(refused.error().message.find("they share memory") != std::string::npos, refused.error().line().c_str());
+    const auto taken = run_compiled(*graph, {f32({2, 3}, {4, 4, 4, 4, 4, 4})}, default_compiler().make({}));
+    VERIFY_DONE(taken);
+    QCOMPARE(elements(taken->front()), std::vector<double>(6, 8));
   }
 
   /// Elements that overlap are written after all of them were read; those that expand repeats are refused.
