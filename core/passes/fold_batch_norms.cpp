@@ -54,6 +54,7 @@ class BatchNormFolder {
       return false;
     for (const Arg& arg : {args[2], norm->weight, norm->bias, norm->mean, norm->var})
       if (!is_parameter(arg, dtype)) return false;
+    if (!as_number(norm->eps)) return false;  // a number that the graph computes may come after the convolution
     if (!may_stand_for(node, *norm->result, aliases_) || !context_.may_rewrite("into weights", node)) return false;
 
     const std::size_t first_new = graph_.id_limit();

@@ -309,12 +309,14 @@ class TestPipeline : public QObject {
     QTest::addColumn<QString>("weight");
     QTest::addColumn<QString>("convolution");  // its arguments after the weight
     QTest::addColumn<QString>("norm");         // the weight and bias
+    QTest::addColumn<QString>("eps");
     QTest::addColumn<QString>("results");
     QTest::addColumn<bool>("folded");
     const QString plain = "<f32[4, 2, 3][6, 3, 1]>", rest = ", [1], [0], [1], False, [0], 1";
     const auto row = [](const char* name, const QString& weight, const QString& convolution, const char* norm,
-                        const char* results,
-                        bool folded) { QTest::newRow(name) << weight << convolution << norm << results << folded; };
+                        const char* results, bool folded, const char* eps = "1e-05") {
+      QTest::newRow(name) << weight << convolution << norm << eps << results << folded;
+    };
     row("a bias", plain, "p_b" + rest, "p_g, p_h", "r, ", true);
     row("no bias", plain, "None" + rest, "p_g, p_h", "r, ", true);
     row("neither weight nor bias of the norm", plain, "p_b" + rest, "None, None", "r, ", true);
@@ -323,21 +325,23 @@ class TestPipeline : public QObject {
     row("the convolution is read", plain, "p_b" + rest, "p_g, p_h", "r, c, ", false);
     row("a bias of the user's", plain, "x_b" + rest, "p_g, p_h", "r, ", false);
     row("a scale of the user's", plain, "p_b" + rest, "x_b, p_h", "r, ", false);
+    row("a number that comes after the convolution", plain, "p_b" + rest, "p_g, p_h", "r, ", false, "e");
   }
   /// What parameters alone decide of a convolution and its batch norm is computed once.
   void batch_norms_go_into_constant_weights() {
     QFETCH(QString, weight);
     QFETCH(QString, convolution);
     QFETCH(QString, norm);
+    QFETCH(QString, eps);
     QFETCH(QString, results);
     QFETCH(bool, folded);
     const auto graph =
         fx("p_w: " + weight.toStdString() +
                ", p_b: <f32[4][1]>, p_g: <f32[4][1]>, p_h: <f32[4][1]>, b_m: <f32[4][1]>, b_v: <f32[4][1]>, "
-               "x_b: <f32[4][1]>, x: <f32[1, 2, 5][10, 5, 1]>",
-           "c = $convolution(x, p_w, " + convolution.toStdString() +
-               ")\nn = $_native_batch_norm_legit_no_training(c, " + norm.toStdString() +
-               ", b_m, b_v, 0.1, 1e-05)\ny = n[0]\nr = $relu(y)\nreturn (" + results.toStdString() + ")");
+               "x_b: <f32[4][1]>, x_e: <f32[][]>, x: <f32[1, 2, 5][10, 5, 1]>",
+           "c = $convolution(x, p_w, " + convolution.toStdString() + ")\n" + (eps == "e" ? "e = $item(x_e)\n" : "") +
+               "n = $_native_batch_norm_legit_no_training(c, " + norm.toStdString() + ", b_m, b_v, 0.1, " +
+               eps.toStdString() + ")\ny = n[0]\nr = $relu(y)\nreturn (" + results.toStdString() + ")");
     std::vector<Value> values;
     for (const Node* p : graph->placeholders()) {
       Tensor t = *Tensor::empty(DType::Float32, *concrete(p->meta.tensor()->sizes));
