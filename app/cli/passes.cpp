@@ -11,6 +11,7 @@
 #include "core/aot/text_roles.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/report_json.h"
+#include "core/fake/propagate.h"
 #include "core/interp/random_values.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
@@ -58,6 +59,7 @@ Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, Pass
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
   Reached out;
   if (at_own_stage(o, artefact, stage)) {
+    if (stage_of(artefact.kind) != PassStage::PreGrad) TRY_DO(settle_annotations(*graph));
     out.graphs.push_back({{}, std::move(graph)});
     return out;
   }

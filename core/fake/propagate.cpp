@@ -1,7 +1,11 @@
 #include "core/fake/propagate.h"
 
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "core/fake/renaming.h"
+#include "core/ir/place.h"
 #include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/ops/values.h"
@@ -63,6 +67,28 @@ Result<std::size_t> propagate(Graph& graph) {
     }
   }
   return count;
+}
+
+Status settle_annotations(Graph& graph) {
+  std::vector<std::pair<Node*, Meta>> said;
+  for (Node* node : graph)
+    if (node->op()->is_call() && node->meta.tensor()) said.emplace_back(node, node->meta);
+  if (auto done = propagate(graph); !done)
+    return done.error().fault == Fault::Unsupported ? Status() : Status(std::move(done).error());
+  UnbackedRenaming renaming;
+  for (const auto& [node, annotated] : said) {
+    const TensorMeta *old = annotated.tensor(), *now = node->meta.tensor();
+    if (!now) continue;
+    TensorMeta wanted = *now;
+    wanted.strides = old->strides;
+    wanted.strides_known = old->strides_known;
+    if (!renaming.same(Meta(wanted), annotated))
+      return input_error("fake.annotation",
+                         fmt::format("{} is annotated {}, but its call gives {}; mend one of them", node->name(),
+                                     annotation(annotated), annotation(node->meta)),
+                         place_of(*node));
+  }
+  return {};
 }
 
 MetaCheck check_metas(const Graph& graph) {

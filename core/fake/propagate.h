@@ -13,6 +13,10 @@ namespace partita {
 /// arguments.
 Result<std::size_t> propagate(Graph& graph);
 
+/// propagate() for a graph of a file, whose annotations may contradict its calls: error fake.annotation names the first
+/// of another dtype or other sizes; other strides are replaced. What is not supported is left as it is annotated.
+Status settle_annotations(Graph& graph);
+
 /// A node whose annotation differs from the inferred meta.
 struct MetaDifference {
   std::string node;
