@@ -22,7 +22,7 @@ SymList infer_size(const FakeCall& call, const SymList& shape, SymExpr numel) {
   SymExpr known = 1;
   std::optional<std::size_t> unknown;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i].is(-1)) {
+    if (guard_or(call, sym_eq(shape[i], -1), false, "a size that is left out")) {
       if (unknown) fail("only one dimension can be inferred");
       unknown = i;
     } else if (shape[i].is_int() && shape[i].as_int() < 0) {

@@ -128,7 +128,7 @@ Meta fake_expand(FakeCall& call) {
     bool is_new = d < lead;
     SymExpr old = is_new ? SymExpr(1) : out.sizes[d - lead];
     SymExpr stride = !is_new ? out.strides[d - lead] : d + 1 == size.size() ? SymExpr(1) : size[d + 1] * strides[d + 1];
-    if (size[d].is(-1)) {
+    if (guard_or(call, sym_eq(size[d], -1), false, "a size that is left out")) {
       if (is_new) fail("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension");
       size[d] = old;
     }
