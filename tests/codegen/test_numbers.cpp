@@ -187,6 +187,54 @@ class TestNumbers : public QObject {
       QVERIFY(std::abs(found[i] - wanted[i]) <= 1e-4 * std::abs(wanted[i]) + 1e-6);
   }
 
+  /// As with an integer that is known.
+  void integers_are_of_either_sign_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<int>("number");
+    const char* const rows[] = {
+        "y = $view(x, [n, 5])",
+        "y = $expand(x, [4, n])",
+        "y = $constant_pad_nd(x, [n, 3], 0.5)",
+        "y = $slice.Tensor(x, 1, n)",
+        "y = $slice.Tensor(x, 1, 0, n)",
+        "y = $slice.Tensor(x, 0, -4, n, 2)",
+        "y = $roll(x, [n], [1])",
+        "y = $select.int(x, 1, n)",
+        "y = $triu(x, n)",
+        "y = $diagonal(x, n)",
+        "y = $arange.start_step(5, -5, n)",
+        "m = torch.sym_max(n, 1)\ny = $new_zeros(x, [m, 2])",
+        "m = n & 6\nk = n | 1\nz = $mul.Tensor(x, m)\ny = $add.Tensor(z, k)",
+        "m = n ** -2\ny = $mul.Tensor(x, m)",
+    };
+    for (const char* const row : rows)
+      for (const int number : {-3, -1, 0, 1, 4}) QTest::addRow("%s, n = %d", row, number) << row << number;
+  }
+  void integers_are_of_either_sign() {
+    QFETCH(QString, lines);
+    QFETCH(int, number);
+    std::vector<double> x;
+    for (std::int64_t i = 0; i < rows * columns; ++i) x.push_back(element(i));
+    const auto run = [&](const std::string& first, const QString& text) {
+      TensorFile io;
+      if (!first.empty()) io.tensors["input.0"] = i64({}, {static_cast<double>(number)});
+      io.tensors[first.empty() ? "input.0" : "input.1"] = f32({rows, columns}, x);
+      const auto graph = fx(first + "x: <f32[4, 5][5, 1]>", text.toStdString() + "\nreturn (y,)");
+      return run_program(artefact_of(*graph), io, run_options(default_compiler()));
+    };
+    const auto symbolic = run("n: 'Sym(s7)', ", lines);
+    const auto literal = run("", QString("n = torch.sym_max(%1, %1)\n").arg(number) + lines);
+    QVERIFY2(bool(symbolic) == bool(literal),
+             symbolic ? "only the integer is refused" : symbolic.error().line().c_str());
+    if (!literal) {
+      QVERIFY2(symbolic.error().fault == Fault::Input, symbolic.error().line().c_str());
+      return;
+    }
+    const Tensor &found = symbolic->tensors.at("output.0"), &wanted = literal->tensors.at("output.0");
+    QVERIFY(found.sizes == wanted.sizes && found.dtype == wanted.dtype);
+    QCOMPARE(elements(found), elements(wanted));
+  }
+
   void python_is_followed_data() {
     QTest::addColumn<unsigned>("seed");
     QTest::addColumn<bool>("from_tensors");

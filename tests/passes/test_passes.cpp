@@ -250,6 +250,9 @@ const Case cases[] = {
      "y: <bf16[1, 1, 8][8, 8, 1]> = $upsample_linear1d(x, [8], False)\nreturn (y,)", nullptr},
     {"dropout in evaluation", "rewrite_pre_grad", xy,
      "d: " M " = $dropout(x, 0.5, False)\ns: " M " = $sin(d)\nreturn (s,)", "s = $sin(x)\nreturn (s,)\n"},
+    {"dropout in evaluation by a number of run time", "rewrite_pre_grad", "x: " M ", t: <f64[][]>",
+     "p: 'Sym(zuf0)' = $item(t)\nd: " M " = $dropout(x, p, False)\ns: " M " = $sin(d)\nreturn (s,)",
+     "p = $item(t)\ns = $sin(x)\nreturn (s,)\n"},
     {"dropout in training", "rewrite_pre_grad", xy,
      "d: " M " = $dropout(x, 0.5, True)\ns: " M " = $sin(d)\nreturn (s,)", nullptr},
 
