@@ -30,6 +30,18 @@ class TestPropagate : public QObject {
     QCOMPARE(meta_of(*graph, "s"), std::string("f32[4, 1][1, 1]cpu"));
   }
 
+  void annotations_that_contradict_calls_are_told() {
+    for (const char* said : {"f32[3, 3][3, 1]", "f32[2][1]", "i64[2, 3][3, 1]"}) {
+      const auto graph = fx("x: <f32[2, 3][3, 1]>", std::string("y: <") + said + "> = $mul.Tensor(x, 2)\nreturn (y,)");
+      const Status settled = settle_annotations(*graph);
+      QVERIFY(!settled);
+      QCOMPARE(settled.error().code, std::string("fake.annotation"));
+    }
+    const auto graph = fx("x: <f32[2, 3][3, 1]>", "y: <f32[2, 3][9, 1]> = $mul.Tensor(x, 2)\nreturn (y,)");
+    QVERIFY(settle_annotations(*graph));
+    QCOMPARE(meta_of(*graph, "y"), std::string("f32[2, 3][3, 1]cpu"));
+  }
+
   void sizes_stay_symbolic_under_guards() {
     const auto graph = fx("n: \"Sym(s0)\", m: \"Sym(s1)\", x: <f32[s0, 4][4, 1]>, y: <f32[s1, 4][4, 1]>",
                           "a = $add.Tensor(x, y)\nc = $cat([a, x])\nreturn (c,)");

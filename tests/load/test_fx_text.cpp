@@ -42,6 +42,7 @@ class TestFxText : public QObject {
   void literals();
   void python_around_the_class_is_skipped();
   void a_printed_program_has_ranges();
+  void symbols_are_sizes_or_integers();
   void printed_text_reads_as_the_same_graph_data();
   void printed_text_reads_as_the_same_graph();
   void in_place_statements_of_one_line_run_in_order();
@@ -362,6 +363,20 @@ return y)"));
   auto again = parse_fx_text(print(**graph));
   std::string why;
   QVERIFY2(again && same_graph(**graph, **again, &why), why.c_str());
+}
+
+void TestFxText::symbols_are_sizes_or_integers() {
+  auto graph = parse_fx_text(R"text(
+class GraphModule(torch.nn.Module):
+    def forward(self, s1: "Sym(s1)", s2: "Sym(s2)", s3: "Sym(s3)", x: "f32[s1, 4*s3]"):
+        y: "f32[s2]" = torch.ops.aten.ones.default([s2])
+        return (x, y, s3)
+)text");
+  QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+  const auto ranges = (*graph)->shapes->ranges();
+  QCOMPARE(ranges.at("s1").low, 2);
+  QCOMPARE(ranges.at("s2").low, 0);
+  QCOMPARE(ranges.at("s3").low, INT64_MIN);
 }
 
 void TestFxText::a_printed_program_has_ranges() {
