@@ -204,9 +204,14 @@ double real(const Row& row, std::span<const double> x) {
   return value;
 }
 
-bool divides_by_zero(const Row& row, bool zero) {
+/// What decides whether two operands are a division by zero.
+struct Operands {
+  bool first_is_zero, second_is_zero, second_is_negative;
+};
+bool divides_by_zero(const Row& row, const Operands& x) {
   constexpr std::string_view divisions[] = {"floordiv", "mod", "truediv"};
-  return zero && std::ranges::find(divisions, row.name) != std::end(divisions);
+  if (row.name == "pow") return x.first_is_zero && x.second_is_negative;
+  return x.second_is_zero && std::ranges::find(divisions, row.name) != std::end(divisions);
 }
 
 Diagnostic unknown(const Op* op, const Node* node) {
@@ -326,7 +331,8 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
     return Meta(syms[0].is_float() ? sym_call("RoundDecimal", std::move(syms)) : syms[0]);
   TRY(const Row* row, row_of(op, args.size(), !kwargs.empty(), node));
   if (all) {
-    if (syms.size() == 2 && divides_by_zero(*row, syms[1].is(0)))
+    if (syms.size() == 2 &&
+        divides_by_zero(*row, {syms[0].is(0), syms[1].is(0), syms[1].is_int() && syms[1].as_int() < 0}))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
     return Meta(shapes.simplified(symbolic(*row, syms)));
   }
@@ -380,7 +386,7 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
   TRY(const Row* row, row_of(op, args.size(), !kwargs.empty(), node));
   if (numbers) {
     const bool reciprocal = row->name == "pow" && all_whole && reals[1] < 0;  // 2 ** -1
-    if (reals.size() == 2 && (divides_by_zero(*row, reals[1] == 0) || (reciprocal && reals[0] == 0)))
+    if (reals.size() == 2 && divides_by_zero(*row, {reals[0] == 0, reals[1] == 0, reals[1] < 0}))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
     if (all_whole && row->whole && !reciprocal && row->kind != Kind::Float) {
       const std::int64_t n = row->whole(integers);
