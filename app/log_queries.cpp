@@ -19,10 +19,6 @@ std::string label(const Run& run, const Compilation& c, bool several) {
          (c.code.empty() ? "" : c.code + "  ");
 }
 
-std::string counted(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 std::string place(const StackFrame& at) {
   return at.file.empty() ? std::string() : fmt::format("{}:{}", at.file, at.line);
 }

@@ -22,6 +22,11 @@
 #include "core/partition/partition.h"
 
 namespace partita {
+
+std::string counted(std::size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
 namespace {
 
 using Words = std::vector<std::string>;
@@ -39,10 +44,6 @@ std::string source_of(const Node& node) {
 
 QueryRow row_of(const Node& node) {
   return {node.name(), print(node, {.annotations = true, .origins = false, .deletions = false}) + source_of(node), {}};
-}
-
-std::string counted(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 Result<std::size_t> number_of(const std::string& word, const char* what) {

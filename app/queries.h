@@ -17,6 +17,9 @@ struct QuerySubject {
   RunRequest request;                  ///< for what has to run: inputs, train
 };
 
+/// "1 node", "2 nodes"
+std::string counted(std::size_t n, const char* what);
+
 struct QueryRow {
   std::string node;  ///< what the row is about; empty: no node
   std::string text;

@@ -42,6 +42,8 @@ Arg of_singular_values(DecomposeCall& c, Arg x, MatrixDims dims, bool keep, std:
 /// How the greatest or least of `count` numbers is found: the greatest of none is 0, as for other norms.
 const char* extreme_of(SymExpr count, bool greatest) {
   return !greatest ? "amin" : count.is(0) ? "aten.sum.dim_IntList" : "amax";
+}
+
 double order_number(const Arg& order) {
   if (order.node()) fail_unsupported("a norm of an order that is known only at run time");
   const auto number = as_number(order);
