@@ -16,10 +16,10 @@ namespace {
 constexpr int kFirstRun = 3;  ///< columns before those of runs
 
 /// With more runs than this, a column is for those that have the same, as the command line prints them.
-constexpr std::size_t kMostColumns = 4;
+constexpr std::size_t kMostRunColumns = 4;
 
 bool grouped(const Diff& diff) {
-  return diff.runs.size() > kMostColumns;
+  return diff.runs.size() > kMostRunColumns;
 }
 
 QString name_of(const Run& run) {
