@@ -6,6 +6,21 @@
 
 namespace partita {
 
+namespace {
+
+/// The symbol of an expression that only values decide, if there is one such.
+std::optional<std::string> only_unbacked(SymExpr e) {
+  std::optional<std::string> found;
+  for (const std::string& symbol : e.symbols()) {
+    if (!is_unbacked(symbol)) continue;
+    if (found) return std::nullopt;
+    found = symbol;
+  }
+  return found;
+}
+
+}  // namespace
+
 bool UnbackedRenaming::same(const Meta& a, const Meta& b) {
   if (auto* t = a.tensor(); t && b.tensor()) return same_annotation(renamed(*t, *b.tensor()), b);
   if (auto* e = a.sym(); e && b.sym()) return same_annotation(rename(*e, *b.sym()), b);
@@ -19,7 +34,17 @@ bool UnbackedRenaming::same(const Meta& a, const Meta& b) {
 }
 
 SymExpr UnbackedRenaming::rename(SymExpr from, SymExpr to) {
-  if (from.kind() == SymKind::Symbol && is_unbacked(from.name())) names_.emplace(from.name(), to);
+  const auto unnamed = only_unbacked(from);  // a symbol may also be met first in an expression: u1 + 1
+  const auto name = only_unbacked(to);
+  if (from.kind() == SymKind::Symbol && is_unbacked(from.name())) {
+    names_.emplace(from.name(), to);
+  } else if (unnamed && name && !names_.contains(*unnamed)) {
+    const SymExpr symbol = SymExpr::symbol(*name);
+    const SymExpr renamed = from.substitute([&](const std::string& s) -> std::optional<SymExpr> {
+      return s == *unnamed ? std::optional(symbol) : std::nullopt;
+    });
+    if (renamed == to) names_.emplace(*unnamed, symbol);
+  }
   return from.substitute([&](const std::string& symbol) -> std::optional<SymExpr> {
     auto it = names_.find(symbol);
     return it == names_.end() ? std::nullopt : std::optional(it->second);

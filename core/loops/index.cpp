@@ -184,7 +184,8 @@ SymExpr IndexMath::simplify(SymExpr e) const {
 SymExpr IndexMath::floordiv(SymExpr a, SymExpr by) const {
   if (!by.is_int()) return divided(simplify(a), by);
   const int64_t c = by.as_int();
-  CHECK(c > 0, "index division by " + std::to_string(c));
+  CHECK(c != 0, "index division by 0");
+  if (c < 0) return floordiv(-a, -c);
   a = simplify(a);
   if (c == 1) return a;
   if (a.is_int()) return floor_div(a.as_int(), c);
@@ -226,7 +227,8 @@ SymExpr IndexMath::floordiv(SymExpr a, SymExpr by) const {
 SymExpr IndexMath::mod(SymExpr a, SymExpr by) const {
   if (!by.is_int()) return remainder(simplify(a), by);
   const int64_t c = by.as_int();
-  CHECK(c > 0, "index remainder by " + std::to_string(c));
+  CHECK(c != 0, "index remainder by 0");
+  if (c < 0) return -mod(-a, -c);  // has the sign of the divisor
   a = simplify(a);
   if (c == 1) return 0;
   std::vector<Term> rest;

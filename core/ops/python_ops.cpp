@@ -187,8 +187,13 @@ std::string_view short_name(std::string_view name) {
   return std::ranges::find(builtins, name) != std::end(builtins) ? name : std::string_view();
 }
 
+/// Empty for methods: x.float() and x.sum() are of tensors.
+std::string_view short_name(const Op* op) {
+  return op->kind == OpKind::Function ? short_name(op->name) : std::string_view();
+}
+
 const Row* find_row(const Op* op) {
-  const auto it = std::ranges::find(rows, short_name(op->name), &Row::name);
+  const auto it = std::ranges::find(rows, short_name(op), &Row::name);
   return it == std::end(rows) ? nullptr : it;
 }
 
@@ -248,17 +253,17 @@ Result<Value> as_whole(const Op* op, double v) {
 
 /// torch.sym_sum([...]) takes its terms as one list.
 bool is_sum(const Op* op) {
-  return short_name(op->name) == kSum;
+  return short_name(op) == kSum;
 }
 
 /// torch.sym_ite(condition, a, b)
 bool is_choice(const Op* op, std::size_t arguments) {
-  return short_name(op->name) == kChoice && arguments == 3;
+  return short_name(op) == kChoice && arguments == 3;
 }
 
 /// round(x, digits)
 bool rounds_digits(const Op* op, std::size_t arguments) {
-  return short_name(op->name) == kRound && arguments == 2;
+  return short_name(op) == kRound && arguments == 2;
 }
 
 Diagnostic not_one_list(const Op* op) {

@@ -5,7 +5,6 @@
 
 #include "core/base/memory.h"
 #include "core/base/verification.h"
-#include "core/ops/python_ops.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/verify_plan.h"
 
@@ -92,8 +91,9 @@ class Instance {
         Status done;
         *literal = map_nodes(*literal, [&](Node* n) -> Arg {
           SymExpr e = n->meta.sym() ? *n->meta.sym() : SymExpr(0);
+          const bool truth = e.is_boolean();
           if (Status each = value(e); !each) done = std::move(each);
-          if (gives_bool(*n) && e.is_int()) return !e.is(0);
+          if (truth && e.is_int()) return !e.is(0);
           return e.is_int() ? Arg(e.as_int()) : e.kind() == SymKind::Float ? Arg(e.as_float()) : Arg();
         });
         TRY_DO(std::move(done));

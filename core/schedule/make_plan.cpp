@@ -207,7 +207,10 @@ class Planner {
         for (const Arg& item : list->items) views.push_back(is_tensor(item) ? argument(e, item.node()) : none);
         call.args.emplace_back(std::move(views));
       } else {
-        call.args.emplace_back(a);
+        call.args.emplace_back(map_nodes(a, [](Node* n) -> Arg {
+          const SymExpr* known = n->meta.sym();  // a bool that is decided does not tell that it is one
+          return known && known->is_int() && gives_bool(*n) ? Arg(!known->is(0)) : Arg(n);
+        }));
       }
     }
     for (int r : e.results) {

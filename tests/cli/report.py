@@ -219,7 +219,7 @@ with tempfile.TemporaryDirectory() as folder:
                  '"attempt": 0, "has_payload": ""}\n\t{\n\t"name": "trace",\n\t"ts": %d,\n\t"ph": "%s",\n\t"tid": 0\n\t}\n')
         open(log, "w").write(head + '\t["0/0: size of <x>"]\n' + event % (1_000_000, "B") + event % (3_000_000, "E"))
         again = facts(report(folder, log))
-        check(again["facts"] == [{"title": "Recompilations", "rows": [["0/1", "", "reason", "0/0: size of <x>"]]}] and
+        check(again["facts"] == [{"title": "Recompilations", "rows": [["0/1", "", "guard that failed", "0/0: size of <x>"]]}] and
               again["steps"] == [["trace", 2, 2, 1]], f"{again.get('facts')} {again.get('steps')}")
         pdf(folder, log)
 

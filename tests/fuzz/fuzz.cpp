@@ -381,7 +381,7 @@ int main(int argc, char** argv) {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string folder, only, mutated, change;
   double hang_seconds = 10;
-  bool unused = false, programs = false, train = false;
+  bool unused = false, programs = false, train = false, numbers_only = false;
   CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
   app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
   const auto counted = app.add_option("--count", count, "graphs")->capture_default_str();
@@ -398,6 +398,7 @@ int main(int argc, char** argv) {
       },
       "what compiles them");
   app.add_option("--only", only, "operators whose name contains this");
+  app.add_flag("--no-symbols", numbers_only, "all sizes and integers are numbers");
   app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
   app.add_flag("--programs", programs, "programs that write and share memory instead");
@@ -450,7 +451,7 @@ int main(int argc, char** argv) {
       }
       const fuzz::Case c = [&] {
         try {
-          return fuzz::generate(number, only, tell);
+          return fuzz::generate(number, only, !numbers_only, tell);
         } catch (const std::exception& e) {  // report which call it was
           send(fmt::format("threw: {}\n# seed {}: {}: {}", tried, number, e.what(), tried));
           return fuzz::Case{std::make_unique<Graph>(), {}, {}};

@@ -153,15 +153,10 @@ class Symbolic : public Generator {
 
 }  // namespace
 
-Case generate(std::uint64_t seed, std::string_view only, const std::function<void(const Node&)>& trying) {
-  switch (seed % 3) {
-    case 0:
-      return Symbolic(seed, only, trying).run();
-    case 1:
-      return MixedDtypes(seed, only, trying).run();
-    default:
-      return Generator(seed, only, trying).run();
-  }
+Case generate(std::uint64_t seed, std::string_view only, bool symbols, const std::function<void(const Node&)>& trying) {
+  if (seed % 3 == 0 && symbols) return Symbolic(seed, only, trying).run();
+  if (seed % 3 == 1) return MixedDtypes(seed, only, trying).run();
+  return Generator(seed, only, trying).run();
 }
 
 std::vector<std::string> candidates(std::string_view only) {

@@ -22,7 +22,8 @@ struct Case {
 /// integers of either sign, a third graphs whose calls get tensors of different dtypes. A call is accepted only if it
 /// can be inferred and evaluated, so anything that is wrong with the graph later is a difference. `only` is part of the
 /// names of the operators to call. `trying` is called before each call is tried, because it may crash.
-Case generate(std::uint64_t seed, std::string_view only = {}, const std::function<void(const Node&)>& trying = {});
+Case generate(std::uint64_t seed, std::string_view only = {}, bool symbols = true,
+              const std::function<void(const Node&)>& trying = {});
 /// The operators that generate() may call.
 std::vector<std::string> candidates(std::string_view only = {});
 
