@@ -1,5 +1,7 @@
 #include "core/aot/graph_key.h"
 
+#include <set>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +9,7 @@
 #include "core/base/config.h"
 #include "core/base/hash.h"
 #include "core/ir/print.h"
+#include "core/ir/symbols_of.h"
 
 namespace partita {
 namespace {
@@ -54,6 +57,11 @@ bool has_symbols(const Graph& graph) {
   return false;
 }
 
+void add_symbols_of(const Graph& graph, std::set<std::string>& out) {
+  for (const Node* node : graph) out.merge(symbols_of(node->meta));
+  for (const auto& [name, child] : graph.children) add_symbols_of(*child, out);
+}
+
 }  // namespace
 
 std::string text_of(const std::map<std::string, Tensor>& constants, const std::string& prefix) {
@@ -75,8 +83,10 @@ KeyParts graph_parts(const Graph& graph) {
   add_details(graph, "", details);
   add_constants(graph, "", constants);
   if (graph.shapes) {
+    std::set<std::string> own;  // the shapes also know symbols of parts that the graph is cut into
+    add_symbols_of(graph, own);
     for (const auto& [name, range] : graph.shapes->ranges())
-      symbols += fmt::format("{} is in {} .. {}\n", name, range.low, range.high);
+      if (own.contains(name)) symbols += fmt::format("{} is in {} .. {}\n", name, range.low, range.high);
     for (const Guard& g : graph.shapes->guards()) symbols += fmt::format("{}  # {}\n", g.condition.str(), g.reason);
   }
   return {{"graph", print(graph, {.annotations = true, .origins = has_symbols(graph), .deletions = false})},

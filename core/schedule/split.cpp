@@ -206,15 +206,22 @@ class Splitter {
     if (graph_.shapes) {  // which knows symbols of the parts before, and their ranges
       for (const auto& [symbol, hint] : graph_.shapes->hints()) used.insert(symbol);
       ranges = graph_.shapes->ranges();
-      for (const auto& [symbol, range] : ranges) used.insert(symbol);
     }
+    // The same graph has the same names when it is cut again: its shapes know the ranges from the first time.
+    const auto may_be = [&](const std::string& name, const std::string& symbol) {
+      if (used.contains(name)) return false;
+      const auto known = ranges.find(name), wanted = ranges.find(symbol);
+      if (known == ranges.end()) return true;
+      const SymRange range = wanted == ranges.end() ? SymRange() : wanted->second;
+      return known->second.low == range.low && known->second.high == range.high;
+    };
     std::map<std::string, SymExpr> named;
     int number = 0;
     for (const std::string& symbol : symbols) {
       if (SymExpr::symbol(symbol).is_float()) continue;  // a number that is no size
       std::string name;
       do name = fmt::format("s{}", number++);
-      while (used.contains(name));
+      while (!may_be(name, symbol));
       named.emplace(symbol, SymExpr::symbol(name));
       if (const auto range = ranges.find(symbol); range != ranges.end()) graph_.shapes->set_range(name, range->second);
     }

@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as folder:
         [row] = json.loads(partita("ops", name, "--json"))
         return row, row["fields"]
 
-    amax, fields = of_operator("amax")
+    amax, fields = of_operator("aten.amax.default")
     assert (amax["lower"], amax["derivative"], fields["program"], fields["expensive"]) == ("own", "own", None, None)
     assert fields["derivative"] == {"self": "extreme_backward(grad, result, self, dim, keepdim)"}
     assert fields["schema"]["arguments"] == ["self", "dim", "keepdim"] and fields["schema"]["autocast"] is None
