@@ -184,7 +184,7 @@ SymExpr IndexMath::simplify(SymExpr e) const {
 SymExpr IndexMath::floordiv(SymExpr a, SymExpr by) const {
   if (!by.is_int()) return divided(simplify(a), by);
   const int64_t c = by.as_int();
-  CHECK(c != 0, "index division by 0");
+  CHECK(c != 0 && c != INT64_MIN, "index division by " + std::to_string(c));
   if (c < 0) return floordiv(-a, -c);
   a = simplify(a);
   if (c == 1) return a;
@@ -227,7 +227,7 @@ SymExpr IndexMath::floordiv(SymExpr a, SymExpr by) const {
 SymExpr IndexMath::mod(SymExpr a, SymExpr by) const {
   if (!by.is_int()) return remainder(simplify(a), by);
   const int64_t c = by.as_int();
-  CHECK(c != 0, "index remainder by 0");
+  CHECK(c != 0 && c != INT64_MIN, "index remainder by " + std::to_string(c));
   if (c < 0) return -mod(-a, -c);  // has the sign of the divisor
   a = simplify(a);
   if (c == 1) return 0;
