@@ -22,6 +22,8 @@ class TestIndex : public QObject {
     row("middle digits join", m.simplify(m.mod(m.floordiv(k, 2), 3) * 2 + m.mod(k, 2)), "Mod(k, 6)");
     row("quotient of a quotient", m.floordiv(m.floordiv(k, 2), 3), "(k//6)");
     row("remainder of a remainder", m.mod(m.mod(k, 12), 4), "Mod(k, 4)");
+    row("quotient by a negative number", m.floordiv(-4 * i, -4), "i");
+    row("remainder by a negative number", m.mod(-4 * i - j, -4), "-j");
     row("in range", m.mod(j, 4), "j");
     row("beyond range", m.floordiv(j, 4), "0");
     row("common factor", m.floordiv(k * 6 + 3, 12), "(k//2)");
