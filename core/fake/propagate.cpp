@@ -57,7 +57,7 @@ Result<std::size_t> propagate(Graph& graph) {
     }
     ++count;
     // Keep a known annotation if the inferred meta differs from it only in the names of unbacked symbols.
-    if (!node->meta.known() || !UnbackedRenaming().same(*inferred, node->meta)) {
+    if (!node->meta.known() || !UnbackedRenaming(*graph.shapes).same(*inferred, node->meta)) {
       node->meta = *std::move(inferred);
     } else if (auto* old = node->meta.tensor(), *fresh = inferred->tensor(); old && fresh) {
       old->strides_known = fresh->strides_known;
@@ -75,7 +75,7 @@ Status settle_annotations(Graph& graph) {
     if (node->op()->is_call() && node->meta.tensor()) said.emplace_back(node, node->meta);
   if (auto done = propagate(graph); !done)
     return done.error().fault == Fault::Unsupported ? Status() : Status(std::move(done).error());
-  UnbackedRenaming renaming;
+  UnbackedRenaming renaming(*graph.shapes);
   for (const auto& [node, annotated] : said) {
     const TensorMeta *old = annotated.tensor(), *now = node->meta.tensor();
     if (!now) continue;
@@ -121,7 +121,7 @@ MetaCheck check_metas(const Graph& graph) {
     ++check.checked;
     if (!inferred)
       check.differences.push_back({node->name(), node->op()->name, annotation(node->meta), inferred.error().line()});
-    else if (!UnbackedRenaming().same(*inferred, node->meta))
+    else if (!UnbackedRenaming(*graph.shapes).same(*inferred, node->meta))
       check.differences.push_back({node->name(), node->op()->name, annotation(node->meta), annotation(*inferred)});
   }
   for (const auto& [target, child] : copy->children) {

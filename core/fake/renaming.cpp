@@ -22,8 +22,9 @@ std::optional<std::string> only_unbacked(SymExpr e) {
 }  // namespace
 
 bool UnbackedRenaming::same(const Meta& a, const Meta& b) {
-  if (auto* t = a.tensor(); t && b.tensor()) return same_annotation(renamed(*t, *b.tensor()), b);
-  if (auto* e = a.sym(); e && b.sym()) return same_annotation(rename(*e, *b.sym()), b);
+  if (a.tensor() && b.tensor()) return same_tensors(*a.tensor(), *b.tensor());
+  if (auto* e = a.sym(); e && b.sym())
+    return same_annotation(shapes_.simplified(rename(*e, *b.sym())), shapes_.simplified(*b.sym()));
   if (auto* t = a.tuple(); t && b.tuple()) {
     if (t->items.size() != b.tuple()->items.size()) return false;
     for (std::size_t i = 0; i < t->items.size(); ++i)
@@ -51,11 +52,16 @@ SymExpr UnbackedRenaming::rename(SymExpr from, SymExpr to) {
   });
 }
 
-Meta UnbackedRenaming::renamed(TensorMeta a, const TensorMeta& b) {
-  for (std::size_t d = 0; d < a.sizes.size() && d < b.sizes.size(); ++d) a.sizes[d] = rename(a.sizes[d], b.sizes[d]);
-  for (std::size_t d = 0; d < a.strides.size() && d < b.strides.size(); ++d)
-    a.strides[d] = rename(a.strides[d], b.strides[d]);
-  return a;
+bool UnbackedRenaming::same_tensors(TensorMeta a, TensorMeta b) {
+  const auto match = [&](SymList& from, SymList& to) {
+    for (std::size_t d = 0; d < from.size() && d < to.size(); ++d) {
+      from[d] = shapes_.simplified(rename(from[d], to[d]));
+      to[d] = shapes_.simplified(to[d]);
+    }
+  };
+  match(a.sizes, b.sizes);
+  match(a.strides, b.strides);
+  return same_annotation(Meta(std::move(a)), Meta(std::move(b)));
 }
 
 }  // namespace partita

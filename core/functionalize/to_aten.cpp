@@ -275,7 +275,8 @@ class Lowering {
                          fmt::format("{} is annotated {}, but its call gives {}; mend one of them", node.name(),
                                      annotation(node.meta), annotation(*inferred)),
                          place_of(node));
-    if (!node.meta.known() || !UnbackedRenaming().same(*inferred, node.meta)) node.meta = *std::move(inferred);
+    if (!node.meta.known() || !UnbackedRenaming(*node.graph().shapes).same(*inferred, node.meta))
+      node.meta = *std::move(inferred);
     return {};
   }
 

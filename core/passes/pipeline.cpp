@@ -78,7 +78,7 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
   }
   // A pass may replace a call whose size depends on data. The size then has a new name, which may be that of another
   // size when it finds both equal (nonzero of the same tensor).
-  UnbackedRenaming renaming;
+  UnbackedRenaming renaming(*graph.shapes);
   for (std::size_t i = 0; i < before.size(); ++i) {
     // A text without strides promised none.
     const TensorMeta* promised = before[i].tensor();

@@ -318,6 +318,10 @@ std::optional<bool> ShapeEnv::statically(SymExpr condition) const {
 }
 
 SymExpr ShapeEnv::simplified(SymExpr e) const {
+  return e.rebuilt([this](SymExpr part) { return without_covered(part); });
+}
+
+SymExpr ShapeEnv::without_covered(SymExpr e) const {
   constexpr std::size_t most = 8;
   if ((e.kind() != SymKind::Max && e.kind() != SymKind::Min) || e.args().size() > most || e.is_float()) return e;
   std::vector<SymExpr> taken;

@@ -41,7 +41,7 @@ class ShapeEnv {
 
   /// True or false when ranges or what is assumed decide it; nullopt otherwise. Records nothing.
   std::optional<bool> statically(SymExpr condition) const;
-  /// A Max or Min without the arguments that ranges or what is assumed say it never takes; else e.
+  /// The expression, each Max and Min in it without the arguments that ranges or what is assumed say it never takes.
   SymExpr simplified(SymExpr e) const;
   /// The truth value of a condition: from ranges when they decide it, else from hints, which records a guard. Error
   /// sym.data_dependent when the condition depends on an unbacked symbol.
@@ -50,6 +50,7 @@ class ShapeEnv {
   std::optional<std::int64_t> hint(SymExpr e) const;
 
  private:
+  SymExpr without_covered(SymExpr e) const;
   SymRange bounds(SymExpr e) const;
   void assume_not_positive(SymExpr e);
   bool is_at_most(SymExpr e, std::int64_t limit) const;

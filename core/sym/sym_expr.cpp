@@ -287,11 +287,14 @@ std::optional<std::int64_t> SymExpr::evaluate_integer(
 }
 
 SymExpr SymExpr::substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const {
-  if (is_int() || kind() == SymKind::Float || kind() == SymKind::Computed) return *this;
-  if (kind() == SymKind::Symbol) return symbol(node_->name).value_or(*this);
+  return rebuilt([&](SymExpr e) { return e.kind() == SymKind::Symbol ? symbol(e.name()).value_or(e) : e; });
+}
+
+SymExpr SymExpr::rebuilt(const std::function<SymExpr(SymExpr)>& change) const {
+  if (args().empty()) return change(*this);
   std::vector<SymExpr> replaced;
-  for (SymExpr a : args()) replaced.push_back(a.substitute(symbol));
-  return rebuild(kind(), node_->name, std::move(replaced));
+  for (SymExpr a : args()) replaced.push_back(a.rebuilt(change));
+  return change(rebuild(kind(), node_->name, std::move(replaced)));
 }
 
 std::vector<std::string> SymExpr::symbols() const {

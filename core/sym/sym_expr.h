@@ -75,6 +75,8 @@ class SymExpr {
   std::optional<std::int64_t> evaluate_integer(
       const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const;
   SymExpr substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const;
+  /// Each part replaced by what `change` makes of it, its own parts first.
+  SymExpr rebuilt(const std::function<SymExpr(SymExpr)>& change) const;
   /// The names of its symbols, sorted, without repeats.
   std::vector<std::string> symbols() const;
 

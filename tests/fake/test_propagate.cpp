@@ -42,6 +42,16 @@ class TestPropagate : public QObject {
     QCOMPARE(meta_of(*graph, "y"), std::string("f32[2, 3][3, 1]cpu"));
   }
 
+  void annotations_are_compared_by_what_is_known_of_sizes() {
+    const auto differences = [](const std::string& said) {
+      const auto graph = fx("x: <f32[s0, s1][s1, 1]>", "y: <f32[" + said + "]> = $mul.Tensor(x, 2)\nreturn (y,)");
+      return check_metas(*graph).differences.size() + (settle_annotations(*graph) ? 0 : 1);
+    };
+    QCOMPARE(differences("s0, s1][Max(1, s1), 1"), std::size_t{0});
+    QCOMPARE(differences("Max(0, Min(s0, s0 + 2)), s1][1*Max(1, s1), 1"), std::size_t{0});
+    QCOMPARE(differences("s0, s1][Max(s0, s1), 1"), std::size_t{1});
+  }
+
   void sizes_stay_symbolic_under_guards() {
     const auto graph = fx("n: \"Sym(s0)\", m: \"Sym(s1)\", x: <f32[s0, 4][4, 1]>, y: <f32[s1, 4][4, 1]>",
                           "a = $add.Tensor(x, y)\nc = $cat([a, x])\nreturn (c,)");

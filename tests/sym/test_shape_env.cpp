@@ -50,6 +50,7 @@ class ShapeEnvTest : public QObject {
     QVERIFY(env.simplified(sym_min(size, 1)) == SymExpr(1));
     QVERIFY(env.simplified(sym_max(sym_mod(n, 4), -1)) == sym_mod(n, 4));
     QVERIFY(env.simplified(sym_max(sym_max(n, size), 2)) == sym_max(n, size));
+    QVERIFY(env.simplified(n * sym_max(size, 1) + 1) == n * size + 1);
   }
 
   void hintsDecideWithGuard() {
