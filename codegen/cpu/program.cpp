@@ -138,7 +138,7 @@ class Maker {
     const std::string symbol = kernel_symbol(found->second);
     const bool cuda = plan_.target.device == DeviceType::Cuda;
     if (fresh && cuda) {
-      TRY(CudaKernel text, emit_cuda(kernel, symbol, out_.program.symbols, plan_.target));
+      TRY(CudaKernel text, emit_cuda(kernel, symbol, out_.program.symbols));
       out_.cuda.push_back(std::move(text));
     }
     if (fresh) out_.kernels.push_back(kernel);

@@ -103,22 +103,22 @@ class Handle {
   Handle(std::shared_ptr<CudaDevice> d, const CublasLt& a) : device(std::move(d)), api(a) {}
 };
 
-struct DataType {
+struct CublasType {
   int number, compute, scale;
 };
 /// Sums are in single precision at least.
-std::optional<DataType> data_type(DType dtype) {
+std::optional<CublasType> cublas_type(DType dtype) {
   constexpr int f32 = 0, f64 = 1, f16 = 2, bf16 = 14;                       // cudaDataType
   constexpr int compute_32f = 68, compute_64f = 70, compute_32f_tf32 = 77;  // cublasComputeType_t
   switch (dtype) {
     case DType::Float32:
-      return DataType{f32, config().cuda_tf32 ? compute_32f_tf32 : compute_32f, f32};
+      return CublasType{f32, config().cuda_tf32 ? compute_32f_tf32 : compute_32f, f32};
     case DType::Float64:
-      return DataType{f64, compute_64f, f64};
+      return CublasType{f64, compute_64f, f64};
     case DType::Float16:
-      return DataType{f16, compute_32f, f32};
+      return CublasType{f16, compute_32f, f32};
     case DType::BFloat16:
-      return DataType{bf16, compute_32f, f32};
+      return CublasType{bf16, compute_32f, f32};
     default:
       return std::nullopt;
   }
@@ -190,7 +190,7 @@ class Product final : public DeviceStep {
       why_not = fmt::format("{}: {}", version_text(handle->api), why);
       return Prepared();
     };
-    const auto type = data_type(a.dtype);
+    const auto type = cublas_type(a.dtype);
     const bool same = b.dtype == a.dtype && out.dtype == a.dtype && (!added || added->dtype == a.dtype);
     if (!type || !same) return refused("a dtype that it does not take");
     for (const ConcreteView* v : {&a, &b})
@@ -298,7 +298,7 @@ class Product final : public DeviceStep {
   std::shared_ptr<Handle> handle_;
   ConcreteView left_, right_, out_;
   std::optional<ConcreteView> added_, bias_;
-  DataType type_{};
+  CublasType type_{};
   double alpha_ = 1, beta_ = 0;
   std::unique_ptr<Layout> left_layout_, right_layout_, added_layout_, out_layout_;
   void* product_ = nullptr;
@@ -319,7 +319,7 @@ Prepared prepare_cublaslt(const std::shared_ptr<CudaDevice>& device, const Exter
   auto added = adds ? context.view(0) : std::nullopt;
   const auto beta = adds ? context.number(3) : 0.0, alpha = adds ? context.number(4) : 1.0;
   if (!a || !b || !out || !beta || !alpha || (adds && !added)) {
-    why_not = data_type(context.call.results[0].dtype) ? symbolic_sizes : "a dtype that it does not take";
+    why_not = cublas_type(context.call.results[0].dtype) ? symbolic_sizes : "a dtype that it does not take";
     return {};
   }
   // What is added is shown in the result's sizes.

@@ -210,7 +210,7 @@ Result<std::vector<CudaKernel>> cuda_kernels_of_step(const Plan& plan, std::size
   }
   TRY(const std::optional<loops::Kernel> kernel, kernel_of_step(plan, step));
   if (kernel) {
-    TRY(CudaKernel made, emit_cuda(*kernel, kernel_symbol(out.size()), symbols, plan.target));
+    TRY(CudaKernel made, emit_cuda(*kernel, kernel_symbol(out.size()), symbols));
     out.push_back(std::move(made));
   }
   return out;

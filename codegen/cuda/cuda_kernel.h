@@ -35,7 +35,7 @@ struct CudaKernel {
 /// Writes a kernel. `symbol` begins the names of its functions; `symbols`: names in sizes. Error codegen.cuda (exit 3)
 /// names what has no CUDA form.
 Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
-                             const std::vector<std::string>& symbols, const loops::Target& target);
+                             const std::vector<std::string>& symbols);
 
 /// A GPU to make loops and plans for, with the routines that are kernels of our own.
 loops::Target cuda_target();

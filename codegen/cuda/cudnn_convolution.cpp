@@ -23,25 +23,25 @@ using schedule::PlanView;
 constexpr int any_math = 0, tensor_math = 1, fma_math = 3;
 constexpr int cross_correlation = 1;  // cudnnConvolutionMode_t: the window is not mirrored
 /// Beyond this, an algorithm's speed is not worth its memory.
-constexpr std::size_t most_workspace = 256 << 20;
-constexpr std::int64_t alignment = 16;  // of memory that tensor cores read
+constexpr std::size_t largest_workspace = 256 << 20;
+constexpr std::int64_t tensor_core_alignment = 16;  // of memory that tensor cores read
 
 constexpr int f32 = 0, f64 = 1, f16 = 2, bf16 = 9;  // cudnnDataType_t
 
-struct DataType {
+struct CudnnType {
   int number, compute, math;
 };
 /// Sums are in single precision at least. On tensor cores single precision would be rounded to TF32.
-std::optional<DataType> data_type(DType dtype) {
+std::optional<CudnnType> cudnn_type(DType dtype) {
   switch (dtype) {
     case DType::Float32:
-      return DataType{f32, f32, config().cuda_tf32 ? any_math : fma_math};
+      return CudnnType{f32, f32, config().cuda_tf32 ? any_math : fma_math};
     case DType::Float64:
-      return DataType{f64, f64, any_math};
+      return CudnnType{f64, f64, any_math};
     case DType::Float16:
-      return DataType{f16, f32, tensor_math};
+      return CudnnType{f16, f32, tensor_math};
     case DType::BFloat16:
-      return DataType{bf16, f32, tensor_math};
+      return CudnnType{bf16, f32, tensor_math};
     default:
       return std::nullopt;
   }
@@ -51,7 +51,7 @@ using Descriptor = std::unique_ptr<void, int (*)(void*)>;
 
 class ConvolutionStep final : public DeviceStep {
  public:
-  ConvolutionStep(std::shared_ptr<CudnnHandle> handle, DataType type, const ConvolutionWindow& window)
+  ConvolutionStep(std::shared_ptr<CudnnHandle> handle, CudnnType type, const ConvolutionWindow& window)
       : handle_(std::move(handle)), api_(handle_->api), type_(type), window_(with_height(window)) {}
 
   /// Each makes one of the three tensors, as [images, channels, ...]. Errors are reasons to do it otherwise.
@@ -187,7 +187,7 @@ class ConvolutionStep final : public DeviceStep {
   Status check_sizes(const ConcreteView& small, const ConcreteView& large, const ConcreteView& weight) const {
     for (const ConcreteView* v : {&small, &large, &weight}) {
       if (std::ranges::find(v->sizes, 0) != v->sizes.end()) return refusal("nothing to convolve");
-      if (v->offset * static_cast<std::int64_t>(itemsize(v->dtype)) % alignment != 0)
+      if (v->offset * static_cast<std::int64_t>(itemsize(v->dtype)) % tensor_core_alignment != 0)
         return refusal("a tensor that does not begin at a multiple of 16 bytes");
     }
     for (std::size_t d = 2; d < weight.sizes.size(); ++d) {
@@ -253,7 +253,7 @@ class ConvolutionStep final : public DeviceStep {
       std::size_t bytes = 0;
       if (p.routine->workspace(handle, p.a_layout.get(), p.b_layout.get(), p.convolution.get(), p.out_layout.get(),
                                f.algorithm, &bytes) == 0 &&
-          bytes <= most_workspace)
+          bytes <= largest_workspace)
         out.push_back({f.algorithm, f.math, bytes});
     }
     return out;
@@ -336,7 +336,7 @@ class ConvolutionStep final : public DeviceStep {
 
   std::shared_ptr<CudnnHandle> handle_;
   const Cudnn& api_;
-  DataType type_;
+  CudnnType type_;
   ConvolutionWindow window_;
   std::vector<Part> parts_;
   std::optional<ConcreteView> bias_;
@@ -349,7 +349,7 @@ const PlanView* tensor_at(const ExternContext& context, std::size_t i) {
 
 /// Adds the parts of a call to the step that it makes. Errors are reasons to do it otherwise.
 Result<std::unique_ptr<ConvolutionStep>> convolution(const std::shared_ptr<CudnnHandle>& handle,
-                                                     const ExternContext& context, const DataType& type) {
+                                                     const ExternContext& context, const CudnnType& type) {
   const auto input = context.view(0), weight = context.view(1), bias = context.view(2);
   const auto out = concrete_view(context.call.results[0]);
   if (!input || !weight || !out || (tensor_at(context, 2) && !bias)) return refusal(std::string(symbolic_sizes));
@@ -362,7 +362,7 @@ Result<std::unique_ptr<ConvolutionStep>> convolution(const std::shared_ptr<Cudnn
 }
 
 Result<std::unique_ptr<ConvolutionStep>> gradients(const std::shared_ptr<CudnnHandle>& handle,
-                                                   const ExternContext& context, const DataType& type) {
+                                                   const ExternContext& context, const CudnnType& type) {
   const auto grad = context.view(0), input = context.view(1), weight = context.view(2);
   if (!grad || !input || !weight) return refusal(std::string(symbolic_sizes));
   const auto window = convolution_window(context, 4, weight->sizes.size() - 2);
@@ -394,7 +394,7 @@ Prepared prepare_cudnn(const std::shared_ptr<CudaDevice>& device, const ExternCo
   };
   const bool backward = context.routine == LibraryRoutine::ConvolutionBackward;
   const PlanView* weight = tensor_at(context, backward ? 2 : 1);
-  const auto type = weight ? data_type(weight->dtype) : std::nullopt;
+  const auto type = weight ? cudnn_type(weight->dtype) : std::nullopt;
   const auto other = [&](const PlanView& v) { return v.buffer >= 0 && v.dtype != weight->dtype; };
   if (!type || std::ranges::any_of(context.call.results, other)) return refused("a dtype that it does not take");
   for (const std::size_t i : {std::size_t{0}, std::size_t{backward ? 1U : 2U}})

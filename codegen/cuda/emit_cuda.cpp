@@ -23,7 +23,6 @@ using loops::Store;
 
 namespace {
 
-constexpr int warp = 32;
 constexpr int loop_threads = 256;
 constexpr int warps_of_block = 4;                // where each is a group
 constexpr std::int64_t local_bytes = 1024;       // of an array that one thread has
@@ -73,8 +72,8 @@ std::string identifier(std::string_view text) {
 }
 
 CudaEmitter::CudaEmitter(const loops::Kernel& kernel, const std::string& symbol,
-                         const std::vector<std::string>& symbols, const loops::Target& target)
-    : kernel_(kernel), symbol_(symbol), symbols_(symbols), target_(target), deps_(kernel) {}
+                         const std::vector<std::string>& symbols)
+    : kernel_(kernel), symbol_(symbol), symbols_(symbols), deps_(kernel) {}
 
 Result<CudaKernel> CudaEmitter::run() {
   TRY_DO(check_kernel(kernel_, "codegen.cuda", "CUDA C++", true));
@@ -379,8 +378,8 @@ void CudaEmitter::finish(CudaFunction f, const std::string& launch) {
 }
 
 Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
-                             const std::vector<std::string>& symbols, const loops::Target& target) {
-  return CudaEmitter(kernel, symbol, symbols, target).run();
+                             const std::vector<std::string>& symbols) {
+  return CudaEmitter(kernel, symbol, symbols).run();
 }
 
 loops::Target cuda_target() {

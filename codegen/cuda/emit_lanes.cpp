@@ -20,7 +20,6 @@ using loops::Store;
 
 namespace {
 
-constexpr int warp = 32;
 constexpr std::int64_t most_turns = 8;
 constexpr std::int64_t most_threads = 512;
 constexpr std::size_t most_held_bytes = 256;     // of registers that a thread keeps a row in

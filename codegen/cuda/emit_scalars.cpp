@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t longest = 90;  // of an expression without a name
 
 /// A row of scalar_ops.def: its name, and what its CUDA column says.
-struct Row {
+struct ScalarRow {
   std::string_view name, cuda;
   int arity;
 };
-constexpr Row rows[] = {
+constexpr ScalarRow scalar_rows[] = {
 #define SCALAR_OP(name, arity, result, weight, evaluation, cuda, ...) {#name, #cuda, arity},
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
@@ -165,7 +165,7 @@ Expression cuda_cast(const Expression& v, DType from, DType to) {
 }
 
 Expression cuda_operation(ScalarOp op, DType dtype, const std::vector<Expression>& operands) {
-  const Row& row = rows[static_cast<std::size_t>(op)];
+  const ScalarRow& row = scalar_rows[static_cast<std::size_t>(op)];
   const bool real = is_real(dtype);
   if (row.cuda == "a") return is_complex(dtype) ? call("conjugate", operands) : operands[0];
   const auto is_operand = [&](std::string_view text, std::string_view name) {

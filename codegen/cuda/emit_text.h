@@ -12,6 +12,8 @@
 
 namespace partita::codegen {
 
+constexpr int warp = 32;  ///< threads that run in step
+
 /// C++ text of a value, and the level of its outermost operator.
 struct Expression {
   /// Levels of operators, from what binds most tightly.
@@ -50,8 +52,7 @@ Expression cuda_operation(loops::ScalarOp op, DType dtype, const std::vector<Exp
 /// stands in the innermost loop that it depends on; it has a name if it is used more than once, or outside of its loop.
 class CudaEmitter {
  public:
-  CudaEmitter(const loops::Kernel& kernel, const std::string& symbol, const std::vector<std::string>& symbols,
-              const loops::Target& target);
+  CudaEmitter(const loops::Kernel& kernel, const std::string& symbol, const std::vector<std::string>& symbols);
   Result<CudaKernel> run();
 
  private:
@@ -170,7 +171,6 @@ class CudaEmitter {
   const loops::Kernel& kernel_;
   const std::string& symbol_;
   const std::vector<std::string>& symbols_;
-  const loops::Target& target_;
   const Dependences deps_;
   CudaKernel out_;
   std::optional<Diagnostic> refused_;

@@ -19,10 +19,10 @@ namespace {
 
 namespace context = boost::context::detail;
 
-constexpr unsigned warp_threads = 32, most_threads = 1024, slot_bytes = 64;
+constexpr unsigned warp_threads = 32, block_threads = 1024, slot_bytes = 64;
 constexpr std::size_t stack_bytes = 64 << 10, shared_alignment = 128;
 constexpr std::size_t around_shared = 64 << 10;  // that holds nothing else: accesses past the ends are told from others
-constexpr std::size_t all_stacks = most_threads * stack_bytes;
+constexpr std::size_t all_stacks = block_threads * stack_bytes;
 constexpr std::size_t most_checked = std::size_t{1} << 24;  // elements of a memory, whose check takes 64 bytes of each
 
 /// As emulate_prelude.cuh declares it.
@@ -110,12 +110,12 @@ class Blocks {
     return fmt::format("{} {} {} byte{} at {}", who(current_), does, bytes, bytes == 1 ? "" : "s", at_line(at));
   }
 
-  std::vector<Lane> lanes_{most_threads};
+  std::vector<Lane> lanes_{block_threads};
   std::vector<std::byte> shared_;
   std::byte* base_ = nullptr;  ///< of the block's shared memory
   MemoryCheck shared_check_;
   BlockTime time_;
-  std::vector<std::byte> slots_ = std::vector<std::byte>(std::size_t{most_threads} * slot_bytes);
+  std::vector<std::byte> slots_ = std::vector<std::byte>(std::size_t{block_threads} * slot_bytes);
   std::byte* stacks_ = nullptr;
   context::fcontext_t scheduler_ = nullptr;
   unsigned current_ = 0;
@@ -154,7 +154,7 @@ void Blocks::run(const Function& function, void* const* arguments, const std::in
   if (failed_) ASAN_UNPOISON_MEMORY_REGION(stacks_, all_stacks);
   failed_ = false;
   last_ = 0;
-  CHECK(function.threads >= 1 && function.threads <= most_threads, "threads of a CUDA block");
+  CHECK(function.threads >= 1 && function.threads <= block_threads, "threads of a CUDA block");
   if (!stacks_) {
     void* memory = ::mmap(nullptr, all_stacks, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);

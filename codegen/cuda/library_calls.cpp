@@ -6,11 +6,11 @@
 namespace partita::codegen {
 namespace {
 
-struct Row {
+struct LibraryRow {
   LibraryRoutine routine;
   Prepared (*prepare)(const std::shared_ptr<CudaDevice>& device, const ExternContext& context, std::string& why_not);
 };
-constexpr Row rows[] = {
+constexpr LibraryRow library_rows[] = {
     {LibraryRoutine::Matmul, prepare_cublaslt},
     {LibraryRoutine::AddMatmul, prepare_cublaslt},
     {LibraryRoutine::Convolution, prepare_cudnn},
@@ -22,7 +22,7 @@ constexpr Row rows[] = {
 Prepared prepare_on_device(const std::shared_ptr<CudaDevice>& device, const ExternContext& context,
                            std::string& why_not) {
   if (!config().cuda_libraries) return {};
-  for (const Row& row : rows)
+  for (const LibraryRow& row : library_rows)
     if (row.routine == context.routine) return row.prepare(device, context, why_not);
   return {};
 }

@@ -88,12 +88,12 @@ Arg geometric(DecomposeCall& c) {
   return b.call("aten.add.Tensor", {whole, 1});
 }
 
-struct Row {
+struct RngRow {
   std::string_view name;
   Arg (*decompose)(DecomposeCall&);
 };
 /// The functional overloads that PyTorch's table has. uniform and normal_functional are not among them.
-constexpr Row rows[] = {
+constexpr RngRow rng_rows[] = {
     {"aten.native_dropout.default", dropout},  {"aten.bernoulli.p", bernoulli},
     {"aten.exponential.default", exponential}, {"aten.cauchy.default", cauchy},
     {"aten.geometric.default", geometric},
@@ -115,7 +115,7 @@ class Rewriter {
         continue;
       }
       Node* previous = n->previous();
-      if (const auto* row = std::ranges::find(rows, n->op()->name, &Row::name); row != std::end(rows)) {
+      if (const auto* row = std::ranges::find(rng_rows, n->op()->name, &RngRow::name); row != std::end(rng_rows)) {
         TRY_DO(expand(*n, *row));
         n = previous ? previous->next() : graph_.first();
         continue;
@@ -174,7 +174,7 @@ class Rewriter {
     return hangs && !n.is_placeholder() && !n.is_output();
   }
 
-  Status expand(Node& node, const Row& row) {
+  Status expand(Node& node, const RngRow& row) {
     Node* previous = node.previous();
     Builder build(graph_, &node, node.origin);
     const Schema* schema = find_schema(node.op());

@@ -222,7 +222,7 @@ class Gradient {
   std::unordered_map<Node*, std::vector<Node*>> incoming_;  ///< gradients, by call and result
 };
 
-Arg list_of(const std::vector<Node*>& nodes) {
+Arg node_list(const std::vector<Node*>& nodes) {
   std::vector<Arg> items;
   for (Node* node : nodes) items.push_back(node ? Arg(node) : Arg());
   return Arg::list(std::move(items));
@@ -230,7 +230,7 @@ Arg list_of(const std::vector<Node*>& nodes) {
 
 /// Replaces a call by a tuple of what was computed after `last`. Returns the first call after it.
 Result<Node*> finish(Node* call, const std::vector<Node*>& results, Node* last) {
-  TRY_DO(replace_uses(*call, list_of(results)));
+  TRY_DO(replace_uses(*call, node_list(results)));
   Node* const first = last->next() == call ? call->next() : last->next();
   call->graph().erase(call);
   return first;
@@ -272,10 +272,10 @@ Result<Node*> replace_tangent(Node* call) {
     Builder build(call->graph(), call, call->origin);
     Node* const u = build.call("aten.zeros_like.default", {value});
     // The call holds what the sweeps go over, since they may replace it.
-    call->set_args({value, list_of(primals), u}, {});
+    call->set_args({value, node_list(primals), u}, {});
     Gradient backward(call, true);
     TRY(const std::vector<Node*> gradients, backward.run());
-    call->set_args({list_of(gradients), u, list_of(tangents), call->args()[0]}, {});
+    call->set_args({node_list(gradients), u, node_list(tangents), call->args()[0]}, {});
     Gradient twice(call, true);
     TRY(const std::vector<Node*> tangent, twice.run());
     Node* const replaced = backward.before_replaced() ? backward.before_replaced() : twice.before_replaced();

@@ -9,7 +9,7 @@
 namespace partita {
 namespace {
 
-struct Row {
+struct FunctorchRow {
   std::string_view op;
   bool widens;  ///< half types are computed in float32
   std::string_view program;
@@ -17,7 +17,7 @@ struct Row {
 };
 
 // aten.is_same_size gives no value of a graph. The operators of cuDNN need a device that no graph here has.
-constexpr Row rows[] = {
+constexpr FunctorchRow functorch_rows[] = {
     {"aten.detach.default", false, "aten.alias.default(self)"},
     {"aten.gelu_backward.default", true,
      "near = aten.mul.Tensor(aten.add.Tensor(erf(aten.mul.Tensor(self, 0.7071067811865476)), 1), 0.5); "
@@ -80,7 +80,7 @@ constexpr Row rows[] = {
 }  // namespace
 
 bool in_functorch_table(const Op* op) {
-  return std::ranges::any_of(rows, [&](const Row& row) { return row.op == op->name; });
+  return std::ranges::any_of(functorch_rows, [&](const FunctorchRow& row) { return row.op == op->name; });
 }
 
 Result<Arg> decompose_by_functorch_table(Node& call) {
@@ -88,12 +88,12 @@ Result<Arg> decompose_by_functorch_table(Node& call) {
   CHECK(schema, "the table has operators of ATen");
   TRY(Args bound, bind_arguments(*schema, call.args(), call.kwargs()));
   const int option = schema->index_of("approximate");
-  const auto fits = [&](const Row& row) {
+  const auto fits = [&](const FunctorchRow& row) {
     return row.op == call.op()->name &&
            (row.option.empty() || bound[static_cast<std::size_t>(option)] == Arg(std::string(row.option)));
   };
-  const auto row = std::ranges::find_if(rows, fits);
-  if (row == std::end(rows)) return Arg(&call);
+  const auto row = std::ranges::find_if(functorch_rows, fits);
+  if (row == std::end(functorch_rows)) return Arg(&call);
   return catch_raised<Arg>([&]() -> Arg {
     Builder build(call.graph(), &call, call.origin);
     const auto cast = [&](const Arg& value, DType to) {

@@ -12,11 +12,11 @@ namespace {
 using Count = std::optional<SymExpr>;
 
 /// Kernels that have no record, since other devices run them: their calls are in graphs that were made there.
-struct Row {
+struct OperationsRow {
   std::string_view base;
   Count (*count)(const Node& call);
 };
-constexpr Row rows[] = {
+constexpr OperationsRow operations_rows[] = {
     {"aten._scaled_dot_product_flash_attention", [](const Node& n) { return attention_operations(n, 0, false); }},
     {"aten._scaled_dot_product_efficient_attention", [](const Node& n) { return attention_operations(n, 0, false); }},
     {"aten._scaled_dot_product_cudnn_attention", [](const Node& n) { return attention_operations(n, 0, false); }},
@@ -102,7 +102,7 @@ std::optional<SymExpr> counted_operations(const Node& call) {
   if (const OpRecord* record = find_record(call.op()); record && record->operations) return record->operations(call);
   const Schema* schema = find_schema(call.op());
   if (!schema) return std::nullopt;
-  for (const Row& row : rows)
+  for (const OperationsRow& row : operations_rows)
     if (schema->base == row.base) return row.count(call);
   if (!schema->composite_implicit) return std::nullopt;
   // Whether anything in it is counted depends on the operator alone, and most are asked often.

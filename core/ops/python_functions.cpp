@@ -7,8 +7,8 @@
 #include "core/base/check.h"
 #include "core/base/text.h"
 #include "core/ops/formula_functions.h"
-#include "core/ops/promote.h"
 #include "core/ops/program.h"
+#include "core/ops/promote.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -325,7 +325,7 @@ Arg broadcast_shapes(Builder& b, Names& names) {
   return Arg::tuple(b.sizes(broadcast(guards, shapes)).get<ArgList>()->items);
 }
 
-constexpr PythonSpecial specials[] = {
+constexpr PythonSpecial function_rows[] = {
     {"torch._check", check},
     {"torch._check_is_size", check_is_size},
     {"torch.functional.broadcast_shapes", broadcast_shapes},
@@ -407,7 +407,7 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
   bool batch_mean = read_reduction(names);
   for (const Preparation& p : preparations)
     if (p.name == f->name) p.prepare(b, names);
-  for (std::span<const PythonSpecial> table : {std::span<const PythonSpecial>(specials), nn_specials(),
+  for (std::span<const PythonSpecial> table : {std::span<const PythonSpecial>(function_rows), nn_specials(),
                                                linalg_specials(), masked_specials(), window_specials()})
     for (const PythonSpecial& s : table)
       if (s.name == f->name) return s.build(b, names);

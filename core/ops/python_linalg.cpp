@@ -114,7 +114,7 @@ Arg pca_lowrank(Builder& b, NamedArgs& names) {
   return low_rank_svd(b, a, q, rounds, Arg());
 }
 
-constexpr PythonSpecial specials[] = {
+constexpr PythonSpecial linalg_rows[] = {
     {"torch.functional.lu", lu},
     {"torch.functional.norm", norm},
     {"torch._lowrank.svd_lowrank", svd_lowrank},
@@ -124,7 +124,7 @@ constexpr PythonSpecial specials[] = {
 }  // namespace
 
 std::span<const PythonSpecial> linalg_specials() {
-  return specials;
+  return linalg_rows;
 }
 
 }  // namespace partita

@@ -161,9 +161,9 @@ Arg logaddexp(Builder& b, NamedArgs& names) {
   return b.expression("aten.to.dtype(logaddexp(x, y), dtype)", names);
 }
 
-Arg norm(Builder& b, NamedArgs& names) {
+Arg masked_norm(Builder& b, NamedArgs& names) {
   const auto order = as_number(value_of(names, "ord"));
-  if (!order) fail_unsupported("a masked norm of an order that is no number");
+  if (!order) fail_unsupported("a masked masked_norm of an order that is no number");
   return masked(b, names, as_double(*order) == -HUGE_VAL ? Fill::Highest : Fill::Zero,
                 "linalg_vector_norm(x, ord, dims, keepdim, dtype=dtype)");
 }
@@ -171,7 +171,7 @@ Arg norm(Builder& b, NamedArgs& names) {
 Arg normalize(Builder& b, NamedArgs& names) {
   names.emplace_back("keepdim", true);
   NamedArgs of_norm = names;
-  names.emplace_back("length", norm(b, of_norm));
+  names.emplace_back("length", masked_norm(b, of_norm));
   return masked(b, names, Fill::Zero,
                 "least = new_full(length, [], eps, pin_memory=False); x / maximum(length, least)");
 }
@@ -229,7 +229,7 @@ constexpr char softmax[] = "softmax(x, first, dtype)";
 constexpr char log_softmax[] = "log_softmax(x, first, dtype)";
 constexpr char softmin[] = "softmax(-x, first, dtype)";
 
-constexpr PythonSpecial specials[] = {
+constexpr PythonSpecial masked_rows[] = {
     {"torch.masked._ops.sum", sum},
     {"torch.masked._ops.prod", prod},
     {"torch.masked._ops.cumsum", by_program<Fill::Zero, cumsum>},
@@ -242,7 +242,7 @@ constexpr PythonSpecial specials[] = {
     {"torch.masked._ops.median", median},
     {"torch.masked._ops.logsumexp", by_program<Fill::Lowest, logsumexp>},
     {"torch.masked._ops.logaddexp", logaddexp},
-    {"torch.masked._ops.norm", norm},
+    {"torch.masked._ops.norm", masked_norm},
     {"torch.masked._ops.normalize", normalize},
     {"torch.masked._ops.var", var},
     {"torch.masked._ops.std", std_},
@@ -254,7 +254,7 @@ constexpr PythonSpecial specials[] = {
 }  // namespace
 
 std::span<const PythonSpecial> masked_specials() {
-  return specials;
+  return masked_rows;
 }
 
 }  // namespace partita

@@ -317,7 +317,7 @@ Arg channel_dropout(Builder& b, NamedArgs& names) {
                       names);
 }
 
-constexpr PythonSpecial specials[] = {
+constexpr PythonSpecial nn_rows[] = {
     {"torch.nn.functional.dropout1d", channel_dropout<3>},
     {"torch.nn.functional.dropout3d", channel_dropout<5>},
     {"torch.nn.functional.interpolate", interpolate},
@@ -345,7 +345,7 @@ constexpr PythonSpecial specials[] = {
 }  // namespace
 
 std::span<const PythonSpecial> nn_specials() {
-  return specials;
+  return nn_rows;
 }
 
 }  // namespace partita

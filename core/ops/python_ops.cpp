@@ -17,12 +17,12 @@ namespace {
 
 /// The kind of a result: a float if an argument is one, else an integer (AsArguments); a truth value if all arguments
 /// are, else an integer (Bits); or always the same.
-enum class Kind : unsigned char { AsArguments, Bits, Float, Bool, Integer };
+enum class ResultKind : unsigned char { AsArguments, Bits, Float, Bool, Integer };
 
 /// A function on numbers, by the name that follows its module.
 struct Row {
   std::string_view name;
-  Kind kind;
+  ResultKind kind;
   std::size_t arguments;
   SymExpr (*sym)(std::span<const SymExpr>);
   double (*real)(std::span<const double>);
@@ -100,75 +100,77 @@ bool are_truths(SymExpr a, SymExpr b) {
 #define ROUNDING(function) 1, nullptr, nullptr, [](std::span<const std::int64_t> x) { return x[0]; }, "", function
 
 const Row rows[] = {
-    {"add", Kind::AsArguments, BINARY(a + b, a + b, whole(SymExpr(a) + b)), "aten.add"},
-    {"sub", Kind::AsArguments, BINARY(a - b, a - b, whole(SymExpr(a) - b)), "aten.sub"},
-    {"mul", Kind::AsArguments, BINARY(a* b, a* b, whole(SymExpr(a) * b)), "aten.mul"},
-    {"floordiv", Kind::AsArguments, BINARY(sym_floordiv(a, b), python_floor_divide(a, b), whole(sym_floordiv(a, b))),
-     "aten.floor_divide"},
-    {"mod", Kind::AsArguments, BINARY(sym_mod(a, b), python_remainder(a, b), whole(sym_mod(a, b))), "aten.remainder"},
-    {"truediv", Kind::Float, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
-    {"pow", Kind::AsArguments, BINARY(power(a, b), std::pow(a, b), whole(sym_pow(a, b))), "aten.pow"},
-    {"math.pow", Kind::Float, BINARY(sym_pow(as_float(a), as_float(b)), std::pow(a, b), 0 * a * b), ""},
-    {"gcd", Kind::Integer, BINARY(sym_call("gcd", {a, b}), 0 * a * b, whole(sym_call("gcd", {a, b}))), ""},
-    {"eq", Kind::Bool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
-    {"ne", Kind::Bool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
-    {"lt", Kind::Bool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
-    {"le", Kind::Bool, BINARY(sym_le(a, b), a <= b, a <= b), "aten.le"},
-    {"gt", Kind::Bool, BINARY(sym_lt(b, a), a > b, a > b), "aten.gt"},
-    {"ge", Kind::Bool, BINARY(sym_le(b, a), a >= b, a >= b), "aten.ge"},
-    {"and_", Kind::Bits,
+    {"add", ResultKind::AsArguments, BINARY(a + b, a + b, whole(SymExpr(a) + b)), "aten.add"},
+    {"sub", ResultKind::AsArguments, BINARY(a - b, a - b, whole(SymExpr(a) - b)), "aten.sub"},
+    {"mul", ResultKind::AsArguments, BINARY(a* b, a* b, whole(SymExpr(a) * b)), "aten.mul"},
+    {"floordiv", ResultKind::AsArguments,
+     BINARY(sym_floordiv(a, b), python_floor_divide(a, b), whole(sym_floordiv(a, b))), "aten.floor_divide"},
+    {"mod", ResultKind::AsArguments, BINARY(sym_mod(a, b), python_remainder(a, b), whole(sym_mod(a, b))),
+     "aten.remainder"},
+    {"truediv", ResultKind::Float, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
+    {"pow", ResultKind::AsArguments, BINARY(power(a, b), std::pow(a, b), whole(sym_pow(a, b))), "aten.pow"},
+    {"math.pow", ResultKind::Float, BINARY(sym_pow(as_float(a), as_float(b)), std::pow(a, b), 0 * a * b), ""},
+    {"gcd", ResultKind::Integer, BINARY(sym_call("gcd", {a, b}), 0 * a * b, whole(sym_call("gcd", {a, b}))), ""},
+    {"eq", ResultKind::Bool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
+    {"ne", ResultKind::Bool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
+    {"lt", ResultKind::Bool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
+    {"le", ResultKind::Bool, BINARY(sym_le(a, b), a <= b, a <= b), "aten.le"},
+    {"gt", ResultKind::Bool, BINARY(sym_lt(b, a), a > b, a > b), "aten.gt"},
+    {"ge", ResultKind::Bool, BINARY(sym_le(b, a), a >= b, a >= b), "aten.ge"},
+    {"and_", ResultKind::Bits,
      BINARY(are_truths(a, b) ? sym_and(a, b) : sym_call("BitwiseFn_bitwise_and", {a, b}), no_bits(a + b), a& b),
      "aten.bitwise_and"},
-    {"or_", Kind::Bits,
+    {"or_", ResultKind::Bits,
      BINARY(are_truths(a, b) ? sym_or(a, b) : sym_call("BitwiseFn_bitwise_or", {a, b}), no_bits(a + b), a | b),
      "aten.bitwise_or"},
-    {"xor", Kind::Bits,
+    {"xor", ResultKind::Bits,
      BINARY(are_truths(a, b) ? sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b))
                              : sym_call("BitwiseFn_bitwise_xor", {a, b}),
             no_bits(a + b), a ^ b),
      "aten.bitwise_xor"},
-    {"lshift", Kind::Integer,
+    {"lshift", ResultKind::Integer,
      BINARY(b.is_int() ? a* power_of_two(b.as_int()) : sym_call("LShift", {a, b}), no_bits(a + b),
             whole(a* power_of_two(b))),
      "aten.__lshift__"},
-    {"rshift", Kind::Integer,
+    {"rshift", ResultKind::Integer,
      BINARY(sym_call("RShift", {a, b}), no_bits(a + b),
             b > 62 ? (a < 0 ? -1 : 0) : whole(sym_floordiv(a, power_of_two(b)))),
      "aten.__rshift__"},
-    {"neg", Kind::AsArguments, UNARY(-a, -a, whole(-SymExpr(a))), "aten.neg"},
-    {"pos", Kind::AsArguments, UNARY(a, a, a), "aten.positive"},
-    {"invert", Kind::Integer, UNARY(-a - 1, no_bits(a), whole(-SymExpr(a) - 1)), "aten.bitwise_not"},
-    {"abs", Kind::AsArguments, UNARY(sym_call("Abs", {a}), std::fabs(a), a < 0 ? whole(-SymExpr(a)) : a), "aten.abs"},
-    {"fabs", Kind::Float, UNARY(as_float(sym_call("Abs", {a})), std::fabs(a), a), ""},
-    {"not_", Kind::Bool, UNARY(sym_not(truth(a)), a == 0, a == 0), ""},
-    {"not", Kind::Bool, UNARY(sym_not(truth(a)), a == 0, a == 0), ""},
-    {"truth", Kind::Bool, UNARY(truth(a), a != 0, a != 0), ""},
-    {"bool", Kind::Bool, UNARY(truth(a), a != 0, a != 0), ""},
-    {"index", Kind::Integer, UNARY(a, no_bits(a), a), ""},
-    {"fresh_size", Kind::Integer, UNARY(a, no_bits(a), a), ""},
-    {"max", Kind::AsArguments, BINARY(sym_max(a, b), std::max(a, b), std::max(a, b)), ""},
-    {"min", Kind::AsArguments, BINARY(sym_min(a, b), std::min(a, b), std::min(a, b)), ""},
-    {"float", Kind::Float, UNARY(as_float(a), a, a), ""},
-    {"int", Kind::Integer,
+    {"neg", ResultKind::AsArguments, UNARY(-a, -a, whole(-SymExpr(a))), "aten.neg"},
+    {"pos", ResultKind::AsArguments, UNARY(a, a, a), "aten.positive"},
+    {"invert", ResultKind::Integer, UNARY(-a - 1, no_bits(a), whole(-SymExpr(a) - 1)), "aten.bitwise_not"},
+    {"abs", ResultKind::AsArguments, UNARY(sym_call("Abs", {a}), std::fabs(a), a < 0 ? whole(-SymExpr(a)) : a),
+     "aten.abs"},
+    {"fabs", ResultKind::Float, UNARY(as_float(sym_call("Abs", {a})), std::fabs(a), a), ""},
+    {"not_", ResultKind::Bool, UNARY(sym_not(truth(a)), a == 0, a == 0), ""},
+    {"not", ResultKind::Bool, UNARY(sym_not(truth(a)), a == 0, a == 0), ""},
+    {"truth", ResultKind::Bool, UNARY(truth(a), a != 0, a != 0), ""},
+    {"bool", ResultKind::Bool, UNARY(truth(a), a != 0, a != 0), ""},
+    {"index", ResultKind::Integer, UNARY(a, no_bits(a), a), ""},
+    {"fresh_size", ResultKind::Integer, UNARY(a, no_bits(a), a), ""},
+    {"max", ResultKind::AsArguments, BINARY(sym_max(a, b), std::max(a, b), std::max(a, b)), ""},
+    {"min", ResultKind::AsArguments, BINARY(sym_min(a, b), std::min(a, b), std::min(a, b)), ""},
+    {"float", ResultKind::Float, UNARY(as_float(a), a, a), ""},
+    {"int", ResultKind::Integer,
      UNARY(a.is_boolean() ? sym_call("Where", {a, 1, 0}) : sym_call("TruncToInt", {a}), std::trunc(a), a), ""},
-    {"ceil", Kind::Integer, ROUNDING("CeilToInt")},
-    {"floor", Kind::Integer, ROUNDING("FloorToInt")},
-    {"trunc", Kind::Integer, ROUNDING("TruncToInt")},
-    {"round", Kind::Integer, ROUNDING("RoundToInt")},
-    {"sqrt", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_sqrt")},
-    {"exp", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_exp")},
-    {"log", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_log")},
-    {"log2", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_log2")},
-    {"sin", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_sin")},
-    {"cos", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_cos")},
-    {"tan", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_tan")},
-    {"sinh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_sinh")},
-    {"cosh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_cosh")},
-    {"tanh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_tanh")},
-    {"asin", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_asin")},
-    {"acos", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_acos")},
-    {"atan", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_atan")},
-    {"asinh", Kind::Float, FUNCTION(1, "OpaqueUnaryFn_asinh")},
+    {"ceil", ResultKind::Integer, ROUNDING("CeilToInt")},
+    {"floor", ResultKind::Integer, ROUNDING("FloorToInt")},
+    {"trunc", ResultKind::Integer, ROUNDING("TruncToInt")},
+    {"round", ResultKind::Integer, ROUNDING("RoundToInt")},
+    {"sqrt", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_sqrt")},
+    {"exp", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_exp")},
+    {"log", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_log")},
+    {"log2", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_log2")},
+    {"sin", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_sin")},
+    {"cos", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_cos")},
+    {"tan", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_tan")},
+    {"sinh", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_sinh")},
+    {"cosh", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_cosh")},
+    {"tanh", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_tanh")},
+    {"asin", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_asin")},
+    {"acos", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_acos")},
+    {"atan", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_atan")},
+    {"asinh", ResultKind::Float, FUNCTION(1, "OpaqueUnaryFn_asinh")},
 };
 
 // What does not fit the table: sums of a list, choices, whose result is an argument, and rounding to digits.
@@ -204,7 +206,7 @@ SymExpr symbolic(const Row& row, std::span<const SymExpr> x) {
 double real(const Row& row, std::span<const double> x) {
   const double value = row.real ? row.real(x) : find_sym_function(row.function)->value(x);
   const auto finite = [](double v) { return std::isfinite(v); };
-  if (row.kind == Kind::Float && !row.real && !finite(value) && std::ranges::all_of(x, finite))
+  if (row.kind == ResultKind::Float && !row.real && !finite(value) && std::ranges::all_of(x, finite))
     fail(fmt::format("{}({}): math domain error", row.name, x[0]));
   return value;
 }
@@ -296,8 +298,8 @@ bool gives_bool(const Node& number) {
   const SymExpr* e = number.meta.sym();
   if (!e || e->is_boolean()) return e;
   const Row* row = number.op()->kind == OpKind::Function ? find_row(number.op()) : nullptr;
-  if (row && row->kind == Kind::Bool) return true;
-  if (row && row->kind == Kind::Bits)
+  if (row && row->kind == ResultKind::Bool) return true;
+  if (row && row->kind == ResultKind::Bits)
     return std::ranges::all_of(number.args(),
                                [](const Arg& a) { return a.get<bool>() || (a.node() && gives_bool(*a.node())); });
   const Schema* schema = find_schema(number.op());  // of an item of a tensor of bools that is known
@@ -393,14 +395,14 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     const bool reciprocal = row->name == "pow" && all_whole && reals[1] < 0;  // 2 ** -1
     if (reals.size() == 2 && divides_by_zero(*row, {reals[0] == 0, reals[1] == 0, reals[1] < 0}))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
-    if (all_whole && row->whole && !reciprocal && row->kind != Kind::Float) {
+    if (all_whole && row->whole && !reciprocal && row->kind != ResultKind::Float) {
       const std::int64_t n = row->whole(integers);
-      if (row->kind == Kind::Bool || (row->kind == Kind::Bits && truths)) return Value(n != 0);
+      if (row->kind == ResultKind::Bool || (row->kind == ResultKind::Bits && truths)) return Value(n != 0);
       return Value(n);
     }
     const double v = real(*row, reals);
-    if (row->kind == Kind::Bool) return Value(v != 0);
-    if (row->kind == Kind::Integer) return as_whole(op, v);
+    if (row->kind == ResultKind::Bool) return Value(v != 0);
+    if (row->kind == ResultKind::Integer) return as_whole(op, v);
     return Value(v);
   }
   if (row->aten.empty()) return unknown(op, node);

@@ -57,7 +57,7 @@ Arg nuttall(Builder& b, NamedArgs& names) {
   return sum_of_cosines(b, names, {0.3635819, 0.4891775, 0.1365995, 0.0106411});
 }
 
-constexpr PythonSpecial specials[] = {
+constexpr PythonSpecial window_rows[] = {
     {"torch.signal.windows.windows.general_cosine", general_cosine},
     {"torch.signal.windows.windows.general_hamming", general_hamming},
     {"torch.signal.windows.windows.hamming", hamming},
@@ -69,7 +69,7 @@ constexpr PythonSpecial specials[] = {
 }  // namespace
 
 std::span<const PythonSpecial> window_specials() {
-  return specials;
+  return window_rows;
 }
 
 }  // namespace partita

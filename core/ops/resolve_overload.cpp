@@ -10,7 +10,7 @@
 namespace partita {
 namespace {
 
-enum class Kind : unsigned char {
+enum class ArgumentKind : unsigned char {
   None,
   Tensor,
   Int,
@@ -31,31 +31,34 @@ enum class Kind : unsigned char {
 
 /// An argument as PyTorch's parser sees it: its kind and, for a list, those of its items.
 struct Seen {
-  Kind kind = Kind::Other;
+  ArgumentKind kind = ArgumentKind::Other;
   std::vector<Seen> items;
 };
 
 Seen see(const Arg& a) {
   struct Visitor {
-    Seen operator()(std::monostate) const { return {Kind::None, {}}; }
-    Seen operator()(bool) const { return {Kind::Bool, {}}; }
-    Seen operator()(std::int64_t) const { return {Kind::Int, {}}; }
-    Seen operator()(double) const { return {Kind::Float, {}}; }
-    Seen operator()(std::complex<double>) const { return {Kind::Complex, {}}; }
-    Seen operator()(const std::string&) const { return {Kind::Str, {}}; }
+    Seen operator()(std::monostate) const { return {ArgumentKind::None, {}}; }
+    Seen operator()(bool) const { return {ArgumentKind::Bool, {}}; }
+    Seen operator()(std::int64_t) const { return {ArgumentKind::Int, {}}; }
+    Seen operator()(double) const { return {ArgumentKind::Float, {}}; }
+    Seen operator()(std::complex<double>) const { return {ArgumentKind::Complex, {}}; }
+    Seen operator()(const std::string&) const { return {ArgumentKind::Str, {}}; }
     Seen operator()(Node* n) const {
       if (const SymExpr* e = n->meta.sym())
-        return {gives_bool(*n) ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
+        return {gives_bool(*n)  ? ArgumentKind::SymBool
+                : e->is_float() ? ArgumentKind::SymFloat
+                                : ArgumentKind::SymInt,
+                {}};
       if (auto* tuple = n->meta.tuple())
-        return {Kind::List, std::vector<Seen>(tuple->items.size(), {Kind::Tensor, {}})};
-      return {Kind::Tensor, {}};
+        return {ArgumentKind::List, std::vector<Seen>(tuple->items.size(), {ArgumentKind::Tensor, {}})};
+      return {ArgumentKind::Tensor, {}};
     }
-    Seen operator()(DType) const { return {Kind::DType, {}}; }
-    Seen operator()(const Device&) const { return {Kind::Device, {}}; }
-    Seen operator()(Layout) const { return {Kind::Layout, {}}; }
-    Seen operator()(MemoryFormat) const { return {Kind::MemoryFormat, {}}; }
+    Seen operator()(DType) const { return {ArgumentKind::DType, {}}; }
+    Seen operator()(const Device&) const { return {ArgumentKind::Device, {}}; }
+    Seen operator()(Layout) const { return {ArgumentKind::Layout, {}}; }
+    Seen operator()(MemoryFormat) const { return {ArgumentKind::MemoryFormat, {}}; }
     Seen operator()(const ArgList& l) const {
-      Seen s{Kind::List, {}};
+      Seen s{ArgumentKind::List, {}};
       for (const Arg& item : l.items) s.items.push_back(see(item));
       return s;
     }
@@ -67,9 +70,10 @@ Seen see(const Arg& a) {
 }
 
 Seen see(const Value& v) {
-  static constexpr Kind kinds[] = {Kind::None,    Kind::Bool,   Kind::Int,          Kind::Float,
-                                   Kind::Complex, Kind::Str,    Kind::Tensor,       Kind::DType,
-                                   Kind::Device,  Kind::Layout, Kind::MemoryFormat, Kind::List};
+  static constexpr ArgumentKind kinds[] = {ArgumentKind::None,   ArgumentKind::Bool,         ArgumentKind::Int,
+                                           ArgumentKind::Float,  ArgumentKind::Complex,      ArgumentKind::Str,
+                                           ArgumentKind::Tensor, ArgumentKind::DType,        ArgumentKind::Device,
+                                           ArgumentKind::Layout, ArgumentKind::MemoryFormat, ArgumentKind::List};
   Seen s{kinds[v.v.index()], {}};
   if (auto* list = v.get<ValueList>())
     for (const Value& item : *list) s.items.push_back(see(item));
@@ -88,37 +92,37 @@ bool numbers_are_tensors(std::string_view base) {
 
 namespace {
 
-bool is_integer(Kind k) {
-  return k == Kind::Int || k == Kind::SymInt;
+bool is_integer(ArgumentKind k) {
+  return k == ArgumentKind::Int || k == ArgumentKind::SymInt;
 }
-bool is_number(Kind k) {
-  return k >= Kind::Int && k <= Kind::Complex;
+bool is_number(ArgumentKind k) {
+  return k >= ArgumentKind::Int && k <= ArgumentKind::Complex;
 }
 
-bool fits_one(SchemaType type, Kind k, bool numbers_as_tensors) {
+bool fits_one(SchemaType type, ArgumentKind k, bool numbers_as_tensors) {
   switch (type) {
     case SchemaType::Tensor:
-      return k == Kind::Tensor || (numbers_as_tensors && is_number(k));
+      return k == ArgumentKind::Tensor || (numbers_as_tensors && is_number(k));
     case SchemaType::Int:
     case SchemaType::SymInt:
       return is_integer(k);
     case SchemaType::Float:
-      return is_integer(k) || k == Kind::Float || k == Kind::SymFloat;
+      return is_integer(k) || k == ArgumentKind::Float || k == ArgumentKind::SymFloat;
     case SchemaType::Bool:
     case SchemaType::SymBool:
-      return k == Kind::Bool || k == Kind::SymBool;
+      return k == ArgumentKind::Bool || k == ArgumentKind::SymBool;
     case SchemaType::Scalar:
       return is_number(k);
     case SchemaType::Str:
-      return k == Kind::Str;
+      return k == ArgumentKind::Str;
     case SchemaType::Dtype:
-      return k == Kind::DType;
+      return k == ArgumentKind::DType;
     case SchemaType::Device:
-      return k == Kind::Device || k == Kind::Str;
+      return k == ArgumentKind::Device || k == ArgumentKind::Str;
     case SchemaType::Layout:
-      return k == Kind::Layout;
+      return k == ArgumentKind::Layout;
     case SchemaType::MemoryFormat:
-      return k == Kind::MemoryFormat;
+      return k == ArgumentKind::MemoryFormat;
     case SchemaType::Dimname:
     case SchemaType::Generator:
     case SchemaType::Stream:
@@ -139,12 +143,12 @@ struct Leniency {
 };
 
 bool fits(const SchemaArg& arg, const Seen& s, Leniency also) {
-  if (s.kind == Kind::None) return arg.is_optional || (arg.has_default && arg.default_value.is_none());
-  if (also.numbered_enumerations && s.kind == Kind::Int && is_enumeration(arg.type)) return true;
+  if (s.kind == ArgumentKind::None) return arg.is_optional || (arg.has_default && arg.default_value.is_none());
+  if (also.numbered_enumerations && s.kind == ArgumentKind::Int && is_enumeration(arg.type)) return true;
   if (!arg.is_list) return fits_one(arg.type, s.kind, also.numbers_as_tensors);
-  if (s.kind != Kind::List) return arg.list_size > 0 && fits_one(arg.type, s.kind, false);
+  if (s.kind != ArgumentKind::List) return arg.list_size > 0 && fits_one(arg.type, s.kind, false);
   return std::all_of(s.items.begin(), s.items.end(), [&](const Seen& item) {
-    return (item.kind == Kind::None && arg.items_optional) || fits_one(arg.type, item.kind, false);
+    return (item.kind == ArgumentKind::None && arg.items_optional) || fits_one(arg.type, item.kind, false);
   });
 }
 

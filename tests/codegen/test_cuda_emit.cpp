@@ -29,7 +29,7 @@ schedule::Plan planned(const Graph& graph, const std::vector<std::string>& symbo
 
 CudaKernel emitted(const loops::Kernel& kernel, const std::vector<std::string>& symbols = {}) {
   if (const auto broken = loops::verify(kernel); !broken.empty()) qFatal("%s", broken[0].c_str());
-  auto cuda = emit_cuda(kernel, "k", symbols, cuda_target());
+  auto cuda = emit_cuda(kernel, "k", symbols);
   if (!cuda) qFatal("%s", cuda.error().line().c_str());
   return *std::move(cuda);
 }
@@ -364,7 +364,7 @@ class TestCudaEmit : public QObject {
   void refused() {
     loops::Kernel k = loops::testing::reversed(4);
     k.buffers[0].dtype = DType::Float8E4M3FN;
-    const auto cuda = emit_cuda(k, "k", {}, cuda_target());
+    const auto cuda = emit_cuda(k, "k", {});
     QVERIFY(!cuda);
     QCOMPARE(cuda.error().code, std::string("codegen.cuda"));
     QCOMPARE(QString::fromStdString(cuda.error().line()),

@@ -11,7 +11,7 @@ namespace partita::codegen {
 namespace {
 
 /// For the most instructions that the processor has.
-const AttentionKernel& kernel() {
+const AttentionKernel& attention_kernel() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("x86-64-v4")) return attention_avx512;
   if (__builtin_cpu_supports("x86-64-v3")) return attention_avx2;
@@ -34,7 +34,7 @@ class AttentionStep final : public ExternStep {
 
   Status run(std::byte* const* buffers) override {
     for (const auto& [operand, view] : places_) (problem.*operand).data = view.at(buffers);
-    const AttentionKernel& k = kernel();
+    const AttentionKernel& k = attention_kernel();
     const auto task = backward ? k.backward : k.forward;
     const std::int64_t tasks = backward ? problem.batch * problem.heads : k.forward_tasks(problem);
     const std::size_t scratch_bytes = backward ? k.backward_scratch(problem) : k.forward_scratch(problem);
@@ -136,7 +136,7 @@ Prepared prepare(const ExternContext& context, std::size_t first, std::size_t op
     place_result(&AttentionProblem::logsumexp, 1, of_rows);
   }
   if (!placed) return evaluated(why_not, "an argument or result of another dtype or size");
-  return {std::move(step), std::string("Partita ") + kernel().name};
+  return {std::move(step), std::string("Partita ") + attention_kernel().name};
 }
 
 }  // namespace

@@ -274,8 +274,8 @@ bool steps_over_pixels(const ExternContext& context, const ConvolutionArguments&
          out.sizes[3] >= least_width && context.fixed(weight.buffer);
 }
 
-bool suits(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
-           const ConcreteView& out) {
+bool fits_taps(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
+               const ConcreteView& out) {
   for (const ConcreteView* v : {&input, &weight, &out})
     if (v->dtype != DType::Float32 || v->sizes.size() != 4 || std::ranges::count(v->sizes, 0) != 0) return false;
   const auto negative = [](std::int64_t n) { return n < 0; };
@@ -329,7 +329,8 @@ Prepared prepare_taps(const ExternContext& context, const ConvolutionArguments& 
   if (input.sizes.size() == 3)
     return prepare_taps(context, with_height(g), with_height(input), with_height(weight), bias, with_height(out));
   if (!own_products_are_faster() && !steps_over_pixels(context, g, weight, out) && !has_long_sums(weight)) return {};
-  if (!suits(g, input, weight, out) || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1))) return {};
+  if (!fits_taps(g, input, weight, out) || (bias && (bias->dtype != DType::Float32 || bias->strides[0] != 1)))
+    return {};
   TapsProblem problem = problem_of(g, g.transposed, input, weight, out);
   problem.bias = bias;
   return prepare(context, std::move(problem));
@@ -339,7 +340,7 @@ Prepared prepare_taps_to_input(const ExternContext& context, const ConvolutionAr
                                const ConcreteView& weight, const ConcreteView& result) {
   if (grad.sizes.size() == 3)
     return prepare_taps_to_input(context, with_height(g), with_height(grad), with_height(weight), with_height(result));
-  if (!suits(g, grad, weight, result)) return {};
+  if (!fits_taps(g, grad, weight, result)) return {};
   const std::int64_t products = grad.sizes[1] * weight.sizes[2] * weight.sizes[3];
   if (!own_products_are_faster() && !is_long_sum(products)) return {};
   ExternContext alone = context;  // the work that follows is not for one of several steps

@@ -9,7 +9,7 @@ namespace partita::codegen {
 namespace {
 
 /// Null where the processor has none.
-const DepthwiseGradients* kernel() {
+const DepthwiseGradients* depthwise_kernel() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("x86-64-v4")) return &depthwise_gradients_avx512;
   if (__builtin_cpu_supports("x86-64-v3")) return &depthwise_gradients_avx2;
@@ -18,13 +18,13 @@ const DepthwiseGradients* kernel() {
 }
 
 /// `input` and `out`: images of the input's and of the result's sizes, or their gradients.
-bool suits(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
-           const ConcreteView& out) {
+bool fits_depthwise(const ConvolutionArguments& g, const ConcreteView& input, const ConcreteView& weight,
+                    const ConcreteView& out) {
   for (const ConcreteView* v : {&input, &weight, &out})
     if (v->dtype != DType::Float32 || v->sizes.size() != 4 || std::ranges::count(v->sizes, 0) != 0) return false;
   const bool depthwise = g.groups > 1 && weight.sizes[0] == g.groups && weight.sizes[1] == 1;
   const auto negative = [](std::int64_t n) { return n < 0; };
-  return kernel() && depthwise && input.strides[1] == 1 && out.strides[1] == 1 &&
+  return depthwise_kernel() && depthwise && input.strides[1] == 1 && out.strides[1] == 1 &&
          std::ranges::none_of(g.padding, negative);
 }
 
@@ -41,8 +41,8 @@ class ToInput final : public ExternStep {
     const std::int64_t height = problem_.height;
     parallel_for(threads_, result_.sizes[0] * height, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t row = first; row < last; ++row)
-        kernel()->to_input(problem_, grad + row / height * grad_.strides[0], row % height, 1,
-                           out + row / height * result_.strides[0]);
+        depthwise_kernel()->to_input(problem_, grad + row / height * grad_.strides[0], row % height, 1,
+                                     out + row / height * result_.strides[0]);
     });
     return {};
   }
@@ -81,8 +81,9 @@ class ToWeight final : public ExternStep {
     parallel_for(threads_, parts, 1, 1, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t part = first; part < last; ++part)
         for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row)
-          kernel()->to_weight(problem_, input + row / height * input_.strides[0],
-                              grad + row / height * grad_.strides[0], row % height, 1, sums_.data() + part * elements);
+          depthwise_kernel()->to_weight(problem_, input + row / height * input_.strides[0],
+                                        grad + row / height * grad_.strides[0], row % height, 1,
+                                        sums_.data() + part * elements);
     });
     auto* out = reinterpret_cast<float*>(result_.at(buffers));
     for (std::int64_t i = 0; i < elements; ++i) {
@@ -105,16 +106,16 @@ class ToWeight final : public ExternStep {
 
 Prepared prepare_depthwise_to_input(const ExternContext& context, const ConvolutionArguments& g,
                                     const ConcreteView& grad, const ConcreteView& weight, const ConcreteView& result) {
-  if (!suits(g, result, weight, grad)) return {};
+  if (!fits_depthwise(g, result, weight, grad)) return {};
   return {std::make_unique<ToInput>(context.threads, problem_of(g, result, weight, grad), grad, weight, result),
-          std::string("Partita ") + kernel()->name};
+          std::string("Partita ") + depthwise_kernel()->name};
 }
 
 Prepared prepare_depthwise_to_weight(const ExternContext& context, const ConvolutionArguments& g,
                                      const ConcreteView& grad, const ConcreteView& input, const ConcreteView& result) {
-  if (!suits(g, input, result, grad)) return {};
+  if (!fits_depthwise(g, input, result, grad)) return {};
   return {std::make_unique<ToWeight>(context.threads, problem_of(g, input, result, grad), grad, input, result),
-          std::string("Partita ") + kernel()->name};
+          std::string("Partita ") + depthwise_kernel()->name};
 }
 
 }  // namespace partita::codegen

@@ -10,7 +10,7 @@
 namespace partita::codegen {
 namespace {
 
-constexpr int rows = 64, tile = 32;
+constexpr int block_rows = 64, block_tile = 32;
 
 /// Fragments of mma() and tiles in shared memory. In a row of the left factor a lane has the columns of `k` from
 /// lane % 4 on, and of the right factor the column lane / 4.
@@ -94,7 +94,7 @@ __device__ void mma_columns(T (&to)[depth][pitch], int width, int tile, Index fi
 #endif
 )";
 
-constexpr std::string_view beginning = R"(
+constexpr std::string_view mma_beginning = R"(
 // <what> of <origin> on tensor cores: <queries> queries, <keys> keys, width <width>, <batch> x <heads> heads<causal_words>.
 extern "C" __global__ void __launch_bounds__(128, 1) <name>({parameters}) {
   using Index = {index};
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) <name>({parameters}) {
   };
 )";
 
-constexpr std::string_view forward_body = R"(
+constexpr std::string_view mma_forward_body = R"(
   alignas(16) __shared__ Element ks[tile][depth + padding];
   alignas(16) __shared__ Element vt[depth][tile + padding];
   unsigned q[steps][4];
@@ -219,7 +219,7 @@ constexpr std::string_view forward_body = R"(
 }
 )";
 
-constexpr std::string_view backward_beginning = R"(
+constexpr std::string_view mma_backward_beginning = R"(
   const auto out_at = [&](Index i, Index d) { return static_cast<float>(<out>); };
   const auto grad_at = [&](Index i, Index d) { return <grad_out>; };
   const auto grad_number = [&](Index i, Index d) { return static_cast<float>(<grad_number>); };
@@ -237,7 +237,7 @@ constexpr std::string_view backward_beginning = R"(
   };
 )";
 
-constexpr std::string_view query_gradient = R"(
+constexpr std::string_view mma_query_gradient = R"(
   alignas(16) __shared__ Element ks[tile][depth + padding];
   alignas(16) __shared__ Element vs[tile][depth + padding];
   alignas(16) __shared__ Element kt[depth][tile + padding];
@@ -282,7 +282,7 @@ constexpr std::string_view query_gradient = R"(
 }
 )";
 
-constexpr std::string_view key_gradient = R"(
+constexpr std::string_view mma_key_gradient = R"(
   alignas(16) __shared__ Element qs[tile][depth + padding];
   alignas(16) __shared__ Element gs[tile][depth + padding];
   alignas(16) __shared__ Element qt[depth][tile + padding];
@@ -342,21 +342,22 @@ std::optional<AttentionText> tensor_attention(AttentionPart part, DType dtype, s
   const auto item = static_cast<std::int64_t>(itemsize(dtype));
   const std::int64_t mma_k = item == 2 ? 16 : 8, padding = item == 2 ? 8 : 4,
                      depth = (width + mma_k - 1) / mma_k * mma_k;
-  const std::int64_t by_rows = tile * (depth + padding) * item, by_columns = depth * (tile + padding) * item;
+  const std::int64_t by_rows = block_tile * (depth + padding) * item,
+                     by_columns = depth * (block_tile + padding) * item;
   // Registers hold what a lane has of 16 rows of the factors and of the results.
   struct Limits {
     std::int64_t shared_bytes, widest;
   };
   const Limits limits = part == AttentionPart::Forward     ? Limits{by_rows + by_columns, item == 2 ? 256 : 128}
                         : part == AttentionPart::OfQueries ? Limits{2 * by_rows + by_columns, item == 2 ? 128 : 64}
-                                                           : Limits{2 * by_rows + 2 * by_columns + 8 * tile, 64};
+                                                           : Limits{2 * by_rows + 2 * by_columns + 8 * block_tile, 64};
   constexpr std::int64_t most_bytes = 48 * 1024;
   if (limits.shared_bytes > most_bytes || width > limits.widest) return std::nullopt;
-  AttentionText text{.rows = rows, .bodies = {mma_text(), fragments, beginning}, .words = {}};
-  if (part != AttentionPart::Forward) text.bodies.push_back(backward_beginning);
-  text.bodies.push_back(part == AttentionPart::Forward     ? forward_body
-                        : part == AttentionPart::OfQueries ? query_gradient
-                                                           : key_gradient);
+  AttentionText text{.rows = block_rows, .bodies = {mma_text(), fragments, mma_beginning}, .words = {}};
+  if (part != AttentionPart::Forward) text.bodies.push_back(mma_backward_beginning);
+  text.bodies.push_back(part == AttentionPart::Forward     ? mma_forward_body
+                        : part == AttentionPart::OfQueries ? mma_query_gradient
+                                                           : mma_key_gradient);
   text.words = {{"mma_k", std::to_string(mma_k)}, {"padding", std::to_string(padding)}};
   return text;
 }

@@ -113,7 +113,7 @@ __device__ inline float to_tf32(float v) {
 
 /// Which tile a block computes, where its factors' elements are, and how threads fetch those of a step. The launch
 /// bounds say that one block per multiprocessor is enough, because the assembler else takes 64 registers, and spills.
-constexpr std::string_view beginning = R"(
+constexpr std::string_view tiles_beginning = R"(
 // <what>
 // <groups> x [<m>, <k>] x [<k>, <n>]; a block computes <tile_m> x <tile_n>, <tile_k> of k at a time<in_parts>.
 extern "C" __global__ void __launch_bounds__(256, 1) <name>(<parameters>) {
@@ -403,7 +403,7 @@ void MatrixKernelBuilder::emit(const Contraction& c, std::size_t number) {
   const bool split = t.parts > 1;
   const std::string finish = split ? keeping : c.finish;
   functions_.push_back({suffix,
-                        (tensor ? std::string(mma_text()) : "") + filled(beginning, words(finish)) +
+                        (tensor ? std::string(mma_text()) : "") + filled(tiles_beginning, words(finish)) +
                             filled(tensor ? tensor_body : scalar_body, words(finish)),
                         blocks * t.parts, threads, 0, true,
                         2.0 * static_cast<double>(hint(results)) * static_cast<double>(hint(c.k))});

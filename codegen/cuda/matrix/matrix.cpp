@@ -6,11 +6,11 @@
 namespace partita::codegen {
 namespace {
 
-struct Row {
+struct MatrixRow {
   LibraryRoutine routine;
   std::optional<MatrixKernel> (*make)(const ExternContext& context, const MatrixNames& names, std::string& why_not);
 };
-constexpr Row rows[] = {
+constexpr MatrixRow matrix_rows[] = {
     {LibraryRoutine::Matmul, product_kernel},
     {LibraryRoutine::AddMatmul, added_product_kernel},
     {LibraryRoutine::Convolution, convolution_kernel},
@@ -28,14 +28,14 @@ constexpr Row rows[] = {
 
 std::optional<MatrixKernel> matrix_kernel(const ExternContext& context, const MatrixNames& names,
                                           std::string& why_not) {
-  for (const Row& row : rows)
+  for (const MatrixRow& row : matrix_rows)
     if (row.routine == context.routine) return row.make(context, names, why_not);
   return std::nullopt;
 }
 
 std::vector<LibraryRoutine> matrix_routines() {
   std::vector<LibraryRoutine> routines;
-  for (const Row& row : rows) routines.push_back(row.routine);
+  for (const MatrixRow& row : matrix_rows) routines.push_back(row.routine);
   return routines;
 }
 

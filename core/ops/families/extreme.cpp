@@ -153,7 +153,7 @@ Value eval_aminmax(EvalCall& call) {
 }  // namespace
 
 void add_extremes(OpTable& t) {
-  const Reduction rows[] = {
+  const ReductionRow rows[] = {
       {"aten.amax.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
        "extreme_backward(grad, result, self, dim, keepdim)", lower_amax, true},
       {"aten.amin.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,

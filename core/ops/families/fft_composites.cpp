@@ -120,11 +120,11 @@ Node* to_real(Builder& b, Node* x, std::span<const std::size_t> dims, std::int64
   return b.call("aten._fft_c2r.default", {x, dims_of(dims), norm, b.size(points)});
 }
 
-struct Kind {
+struct FftKind {
   bool real_input = false, real_output = false, forward = true;
 };
 
-Arg transform(DecomposeCall& c, Kind kind, Transform t, bool last_given) {
+Arg transform(DecomposeCall& c, FftKind kind, Transform t, bool last_given) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "self");
   const bool complex = is_complex(c.tensor("self").dtype);

@@ -73,12 +73,12 @@ Arg chain_matmul(DecomposeCall& c) {
   return multi_dot(c.build, std::move(matrices));
 }
 
-constexpr CompositeRow rows[] = {{"aten.linalg_matmul.default", "matmul(self, other)"}};
+constexpr CompositeRow chain_rows[] = {{"aten.linalg_matmul.default", "matmul(self, other)"}};
 
 }  // namespace
 
 void add_matrix_chain(OpTable& t) {
-  add_composites(t, rows);
+  add_composites(t, chain_rows);
   t.add("aten.linalg_multi_dot.default", {.decompose = linalg_multi_dot});
   t.add("aten.chain_matmul.default", {.decompose = chain_matmul});
 }

@@ -192,7 +192,7 @@ constexpr auto powsum = [](const EvalCall& call, const auto* x, const Line& line
 }  // namespace
 
 void add_moments(OpTable& t) {
-  const Reduction rows[] = {
+  const ReductionRow rows[] = {
       {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
        "var_backward(grad, self, dim, correction, keepdim)", lower_var, true},
       {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,

@@ -223,7 +223,8 @@ Value eval_nll_loss_backward(EvalCall& c) {
   return with_elements(out, dx);
 }
 
-constexpr char backward_1d[] = "aten.nll_loss_backward.default", backward_2d[] = "aten.nll_loss2d_backward.default";
+constexpr char nll_backward_1d[] = "aten.nll_loss_backward.default",
+               nll_backward_2d[] = "aten.nll_loss2d_backward.default";
 
 constexpr char forward_1d[] = "aten.nll_loss_forward.default", forward_2d[] = "aten.nll_loss2d_forward.default";
 
@@ -264,11 +265,11 @@ void register_nll_loss(OpTable& t) {
   t.add(forward_2d, fake_nll_loss_forward, eval_nll_loss_forward,
         {{"self", "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
         {.lower = lower_nll_loss});
-  t.add(backward_1d, fake_nll_loss_backward, eval_nll_loss_backward,
+  t.add(nll_backward_1d, fake_nll_loss_backward, eval_nll_loss_backward,
         {{"grad_output", "aten.nll_loss_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
          {"self", "zeros_like(self)"}},
         {.lower = lower_nll_loss_backward});
-  t.add(backward_2d, fake_nll_loss_backward, eval_nll_loss_backward,
+  t.add(nll_backward_2d, fake_nll_loss_backward, eval_nll_loss_backward,
         {{"grad_output", "aten.nll_loss2d_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
          {"self", "zeros_like(self)"}},
         {.lower = lower_nll_loss_backward});

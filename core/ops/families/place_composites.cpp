@@ -102,7 +102,7 @@ Arg fill_diagonal(DecomposeCall& c) {
   return self;
 }
 
-constexpr CompositeRow rows[] = {
+constexpr CompositeRow place_rows[] = {
     {"aten.argwhere.default", "nonzero(self)"},
     {"aten.nonzero_numpy.default", "unbind(nonzero(unsqueeze(self, 0) if dim(self) == 0 else self), 1)"},
     {"aten.where.default", "nonzero_numpy(condition)"},
@@ -120,7 +120,7 @@ constexpr CompositeRow rows[] = {
 }  // namespace
 
 void add_place_composites(OpTable& t) {
-  add_composites(t, rows);
+  add_composites(t, place_rows);
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
   t.add("aten.repeat_interleave.Tensor", fake_repeated, eval_repeated, {}, {.not_differentiable = true});
   t.add("aten.one_hot.default", {.decompose = one_hot});

@@ -8,9 +8,9 @@
 namespace partita {
 namespace {
 
-constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
-struct Row {
+struct UnaryRow {
   std::string_view name;
   Pointwise::Function body;
   Promotion promotion;
@@ -40,8 +40,8 @@ V nan_to_num(In& in) {
   auto value = [&](std::string_view name, double otherwise) {
     return in.call.has(name) ? in.number(name) : in.constant(otherwise);
   };
-  V above = where(x == in.constant(inf), value("posinf", largest), x);
-  return where(IsNan(x), value("nan", 0), where(x == in.constant(-inf), value("neginf", -largest), above));
+  V above = where(x == in.constant(infinite), value("posinf", largest), x);
+  return where(IsNan(x), value("nan", 0), where(x == in.constant(-infinite), value("neginf", -largest), above));
 }
 
 /// A negative eps counts as none given.
@@ -78,7 +78,7 @@ V erfinv(In& in) {
 }
 
 V entropy(V x) {
-  return where(IsNan(x), x, where(x > 0.0, -x * Log(x), where(x == 0.0, x.constant(0), x.constant(-inf))));
+  return where(IsNan(x), x, where(x > 0.0, -x * Log(x), where(x == 0.0, x.constant(0), x.constant(-infinite))));
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ V entropy(V x) {
 void add_unary(OpTable& t) {
   using enum Promotion;
   constexpr std::string_view flat = "zeros_like(grad)";
-  const Row rows[] = {
+  const UnaryRow rows[] = {
       {"aten.neg.default", F(-x), Default, "neg(grad)"},
       {"aten.abs.default", F(Abs(x)), ComplexToFloat, "grad * sgn(self)"},
       {"aten.sign.default", F(Sign(x)), Default, flat},
@@ -138,7 +138,7 @@ void add_unary(OpTable& t) {
       {"aten.logit.default", body<logit>, IntToFloat, "logit_backward(grad, self, eps)"},
       {"aten.special_entr.default", F(entropy(x)), IntToFloat, "grad * (-(log(self) + 1))"},
   };
-  for (const Row& row : rows) {
+  for (const UnaryRow& row : rows) {
     OpRecord record{.pointwise = {row.body, row.promotion}};
     if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
     t.add(row.name, std::move(record));

@@ -121,11 +121,11 @@ constexpr auto legendre = []<class T>(T x, T degree) -> T {
   return recur(n, x, [x](T k, T p, T before) { return std::fma((k + k + 1) * x, p, -k * before) / (k + 1); });
 };
 
-struct Row {
+struct Polynomial {
   std::string_view name;
   Value (*eval)(EvalCall&);
 };
-constexpr Row rows[] = {
+constexpr Polynomial polynomials[] = {
     {"chebyshev_polynomial_t", eval_special<chebyshev_t>},
     {"chebyshev_polynomial_u", eval_special<chebyshev_u>},
     {"chebyshev_polynomial_v", eval_special<chebyshev_v>},
@@ -143,7 +143,7 @@ constexpr Row rows[] = {
 }  // namespace
 
 void add_polynomials(OpTable& t) {
-  for (const Row& row : rows)
+  for (const Polynomial& row : polynomials)
     for (std::string_view overload : {"default", "n_scalar", "x_scalar"})
       t.add("aten.special_" + std::string(row.name) + "." + std::string(overload),
             {.fake = fake_special, .eval = row.eval, .pointwise = {.promotion = Promotion::IntToFloat}});

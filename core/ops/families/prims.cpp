@@ -80,7 +80,7 @@ Arg prod(DecomposeCall& c) {
 
 // Operators that ATen has by the same name.
 #define SAME(name, arguments) {"prims." #name ".default", #name arguments}
-constexpr CompositeRow rows[] = {
+constexpr CompositeRow prims_rows[] = {
     SAME(abs, "(self)"),
     SAME(acos, "(self)"),
     SAME(acosh, "(self)"),
@@ -193,7 +193,7 @@ constexpr CompositeRow rows[] = {
 }  // namespace
 
 void add_prims(OpTable& t) {
-  add_composites(t, rows);
+  add_composites(t, prims_rows);
   t.add("prims.broadcast_in_dim.default", {.decompose = broadcast_in_dim});
   t.add("prims.collapse.default", {.decompose = collapse});
   t.add("prims.collapse_view.default", {.decompose = collapse_view});

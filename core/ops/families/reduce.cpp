@@ -116,8 +116,8 @@ constexpr auto count_nonzero = [](const EvalCall&, const auto* x, const Line& li
 
 }  // namespace
 
-void add_reductions(OpTable& t, std::span<const Reduction> rows) {
-  for (const Reduction& row : rows) {
+void add_reductions(OpTable& t, std::span<const ReductionRow> rows) {
+  for (const ReductionRow& row : rows) {
     OpRecord record{.fake = row.fake,
                     .eval = row.eval,
                     .not_differentiable = row.derivative.empty(),
@@ -131,10 +131,11 @@ void add_reductions(OpTable& t, std::span<const Reduction> rows) {
 void register_reduce(OpTable& t) {
   add_reduction_formulas(t);
   constexpr auto prod = eval<sum_dtype, times>;
-  const Reduction rows[] = {
-      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "expand(grad, sizes(self))", lower_sum, true},
-      {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
-       lower_sum, true},
+  const ReductionRow rows[] = {
+      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum_of_line>, "expand(grad, sizes(self))", lower_sum,
+       true},
+      {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum_of_line>,
+       "sum_backward(grad, self, dim, keepdim)", lower_sum, true},
       {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
        "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))", lower_nansum},
       {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", lower_prod},

@@ -11,7 +11,7 @@
 
 namespace partita {
 
-struct Reduction {
+struct ReductionRow {
   std::string_view name;
   Meta (*fake)(FakeCall&);
   Value (*eval)(EvalCall&);
@@ -19,7 +19,7 @@ struct Reduction {
   loops::LowerFunction lower = nullptr;
   bool recomputable = false;
 };
-void add_reductions(OpTable& t, std::span<const Reduction> rows);
+void add_reductions(OpTable& t, std::span<const ReductionRow> rows);
 
 inline bool is_whole(DType t) {
   return is_integral(t) || t == DType::Bool;
@@ -95,7 +95,7 @@ Value eval(EvalCall& call) {
 }
 
 /// Doubles are summed with compensation (Neumaier), so that the mean of equal numbers is that number.
-inline constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
+inline constexpr auto sum_of_line = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
   AccumulateType<T> total = 0;
   if constexpr (std::is_same_v<AccumulateType<T>, double>) {
@@ -113,7 +113,7 @@ inline constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line)
 };
 
 inline constexpr auto mean = [](const EvalCall& call, const auto* x, const Line& line) {
-  auto total = sum(call, x, line);
+  auto total = sum_of_line(call, x, line);
   if constexpr (std::is_integral_v<decltype(total)>)
     return static_cast<double>(total) / static_cast<double>(line.length());
   else

@@ -70,7 +70,7 @@ void lower_select_backward(LowerCall& call) {
 }
 
 constexpr const char* select = "aten.select.int";
-constexpr const char* slice = "aten.slice.Tensor";
+constexpr const char* slice_call = "aten.slice.Tensor";
 constexpr const char* select_scatter = "aten.select_scatter.default";
 constexpr const char* slice_scatter = "aten.slice_scatter.default";
 constexpr const char* diagonal = "aten.diagonal.default";
@@ -198,7 +198,7 @@ void add_scatters(OpTable& t) {
   t.add("aten.select_scatter.default", fake_scatter<select>, eval_scatter<select>,
         {{"self", "select_scatter(grad, zeros_like(src), dim, index)"}, {"src", "select(grad, dim, index)"}},
         {.lower = lower_select_scatter, .from_any_device = "src"});
-  t.add("aten.slice_scatter.default", fake_scatter<slice>, eval_scatter<slice>,
+  t.add("aten.slice_scatter.default", fake_scatter<slice_call>, eval_scatter<slice_call>,
         {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
          {"src", "slice(grad, dim, start, end, step)"}},
         {.lower = lower_slice_scatter, .from_any_device = "src"});
@@ -218,9 +218,9 @@ void add_scatters(OpTable& t) {
   t.add("aten.select_backward.default", fake_backward<select>, eval_backward<select>,
         {{"grad_output", "select(grad, dim, index)"}},
         {.compile_decompose = backward_as_scatter<select, select_scatter>, .lower = lower_select_backward});
-  t.add("aten.slice_backward.default", fake_backward<slice>, eval_backward<slice>,
+  t.add("aten.slice_backward.default", fake_backward<slice_call>, eval_backward<slice_call>,
         {{"grad_output", "slice(grad, dim, start, end, step)"}},
-        {.compile_decompose = backward_as_scatter<slice, slice_scatter>, .lower = lower_slice_backward});
+        {.compile_decompose = backward_as_scatter<slice_call, slice_scatter>, .lower = lower_slice_backward});
   t.add("aten.diagonal_backward.default", fake_backward<diagonal>, eval_backward<diagonal>,
         {{"grad_output", "diagonal(grad, offset, dim1, dim2)"}});
   t.add("aten.unfold_backward.default", fake_unfold_backward, eval_unfold_backward,

@@ -64,7 +64,7 @@ bool less(T a, T b) {
   return is_nan(b) ? !is_nan(a) : a < b;
 }
 
-using Order = std::vector<std::int64_t>;
+using Places = std::vector<std::int64_t>;
 
 /// A comparison of two positions of a line by their elements.
 template <class T>
@@ -77,7 +77,7 @@ auto before(const T* line, std::int64_t stride, bool descending) {
 }
 
 /// Sorts the positions of a line by their elements; equal elements keep their order.
-constexpr auto in_order = [](const auto* line, std::int64_t stride, Order& order) {
+constexpr auto sorted_places = [](const auto* line, std::int64_t stride, Places& order) {
   std::stable_sort(order.begin(), order.end(), before(line, stride, false));
 };
 
@@ -127,7 +127,7 @@ std::int64_t line_length(const EvalCall& c) {
 Value eval_sort(EvalCall& c) {
   const bool stable = c.schema.index_of("stable") >= 0 && c.has("stable") && c.boolean("stable");
   return select(c, fake_sort, line_length(c),
-                [stable, descending = c.boolean("descending")](const auto* line, std::int64_t stride, Order& order) {
+                [stable, descending = c.boolean("descending")](const auto* line, std::int64_t stride, Places& order) {
                   const auto first = before(line, stride, descending);
                   if (stable)
                     std::stable_sort(order.begin(), order.end(), first);
@@ -139,7 +139,7 @@ Value eval_sort(EvalCall& c) {
 Value eval_topk(EvalCall& c) {
   const std::int64_t k = c.integer("k");
   return select(c, fake_topk, k,
-                [k, largest = c.boolean("largest")](const auto* line, std::int64_t stride, Order& order) {
+                [k, largest = c.boolean("largest")](const auto* line, std::int64_t stride, Places& order) {
                   const auto first = before(line, stride, largest);
                   if (k * 64 <= static_cast<std::int64_t>(order.size())) {
                     std::partial_sort(order.begin(), order.begin() + k, order.end(), first);
@@ -153,7 +153,7 @@ Value eval_topk(EvalCall& c) {
 /// Hoare's quickselect with the median of three as pivot. Afterwards order[k] is the position of the k-th smallest
 /// element.
 template <class T>
-void quick_select(const T* line, std::int64_t stride, Order& order, std::int64_t k) {
+void quick_select(const T* line, std::int64_t stride, Places& order, std::int64_t k) {
   auto at = [&](std::int64_t i) -> std::int64_t& { return order[static_cast<std::size_t>(i)]; };
   auto value = [&](std::int64_t i) { return line[at(i) * stride]; };
   auto swap_if_greater = [&](std::int64_t i, std::int64_t j) {
@@ -184,7 +184,7 @@ void quick_select(const T* line, std::int64_t stride, Order& order, std::int64_t
 Value eval_kthvalue(EvalCall& c) {
   std::int64_t k = c.integer("k");
   if (k < 1 || k > line_length(c)) fail("kthvalue(): selected number k out of range for dimension");
-  return select(c, fake_selection, 1, [k](const auto* line, std::int64_t stride, Order& order) {
+  return select(c, fake_selection, 1, [k](const auto* line, std::int64_t stride, Places& order) {
     quick_select(line, stride, order, k - 1);
     order[0] = order[static_cast<std::size_t>(k - 1)];
   });
@@ -194,8 +194,8 @@ Value eval_kthvalue(EvalCall& c) {
 template <bool ignore_nan>
 Value eval_median(EvalCall& c) {
   if (line_length(c) == 0) fail("median(): Expected reduction dim to have non-zero size.");
-  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Order& order) {
-    in_order(line, stride, order);
+  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Places& order) {
+    sorted_places(line, stride, order);
     std::size_t numbers = order.size();
     while (numbers > 0 && is_nan(line[order[numbers - 1] * stride])) --numbers;
     const bool nan = numbers < order.size() && (!ignore_nan || numbers == 0);
@@ -228,7 +228,7 @@ Value eval_median_of_all(EvalCall& c) {
 
 /// The most frequent element; of several the smallest.
 Value eval_mode(EvalCall& c) {
-  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Order& order) {
+  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Places& order) {
     std::sort(order.begin(), order.end(), before(line, stride, false));
     std::size_t best = 0, longest = 0;
     for (std::size_t i = 0; i < order.size();) {

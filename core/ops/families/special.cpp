@@ -10,7 +10,7 @@
 namespace partita {
 namespace {
 
-struct Row {
+struct SpecialRow {
   std::string_view name;
   Value (*eval)(EvalCall&);
   std::vector<Derivative> derivative = {};
@@ -91,7 +91,7 @@ constexpr std::string_view i1e_slope =
 
 void add_special(OpTable& t) {
   const std::vector<Derivative> by_q = {{"other", "grad * -self * special_zeta(self + 1, other)"}};
-  const Row rows[] = {
+  const SpecialRow rows[] = {
       {"aten.i0.default", one<bessel::i0>, {{"self", "grad * special_i1(self)"}}},
       {"aten.special_i0e.default", eval_i0e, {{"self", "grad * (special_i1e(self) - sgn(self) * result)"}}},
       {"aten.special_i1.default", one<bessel::i1>, {{"self", i1_slope}}},
@@ -127,7 +127,7 @@ void add_special(OpTable& t) {
       {"aten.special_zeta.other_scalar", two<gamma::zeta>},
       {"aten.special_zeta.self_scalar", two<gamma::zeta>, by_q},
   };
-  for (const Row& row : rows) {
+  for (const SpecialRow& row : rows) {
     bool promotes = !row.name.starts_with("aten.igamma");
     t.add(row.name, fake_special, row.eval, row.derivative,
           {.pointwise = {.promotion = promotes ? Promotion::IntToFloat : Promotion::Default}});

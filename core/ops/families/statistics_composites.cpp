@@ -76,7 +76,7 @@ Arg vander(DecomposeCall& c) {
   return c.boolean("increasing") ? Arg(out) : build_program(c, "flip(out, [1])", {{"out", out}});
 }
 
-constexpr CompositeRow rows[] = {
+constexpr CompositeRow statistics_rows[] = {
     {"aten.special_logsumexp.default", "logsumexp(self, dim, keepdim)"},
     {"aten.special_xlogy.other_scalar", "aten.xlogy.Scalar_Other(self, other)"},
     {"aten.special_xlogy.self_scalar", "aten.xlogy.Scalar_Self(self, other)"},
@@ -85,7 +85,7 @@ constexpr CompositeRow rows[] = {
 }  // namespace
 
 void add_statistics_composites(OpTable& t) {
-  add_composites(t, rows);
+  add_composites(t, statistics_rows);
   t.add("aten.cov.default", {.decompose = cov});
   t.add("aten.corrcoef.default", {.decompose = corrcoef});
   t.add("aten.vander.default", {.decompose = vander});
