@@ -4,10 +4,9 @@
 
 #include "core/base/output.h"
 #include "core/base/scratch.h"
-#include "core/base/shell_word.h"
 #include "core/ir/dot.h"
 #include "core/load/file.h"
-#include "core/minify/child.h"
+#include "core/process/run.h"
 
 namespace partita {
 namespace {
@@ -35,19 +34,12 @@ Result<std::string> run_graphviz(const Graph& graph, const std::string& dot, con
   TRY(const ScratchFolder folder, ScratchFolder::make("graphviz"));
   const std::string source = folder.path() + "/graph.dot", picture = folder.path() + "/picture";
   TRY_DO(write_file(source, dot));
-  const std::string command = fmt::format("exec dot -T{} -o {} {}", shell_word(format), picture, source);
-  using minify::ChildEnd;
-  TRY(const std::vector<ChildEnd> ends, minify::run_commands({&command, 1}, 1, {seconds, 0}, progress));
-  const ChildEnd& end = ends.front();
-  if (end.how == ChildEnd::Cancelled) return stopped_on_request();
-  if (end.how == ChildEnd::TimedOut)
+  TRY(const ProcessEnd end, run_program({"dot", "-T" + format, "-o", picture, source}, {.seconds = seconds}, progress));
+  if (end.how == ProcessEnd::TimedOut)
     return unsupported("graphviz.time_limit",
                        fmt::format("dot took over {} s; use --format dot or the window", seconds));
-  constexpr int not_found = 127;  // of the shell
-  if (end.how == ChildEnd::Exited && end.code == not_found)
-    return unsupported("graphviz.missing", "cannot start dot; install graphviz");
-  if (end.how != ChildEnd::Exited || end.code != 0)
-    return unsupported("graphviz.failed", "dot failed; use --format dot or the window");
+  if (end.how == ProcessEnd::NotFound) return unsupported("graphviz.missing", "cannot start dot; install graphviz");
+  if (!end.succeeded()) return unsupported("graphviz.failed", "dot failed; use --format dot or the window");
   TRY(const auto bytes, FileBytes::open(picture));
   return std::string(bytes->text());
 }

@@ -10,7 +10,6 @@
 #include "app/config_options.h"
 #include "app/plant.h"
 #include "core/base/hash.h"
-#include "core/base/shell_word.h"
 #include "core/compare/check_passes.h"
 #include "core/ir/print.h"
 
@@ -21,18 +20,22 @@ using minify::Oracle;
 
 namespace {
 
-/// The command that tries the graph in {} and no other; `mode`: --once or --blame.
-std::string try_command(const MinifyCheck& check, const std::string& program, const char* mode) {
-  std::string command = fmt::format(
-      "{} minify {{}} --inputs \"$(dirname {{}})\"/inputs.safetensors --check {} --tolerance {} --timeout "
-      "{} --memory-limit {} {} --json{}",
-      shell_word(program), check.check, check.tolerance, check.timeout, check.memory_limit, mode,
-      config_words(config(), ConfigPart::Given));
-  return check.plant.empty() ? command : command + " --plant " + check.plant;
+/// Tries the graph of a folder and no other; `mode`: --once or --blame.
+minify::CaseProgram try_program(const MinifyCheck& check, const std::string& program, const char* mode) {
+  return [check, program, mode](const std::string& folder) {
+    std::vector<std::string> words = {program, "minify", folder + "/graph.py", "--inputs",
+                                      folder + "/inputs.safetensors"};
+    words.insert(words.end(), {"--check", check.check, "--tolerance", fmt::format("{}", check.tolerance), "--timeout",
+                               fmt::format("{}", check.timeout), "--memory-limit",
+                               fmt::format("{}", check.memory_limit), mode, "--json"});
+    if (!check.plant.empty()) words.insert(words.end(), {"--plant", check.plant});
+    for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
+    return words;
+  };
 }
 
 /// Longer than the program gives its own tries, so that it can report a time-out itself.
-minify::ChildLimits outer_limits(const MinifyCheck& check) {
+ProcessLimits outer_limits(const MinifyCheck& check) {
   constexpr double seconds_to_start = 5;
   return {check.timeout + seconds_to_start, 0};
 }
@@ -91,7 +94,7 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
 Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check, const std::string& program) {
   Oracle oracle;
   oracle.question = question.oracle.question;
-  oracle.program = try_command(check, program, "--once");
+  oracle.program = try_program(check, program, "--once");
   oracle.limits = outer_limits(check);
   oracle.cut_first = question.oracle.cut_first;
   return oracle;
@@ -113,14 +116,13 @@ Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::s
                                           const minify::MinifyResult& reduced, const Progress* progress) {
   const Candidate smallest = minify::with_inputs(reduced.graph, reduced.inputs, 0);
   // A try for each pass and each step of the plan, each within its own limit.
-  const minify::ChildLimits no_limit{0, 0};
+  const ProcessLimits no_limit;
   MinifyCheck quick = check;
   quick.timeout = std::min(check.timeout, reduced.hang_seconds);
-  TRY(const minify::ChildEnd end,
-      minify::run_on_case("exec " + try_command(quick, program, "--blame"), smallest, no_limit, progress));
-  const auto said = nlohmann::json::parse(end.answer, nullptr, false);
+  TRY(const ProcessEnd end, minify::run_on_case(try_program(quick, program, "--blame"), smallest, no_limit, progress));
+  const auto said = nlohmann::json::parse(end.output, nullptr, false);
   if (!said.is_object() || !said.contains("pass") || !said.contains("kernel"))
-    return Diagnostic{Fault::Differs, "minify.no_culprit", "who is to blame could not be found out: " + end.answer};
+    return Diagnostic{Fault::Differs, "minify.no_culprit", "who is to blame could not be found out: " + end.output};
   return minify::Culprit{said["pass"], said["kernel"], said.value("detail", std::string())};
 }
 

@@ -20,11 +20,10 @@
 #include "core/aot/graph_io.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
-#include "core/base/shell_word.h"
 #include "core/compare/per_node.h"
 #include "core/ir/print.h"
 #include "core/load/file.h"
-#include "core/minify/child.h"
+#include "core/process/run.h"
 #include "core/store/code_store.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
@@ -155,24 +154,20 @@ Status measure_elsewhere(const Artefact& artefact, const views::KernelRequest& a
     path = folder.path() + "/graph.py";
     TRY_DO(write_file(path, print(*graph)));
   }
-  const std::string out = folder.path() + "/kernels.json";
-  std::string command = fmt::format("exec {} kernels {} --json", shell_word(program), shell_word(path));
-  if (!asked.id.isEmpty()) command += " --graph " + shell_word(asked.id.toStdString());
-  command += asked.inputs.isEmpty() ? " --random-weights 0" : " --inputs " + shell_word(asked.inputs.toStdString());
-  if (asked.train) command += " --train";
-  command += fmt::format("{} > {}", config_words(config(), ConfigPart::Given), shell_word(out));
+  std::vector<std::string> words = {program, "kernels", path, "--json"};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (!asked.id.isEmpty()) add({"--graph", asked.id.toStdString()});
+  if (asked.inputs.isEmpty())
+    add({"--random-weights", "0"});
+  else
+    add({"--inputs", asked.inputs.toStdString()});
+  if (asked.train) add({"--train"});
+  for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
   constexpr double seconds = 600;
-  TRY(const auto ends, minify::run_commands({&command, 1}, 1, {seconds, 0}, &progress));
-  const minify::ChildEnd& end = ends.front();
-  if (end.how == minify::ChildEnd::Cancelled) return stopped_on_request();
-  if (end.how != minify::ChildEnd::Exited || end.code != 0) {
-    std::string line = end.answer;
-    while (line.ends_with('\n')) line.pop_back();
-    return unsupported("kernels.measure",
-                       "the kernels could not be measured: " + (line.empty() ? "the process died" : line));
-  }
-  TRY(const auto bytes, FileBytes::open(out));
-  const auto document = nlohmann::json::parse(bytes->text(), nullptr, false);
+  const auto answer = ask_program(std::move(words), {.seconds = seconds}, &progress);
+  if (!answer && answer.error().fault == Fault::Cancelled) return answer.error();
+  if (!answer) return unsupported("kernels.measure", "the kernels could not be measured: " + answer.error().message);
+  const auto document = nlohmann::json::parse(*answer, nullptr, false);
   const Diagnostic other{Fault::Internal, "kernels.measure", "the measured kernels are not those that were planned"};
   if (!document.contains("graphs") || document["graphs"].size() != graphs.size()) return other;
   for (std::size_t g = 0; g < graphs.size(); ++g) {

@@ -10,23 +10,21 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "codegen/message.h"
 #include "core/aot/graph_io.h"
 #include "core/base/packed.h"
-#include "core/base/scratch.h"
 #include "core/base/whereabouts.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
+#include "core/process/process.h"
 #include "core/store/code_store.h"
 
 namespace partita {
@@ -118,12 +116,6 @@ Result<std::shared_ptr<Whereabouts>> map_page(int fd) {
                                       [](Whereabouts* mapped) { ::munmap(mapped, sizeof *mapped); });
 }
 
-/// A copy above the numbers that a child gets, closed by exec.
-Descriptor high(int fd) {
-  const Descriptor given(fd);
-  return Descriptor(::fcntl(given.get(), F_DUPFD_CLOEXEC, 10));
-}
-
 /// One worker, seen from the process that started it.
 class Worker {
  public:
@@ -145,10 +137,9 @@ class Worker {
  private:
   bool wait();
   Diagnostic lost();
-  std::string said() const;
 
-  pid_t pid_ = 0;
-  Descriptor socket_, errors_;
+  std::optional<Process> process_;
+  Descriptor socket_;
   std::shared_ptr<Whereabouts> page_;
   std::uint64_t notes_ = 0;  ///< of the page, when it last changed
   Clock::time_point changed_;
@@ -163,38 +154,14 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return not_started("socketpair");
   worker->socket_ = Descriptor(ends[0]);
-  const Descriptor theirs = high(ends[1]), page(::memfd_create("partita-at", MFD_CLOEXEC));
-  worker->errors_ = high(::memfd_create("partita-errors", MFD_CLOEXEC));
-  if (theirs.get() < 0 || worker->errors_.get() < 0 || ::ftruncate(page.get(), sizeof(Whereabouts)) != 0)
-    return not_started("memfd_create");
+  const Descriptor theirs(ends[1]), page(::memfd_create("partita-at", MFD_CLOEXEC));
+  if (page.get() < 0 || ::ftruncate(page.get(), sizeof(Whereabouts)) != 0) return not_started("memfd_create");
   TRY(worker->page_, map_page(page.get()));
-
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, worker->errors_.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, worker->errors_.get(), STDERR_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, theirs.get(), worker_socket);
-  posix_spawnattr_t how;
-  ::posix_spawnattr_init(&how);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&how, &none);
-  ::posix_spawnattr_setsigdefault(&how, &all);
-  ::posix_spawnattr_setpgroup(&how, 0);
-  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  char name[] = "partita", verb[] = "worker";
-  char* words[] = {name, verb, nullptr};
-  errno = ::posix_spawn(&worker->pid_, options.worker->program.c_str(), &files, &how, words, environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&how);
-  if (errno != 0) {
-    worker->pid_ = 0;
-    return not_started(options.worker->program.c_str());
-  }
-  add_child_group(worker->pid_);
-
+  ProcessStart start;
+  start.words = {options.worker->program, "worker"};
+  start.outlives_thread = true;
+  start.descriptors = {{theirs.get(), worker_socket}};
+  TRY(worker->process_, Process::start(start));
   Packer setup;
   setup.put(backend);
   setup.put(options.worker->plant);
@@ -208,20 +175,9 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
 }
 
 Worker::~Worker() {
-  if (pid_ == 0) return;
-  ::kill(-pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  remove_child_group(pid_);
-  if (!end_) std::fputs(said().c_str(), stderr);  // warnings; a death has quoted its last line
-}
-
-std::string Worker::said() const {
-  const off_t end = ::lseek(errors_.get(), 0, SEEK_END);
-  std::string text(static_cast<std::size_t>(std::clamp<off_t>(end, 0, 8192)), '\0');
-  const ssize_t n = ::pread(errors_.get(), text.data(), text.size(), end - static_cast<off_t>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  return text;
+  if (!process_ || !process_->running()) return;
+  process_->kill();
+  std::fputs(process_->errors().c_str(), stderr);  // warnings; of a death the last line was quoted
 }
 
 /// Waits for bytes of the worker. False when it was ended: on request, or because it hangs.
@@ -243,28 +199,16 @@ bool Worker::wait() {
       how_ = fmt::format("still running after {:g} s", limit);
     else
       continue;
-    ::kill(-pid_, SIGKILL);
+    process_->kill();
     return false;
   }
 }
 
 /// Says how the worker ended.
 Diagnostic Worker::lost() {
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  remove_child_group(pid_);
-  pid_ = 0;
+  const ProcessEnd end = process_->wait();
   if (end_) return *end_;
-  if (how_.empty()) {
-    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    how_ = signal ? fmt::format("signal {} ({})", signal, ::strsignal(signal))
-                  : fmt::format("exit code {}", WEXITSTATUS(status));
-    if (signal == SIGKILL) how_ += ", as when memory is short";
-    std::string text = said();
-    while (text.ends_with('\n')) text.pop_back();
-    if (!text.empty()) how_ += ": " + text.substr(text.find_last_of('\n') + 1);
-  }
+  if (how_.empty()) how_ = end.text();
   end_ = death(backend_, how_, *page_);
   return *end_;
 }

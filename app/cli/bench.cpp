@@ -13,7 +13,7 @@
 #include "codegen/cuda/driver.h"
 #include "core/base/memory.h"
 #include "core/base/scratch.h"
-#include "core/base/shell_word.h"
+#include "core/process/run.h"
 #include "core/store/code_store.h"
 
 namespace partita::cli {
@@ -113,19 +113,17 @@ nlohmann::ordered_json compile_times(const Prepared& p) {
 Result<nlohmann::ordered_json> warm_times(const BenchVerbOptions& o) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
-  std::string command =
-      fmt::format("{} bench {} --compile-only --backend {}{}", shell_word(self), shell_word(o.request.path),
-                  shell_word(o.backend), config_words(config(), ConfigPart::Given));
-  if (!o.request.inputs.empty()) command += " --inputs " + shell_word(o.request.inputs);
-  if (!o.request.graph.empty()) command += " --graph " + shell_word(o.request.graph);
-  if (o.request.random_weights) command += fmt::format(" --random-weights {}", *o.request.random_weights);
-  if (o.request.train) command += " --train";
-  FILE* pipe = failed ? nullptr : popen(command.c_str(), "r");
-  std::string text;
-  char buffer[256];
-  while (pipe && fgets(buffer, sizeof buffer, pipe)) text += buffer;
+  if (failed) return input_error("bench.child", "/proc/self/exe cannot be read: " + failed.message());
+  std::vector<std::string> words = {self, "bench", o.request.path, "--compile-only", "--backend", o.backend};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (!o.request.inputs.empty()) add({"--inputs", o.request.inputs});
+  if (!o.request.graph.empty()) add({"--graph", o.request.graph});
+  if (o.request.random_weights) add({"--random-weights", std::to_string(*o.request.random_weights)});
+  if (o.request.train) add({"--train"});
+  for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
+  TRY(const std::string text, ask_program(std::move(words)));
   nlohmann::ordered_json line = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!pipe || pclose(pipe) != 0 || !line.contains("compile_ms"))
+  if (!line.contains("compile_ms"))
     return Diagnostic{Fault::Internal, "bench.child", "the process that measures the warm compilation failed"};
   return line;
 }

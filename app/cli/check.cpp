@@ -11,8 +11,8 @@
 #include "codegen/backends.h"
 #include "core/aot/aot_cases.h"
 #include "core/aot/run_compiled.h"
-#include "core/base/workers.h"
 #include "core/compare/op_cases.h"
+#include "core/process/workers.h"
 
 namespace partita::cli {
 namespace {

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/run_command.h"
 #include "core/base/archive.h"
 #include "core/base/hash.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/load/file.h"
+#include "core/process/run.h"
 #include "core/store/code_store.h"
 
 namespace partita::codegen {
@@ -138,14 +138,9 @@ std::optional<CudaCompiler> nvrtc_at(const std::string& path, std::vector<std::s
 
 /// The words "release 13.0, V13.0.88" of a program that is nvcc.
 std::optional<CudaCompiler> nvcc_at(const std::string& path) {
-  const auto scratch = ScratchFolder::make("cuda");
-  if (!scratch) return std::nullopt;
-  const std::string log = scratch->path() + "/version";
-  const auto code = run_command({path, "--version"}, log, "cuda.compiler");
-  if (!code || *code != 0) return std::nullopt;
-  const auto told = FileBytes::open(log);
-  if (!told) return std::nullopt;
-  const std::string_view text = (*told)->text();
+  const auto end = run_program({path, "--version"});
+  if (!end || !end->succeeded()) return std::nullopt;
+  const std::string_view text = end->output;
   const auto at = text.find("release ");
   if (at == text.npos) return std::nullopt;
   return CudaCompiler{false, path, {}, fmt::format("nvcc {}", text.substr(at, text.find('\n', at) - at))};
@@ -209,16 +204,15 @@ Result<CudaBinary> by_nvrtc(const CudaCompiler& compiler, const std::string& tex
 Result<CudaBinary> by_nvcc(const CudaCompiler& compiler, const std::string& text, const CudaArchitecture& architecture,
                            bool mark_lines) {
   TRY(const ScratchFolder scratch, ScratchFolder::make("cuda"));
-  const std::string base = scratch.path() + "/kernel", log = base + ".log";
+  const std::string base = scratch.path() + "/kernel";
   TRY_DO(write_file(base + ".cu", text));
   const std::string virtual_name = "compute_" + architecture.name.substr(3);
   const auto run = [&](std::vector<std::string> words) -> Result<std::string> {
     if (mark_lines) words.emplace_back(with_lines);
-    TRY(const std::optional<int> code, run_command(words, log, "cuda.compiler"));
-    TRY(const auto told, FileBytes::open(log));
-    if (!code) return unsupported("cuda.compiler", compiler.path + " is not there any more");
-    if (*code != 0) return failed(compiler, told->text());
-    return std::string(told->text());
+    TRY(ProcessEnd end, run_program(words));
+    if (end.how == ProcessEnd::NotFound) return unsupported("cuda.compiler", compiler.path + " is not there any more");
+    if (!end.succeeded()) return failed(compiler, end.output);
+    return std::move(end.output);
   };
   TRY_DO(run({compiler.path, "--ptx", "--gpu-architecture=" + virtual_name, dialect, contraction, "-o", base + ".ptx",
               base + ".cu"}));

@@ -12,12 +12,12 @@
 #include "codegen/cpu/kernel_forms.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/matrix/matrix.h"
-#include "codegen/run_command.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/text.h"
 #include "core/load/file.h"
 #include "core/ops/record.h"
+#include "core/process/run.h"
 #include "core/store/code_store.h"
 
 namespace partita::codegen {
@@ -124,17 +124,15 @@ Text sass_text(const std::vector<CudaKernel>& kernels) {
   TRY(const CudaCompiler compiler, find_cuda_compiler());
   TRY(const CudaBinary binary, compiled(kernels, architecture, true));
   TRY(const ScratchFolder scratch, ScratchFolder::make("cuda"));
-  const std::string file = scratch.path() + "/kernel.cubin", log = scratch.path() + "/kernel.sass";
+  const std::string file = scratch.path() + "/kernel.cubin";
   TRY_DO(write_file(file, binary.cubin));
   const auto beside = std::filesystem::path(compiler.path).parent_path().parent_path() / "bin" / "nvdisasm";
   for (const std::string& program : {beside.string(), std::string("nvdisasm")}) {
-    TRY(const std::optional<int> code,
-        run_command({program, "--print-code", "--print-line-info", file}, log, "cuda.disassembler"));
-    if (!code || *code != 0) continue;
-    TRY(const auto told, FileBytes::open(log));
+    TRY(const ProcessEnd end, run_program({program, "--print-code", "--print-line-info", file}));
+    if (!end.succeeded()) continue;
     LinkedText out;
     std::vector<int> sources;
-    for (std::string_view line : lines_of(told->text())) {
+    for (std::string_view line : lines_of(end.output)) {
       // ## File "kernel_0", line 12 inlined at "kernel_0", line 30
       if (const auto mark = line.find("//## File "); mark != line.npos) {
         std::optional<std::vector<int>> at;

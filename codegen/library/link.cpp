@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/run_command.h"
 #include "core/base/output.h"
 #include "core/load/file.h"
+#include "core/process/run.h"
 
 namespace partita::codegen {
 namespace {
@@ -88,7 +88,6 @@ Status link_library(const LinkRequest& request) {
   TRY(const std::string runtime, runtime_archive());
   TRY(const std::string image, assemble(ImageText(request).text));
   const std::string image_file = request.folder + "/image.o", exports = request.folder + "/exports";
-  const std::string log = request.folder + "/linker.log";
   TRY_DO(write_file(image_file, image));
   TRY_DO(write_file(exports, "{ global: partita_*; local: *; };\n"));
   const std::string made = request.folder + "/library.so";
@@ -111,17 +110,16 @@ Status link_library(const LinkRequest& request) {
   if (chosen && *chosen) drivers = {chosen};
   for (const std::string& driver : drivers) {
     words[0] = driver;
-    TRY(const std::optional<int> code, run_command(words, log, "compile.linker"));
-    if (!code) continue;
-    if (*code == 0) {
+    TRY(const ProcessEnd end, run_program(words));
+    if (end.how == ProcessEnd::NotFound) continue;
+    if (end.succeeded()) {
       TRY(const auto library, FileBytes::open(made));
       return write_file(request.output, library->text(), OutputKind::Program);
     }
-    const auto told = FileBytes::open(log);
-    std::string line = told ? std::string((*told)->text().substr(0, 400)) : "";
+    std::string line = end.output.substr(0, 400);
     for (char& c : line)
       if (c == '\n') c = ' ';
-    return input_error("compile.linker", fmt::format("{} ended with exit code {}: {}", driver, *code, line));
+    return input_error("compile.linker", fmt::format("{} ended with {}: {}", driver, end.text(), line));
   }
   return input_error("compile.linker", chosen && *chosen
                                            ? fmt::format("there is no {}, which CXX names", chosen)

@@ -281,11 +281,19 @@ std::string config_text(const Config& config, ConfigPart part) {
   return text;
 }
 
-std::string config_words(const Config& config, ConfigPart part) {
-  std::string words;
-  for (const ConfigRow* row : config_part(config, part))
-    words += " --config " + shell_word(fmt::format("{}={}", row->name, row->text(config)));
+std::vector<std::string> config_arguments(const Config& config, ConfigPart part) {
+  std::vector<std::string> words;
+  for (const ConfigRow* row : config_part(config, part)) {
+    words.emplace_back("--config");
+    words.push_back(fmt::format("{}={}", row->name, row->text(config)));
+  }
   return words;
+}
+
+std::string config_words(const Config& config, ConfigPart part) {
+  std::string text;
+  for (const std::string& word : config_arguments(config, part)) text += " " + shell_word(word);
+  return text;
 }
 
 Status read_config_text(Config& config, std::string_view text, const std::string& file) {

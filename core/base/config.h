@@ -104,7 +104,8 @@ enum class ConfigPart : unsigned char {
 std::vector<const ConfigRow*> config_part(const Config& config, ConfigPart part);
 /// The rows as a file has them: "name = value" lines. A line that begins with # is a comment.
 std::string config_text(const Config& config, ConfigPart part);
-/// The same as options of the command line: " --config threads=2".
+/// The same as options of the command line: {"--config", "threads=2"}, and as text for a shell: " --config threads=2".
+std::vector<std::string> config_arguments(const Config& config, ConfigPart part);
 std::string config_words(const Config& config, ConfigPart part);
 /// Sets what the text says. Errors config.syntax, config.unknown, config.value with file and line.
 Status read_config_text(Config& config, std::string_view text, const std::string& file);

@@ -10,15 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/descriptor.h"
+
 namespace partita {
 namespace {
-
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 Diagnostic system_error(const char* code, const std::string& path, const char* what) {
   return input_error(code, fmt::format("{}: {}", what, std::strerror(errno)), {.file = path});
@@ -31,10 +26,10 @@ struct Opened {
 };
 
 Status open_regular(const std::string& path, Opened& out) {
-  out.file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (out.file.fd < 0) return system_error(errno == ENOENT ? "file.missing" : "file.read", path, "cannot open");
+  out.file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (out.file.get() < 0) return system_error(errno == ENOENT ? "file.missing" : "file.read", path, "cannot open");
   struct stat status;
-  if (::fstat(out.file.fd, &status) != 0) return system_error("file.read", path, "cannot read");
+  if (::fstat(out.file.get(), &status) != 0) return system_error("file.read", path, "cannot read");
   if (!S_ISREG(status.st_mode))
     return input_error("file.read", "not a regular file; give a file or a folder", {.file = path});
   out.size = static_cast<std::size_t>(status.st_size);
@@ -45,7 +40,7 @@ Status open_regular(const std::string& path, Opened& out) {
 Result<std::size_t> read_all(const Opened& opened, char* to, std::size_t size, const std::string& path) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t n = ::read(opened.file.fd, to + done, size - done);
+    const ssize_t n = ::read(opened.file.get(), to + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return system_error("file.read", path, "cannot read");
     if (n == 0) break;
@@ -71,7 +66,7 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
   std::shared_ptr<FileBytes> out(new FileBytes);
   out->path_ = path;
   constexpr std::size_t least_mapped = 1 << 20;
-  if (opened.size >= least_mapped) out->mapped_ = MappedFile::map(opened.file.fd);
+  if (opened.size >= least_mapped) out->mapped_ = MappedFile::map(opened.file.get());
   if (out->mapped_) {
     out->data_ = reinterpret_cast<const char*>(out->mapped_->data());
     out->size_ = out->mapped_->size();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/base/scratch.h"
+#include "core/base/write_all.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -87,36 +88,34 @@ Result<Verdict> decode(const std::string& answer) {
                     answer.empty() ? "the child process gave no answer" : answer.substr(1)};
 }
 
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return {};
-  const std::size_t begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
-}
-
-Result<Verdict> verdict_of(const ChildEnd& end) {
+/// Of a child or a program that gave no answer.
+Result<Verdict> verdict_without_answer(const ProcessEnd& end) {
   std::string said = last_line(end.errors);
   if (!end.at.empty()) said += (said.empty() ? "while " : "; while ") + end.at;
   switch (end.how) {
-    case ChildEnd::Answered:
-      return decode(end.answer);
-    case ChildEnd::Exited:
+    case ProcessEnd::Exited:
+    case ProcessEnd::NotFound:
       return Verdict(Failure{fmt::format("exit {}", end.code), {}, end.node, said});
-    case ChildEnd::Signalled:
+    case ProcessEnd::Signalled:
       return Verdict(Failure{fmt::format("signal {}", end.code), {}, end.node, said});
-    case ChildEnd::TimedOut:
+    case ProcessEnd::TimedOut:
       return Verdict(
           Failure{"timeout",
                   {},
                   end.node,
                   fmt::format("no answer within {:.3g} s{}{}", end.seconds, end.at.empty() ? "" : "; while ", end.at)});
-    case ChildEnd::OutOfMemory:
+    case ProcessEnd::OutOfMemory:
       return Verdict(Failure{"out of memory", {}, end.node, said});
-    case ChildEnd::Cancelled:
+    case ProcessEnd::Cancelled:
       break;
   }
   return stopped_on_request();
+}
+
+/// A child's answer ends with a newline; without one it ended before.
+Result<Verdict> verdict_of_child(const ProcessEnd& end) {
+  if (!end.succeeded() || !end.output.ends_with('\n')) return verdict_without_answer(end);
+  return decode(end.output.substr(0, end.output.size() - 1));
 }
 
 /// Matches line by line, because std::regex recurses for every character.
@@ -136,53 +135,52 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-/// Runs the command on each candidate, `jobs` at a time. A candidate that has no case is an error of its own.
-std::vector<Result<ChildEnd>> run_on_cases(const std::string& command, std::span<const Candidate> candidates, int jobs,
-                                           const ChildLimits& limits, const Progress* progress) {
+/// Runs the program on each candidate, `jobs` at a time. A candidate that has no case is an error of its own.
+std::vector<Result<ProcessEnd>> run_on_cases(const CaseProgram& program, std::span<const Candidate> candidates,
+                                             int jobs, const ProcessLimits& limits, const Progress* progress) {
   std::vector<ScratchFolder> folders;
-  std::vector<std::string> commands;
+  std::vector<ProcessWork> works;
   std::vector<std::size_t> asked;
-  std::vector<Result<ChildEnd>> out;
+  std::vector<Result<ProcessEnd>> out;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     auto folder = ScratchFolder::make("minify");
     const Status written = folder ? write_case(candidates[i], folder->path()) : Status(folder.error());
-    out.push_back(written ? Result<ChildEnd>(ChildEnd()) : Result<ChildEnd>(written.error()));
+    out.push_back(written ? Result<ProcessEnd>(ProcessEnd()) : Result<ProcessEnd>(written.error()));
     if (!written) continue;
     asked.push_back(i);
-    commands.push_back(replaced(command, "{}", folder->path() + "/graph.py"));
+    works.push_back({.words = program(folder->path()), .body = {}, .errors_in_output = true});
     folders.push_back(*std::move(folder));
   }
-  auto ends = run_commands(commands, jobs, limits, progress);
+  auto ends = run_processes(works, jobs, limits, progress);
   for (std::size_t k = 0; k < asked.size(); ++k) {
-    Result<ChildEnd> end = ends ? Result<ChildEnd>(std::move((*ends)[k])) : Result<ChildEnd>(ends.error());
-    if (end && end->how == ChildEnd::Cancelled) end = stopped_on_request();
+    Result<ProcessEnd> end = ends ? Result<ProcessEnd>(std::move((*ends)[k])) : Result<ProcessEnd>(ends.error());
+    if (end && end->how == ProcessEnd::Cancelled) end = stopped_on_request();
     out[asked[k]] = std::move(end);
   }
   return out;
 }
 
-Result<Verdict> verdict_of_program(const Result<ChildEnd>& end) {
+Result<Verdict> verdict_of_program(const Result<ProcessEnd>& end) {
   if (!end) return end.error();
-  if (end->how != ChildEnd::Exited || end->code > 1) return verdict_of(*end);
+  if (end->how != ProcessEnd::Exited || end->code > 1) return verdict_without_answer(*end);
   if (end->code == 0) return Verdict();
-  TRY(Failure failure, failure_from_json(last_line(end->answer)));
+  TRY(Failure failure, failure_from_json(last_line(end->output)));
   return Verdict(std::move(failure));
 }
 
 std::vector<Judgement> judge_by_program(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
                                         const Progress* progress) {
   std::vector<Judgement> out;
-  // exec, so that a signal is reported for the program and not for the shell.
-  for (const auto& end : run_on_cases("exec " + oracle.program, candidates, jobs, oracle.limits, progress))
+  for (const auto& end : run_on_cases(oracle.program, candidates, jobs, oracle.limits, progress))
     out.push_back({verdict_of_program(end), end ? end->seconds : 0});
   return out;
 }
 
 }  // namespace
 
-Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
-                             const Progress* progress) {
-  return std::move(run_on_cases(command, {&candidate, 1}, 1, limits, progress).front());
+Result<ProcessEnd> run_on_case(const CaseProgram& program, const Candidate& candidate, const ProcessLimits& limits,
+                               const Progress* progress) {
+  return std::move(run_on_cases(program, {&candidate, 1}, 1, limits, progress).front());
 }
 
 Oracle crash_oracle(const std::string& name, const CompileFn& compile) {
@@ -207,7 +205,7 @@ Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const 
   return o;
 }
 
-Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ChildLimits& limits) {
+Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ProcessLimits& limits) {
   std::optional<std::regex> expression;
   try {
     if (!pattern.empty()) expression.emplace(pattern);
@@ -221,18 +219,20 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
   Oracle o;
   o.question = fmt::format("command {} matches {}", command, pattern);
   o.limits = {limits.seconds + 5, 0};  // limit for a child that waits for the command; the command has its own limit
-  o.judge = [command, expression, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
-    TRY(const ChildEnd end, run_on_case(command, candidate, limits, progress));
-    const bool fails =
-        expression ? any_line_matches(end.answer, *expression) : end.how == ChildEnd::Exited && end.code == 0;
-    return fails ? Verdict(Failure{"command", {}, {}, last_line(end.answer)}) : Verdict();
+  const CaseProgram shell = [command](const std::string& folder) {
+    return std::vector<std::string>{"/bin/sh", "-c", replaced(command, "{}", folder + "/graph.py")};
+  };
+  o.judge = [shell, expression, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
+    TRY(const ProcessEnd end, run_on_case(shell, candidate, limits, progress));
+    const bool fails = expression ? any_line_matches(end.output, *expression) : end.succeeded();
+    return fails ? Verdict(Failure{"command", {}, {}, last_line(end.output)}) : Verdict();
   };
   return o;
 }
 
 std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
                              const Progress* progress) {
-  if (!oracle.program.empty()) return judge_by_program(oracle, candidates, jobs, progress);
+  if (oracle.program) return judge_by_program(oracle, candidates, jobs, progress);
   std::vector<Judgement> out;
   if (!oracle.in_child) {
     for (const Candidate& c : candidates) {
@@ -244,7 +244,7 @@ std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> ca
     return out;
   }
   // Compute the values once here, instead of in each child.
-  std::vector<std::function<std::string()>> works;
+  std::vector<ProcessWork> works;
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& c = candidates[i];
@@ -252,11 +252,14 @@ std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> ca
     out.push_back({inputs ? Result<Verdict>(Verdict()) : Result<Verdict>(inputs.error())});
     if (!inputs) continue;
     asked.push_back(i);
-    works.push_back([&oracle, &c, progress] { return encode(oracle.judge(c, progress)); });
+    works.push_back({.words = {}, .body = [&oracle, &c, progress](int out) {
+                       const std::string text = encode(oracle.judge(c, progress)) + "\n";
+                       write_all(out, text.data(), text.size());
+                     }});
   }
-  const auto ends = run_children(works, jobs, oracle.limits, progress);
+  const auto ends = run_processes(works, jobs, oracle.limits, progress);
   for (std::size_t k = 0; k < asked.size(); ++k)
-    out[asked[k]] = ends ? Judgement{verdict_of((*ends)[k]), (*ends)[k].seconds} : Judgement{ends.error()};
+    out[asked[k]] = ends ? Judgement{verdict_of_child((*ends)[k]), (*ends)[k].seconds} : Judgement{ends.error()};
   return out;
 }
 

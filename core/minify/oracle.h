@@ -9,26 +9,29 @@
 #include "core/aot/compile_fn.h"
 #include "core/compare/torch_same.h"
 #include "core/minify/candidate.h"
-#include "core/minify/child.h"
 #include "core/minify/failure.h"
+#include "core/process/run.h"
 
 namespace partita::minify {
 
 /// The failure; nullopt when the candidate does not fail.
 using Verdict = std::optional<Failure>;
 
+/// The words of a program that tries the candidate in a folder: its FX text is graph.py, and beside it are
+/// inputs.safetensors and graph.input.
+using CaseProgram = std::function<std::vector<std::string>(const std::string& folder)>;
+
 struct Oracle {
   /// The question as text, with which answers are stored: "accuracy:cpu tolerance 0.001".
   std::string question;
   /// Judges a candidate. An error means that there is no answer; the candidate is then not taken.
   std::function<Result<Verdict>(const Candidate& candidate, const Progress* progress)> judge;
-  /// Instead of `judge`: a command that runs `partita minify {} --once --json`, for callers whose threads forbid
-  /// in_child (a window). For {} see run_on_case.
-  std::string program;
+  /// Instead of `judge`: runs `partita minify --once --json`, for callers whose threads forbid in_child (a window).
+  CaseProgram program;
   /// The judge may crash, hang or use up memory, or several judge at once, so each runs in a child process. Either all
   /// candidates are judged in children or none, because judging here may start threads, which a fork does not copy.
   bool in_child = false;
-  ChildLimits limits;
+  ProcessLimits limits;
   /// Calls that must become inputs before the oracle can answer: random ones, for accuracy.
   std::function<bool(const Node&)> cut_first;
 };
@@ -38,14 +41,14 @@ Oracle crash_oracle(const std::string& name, const CompileFn& compile);
 /// Fails when torch_difference() finds an output wrong, given the compiled, the interpreted and the double-precision
 /// value. If the graph cannot be compiled or run, that is another failure.
 Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads);
-/// Fails when the command's exit code is 0 or, with `pattern`, when its output matches the regular expression. For {}
-/// see run_on_case.
-Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ChildLimits& limits);
+/// Fails when the exit code of the shell command is 0 or, with `pattern`, when its output matches the regular
+/// expression.
+/// {} stands for the candidate's FX text, a file in a folder as of a CaseProgram.
+Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ProcessLimits& limits);
 
-/// Runs a command in which {} stands for a file with the candidate's FX text. Beside it are inputs.safetensors and
-/// graph.input. A timeout or a signal is a ChildEnd, not an error. Fault::Cancelled.
-Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
-                             const Progress* progress);
+/// A timeout or a signal is a ProcessEnd, not an error. Fault::Cancelled.
+Result<ProcessEnd> run_on_case(const CaseProgram& program, const Candidate& candidate, const ProcessLimits& limits,
+                               const Progress* progress);
 
 struct Judgement {
   Result<Verdict> verdict;  ///< an error if there is no verdict

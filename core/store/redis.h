@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/descriptor.h"
 #include "core/base/result.h"
-#include "core/tensor/shared_values.h"
 
 struct redisReader;
 

@@ -112,10 +112,6 @@ Result<Value> get(Unpacker& in, const Storages& known) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Result<SharedValues> share_values(const std::vector<Value>& values, Storages& known) {
   const std::size_t first = known.size();
   Packer body, out;

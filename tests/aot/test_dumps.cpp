@@ -17,8 +17,6 @@
 
 using namespace partita;
 
-#define QVERIFY_RESULT(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
-
 namespace {
 
 std::unique_ptr<Graph> graph() {
@@ -139,3 +137,5 @@ class TestDumps : public QObject {
 
 QTEST_GUILESS_MAIN(TestDumps)
 #include "test_dumps.moc"
+
+#include "tests/support/result.h"

@@ -96,8 +96,6 @@ std::vector<std::string> ops_of(const Graph& graph) {
   return out;
 }
 
-#define QVERIFY_RESULT(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
-
 }  // namespace
 
 class TestReduce : public QObject {
@@ -270,29 +268,6 @@ class TestReduce : public QObject {
     QCOMPARE(cancelled.error().fault, partita::Fault::Cancelled);
   }
 
-  void ends_of_children_are_distinguished() {
-    const std::vector<std::function<std::string()>> works = {
-        [] { return std::string("fine"); },
-        []() -> std::string {
-          std::raise(SIGABRT);
-          return {};
-        },
-        []() -> std::string { ::_exit(7); },
-        []() -> std::string {
-          for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
-        },
-        []() -> std::string { throw std::bad_alloc(); },
-    };
-    const auto ends = run_children(works, 2, {.seconds = 1});
-    QVERIFY_RESULT(ends);
-    QCOMPARE((*ends)[0].answer, std::string("fine"));
-    QCOMPARE((*ends)[1].how, ChildEnd::Signalled);
-    QCOMPARE((*ends)[1].code, SIGABRT);
-    QCOMPARE((*ends)[2].code, 7);
-    QCOMPARE((*ends)[3].how, ChildEnd::TimedOut);
-    QCOMPARE((*ends)[4].how, ChildEnd::OutOfMemory);
-  }
-
   void commands_judge_by_exit_code_or_output() {
     auto by_code = command_oracle("grep -q aten.exp {} && test -s $(dirname {})/inputs.safetensors", "", {});
     QVERIFY_RESULT(by_code);
@@ -311,9 +286,19 @@ class TestReduce : public QObject {
   void another_process_judges() {
     Oracle oracle;
     oracle.question = "crash elsewhere";
-    oracle.program = PARTITA_BINARY
-        " minify {} --inputs $(dirname {})/inputs.safetensors --check crash:interp --plant aten.exp.default:crash "
-        "--once --json";
+    oracle.program = [](const std::string& folder) {
+      return std::vector<std::string>{PARTITA_BINARY,
+                                      "minify",
+                                      folder + "/graph.py",
+                                      "--inputs",
+                                      folder + "/inputs.safetensors",
+                                      "--check",
+                                      "crash:interp",
+                                      "--plant",
+                                      "aten.exp.default:crash",
+                                      "--once",
+                                      "--json"};
+    };
     oracle.limits = {.seconds = 20};
     for (const int jobs : {1, 3}) {
       const auto reduced = reduce(branches(), branch_inputs(), oracle, {.jobs = jobs, .simplify = false});
@@ -357,3 +342,5 @@ class TestReduce : public QObject {
 
 QTEST_GUILESS_MAIN(partita::minify::TestReduce)
 #include "test_reduce.moc"
+
+#include "tests/support/result.h"

@@ -10,8 +10,6 @@
 
 using namespace partita;
 
-#define QVERIFY_RESULT(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
-
 namespace {
 
 CacheKey key(const std::string& graph) {
@@ -361,3 +359,5 @@ class TestStore : public QObject {
 
 QTEST_GUILESS_MAIN(TestStore)
 #include "test_store.moc"
+
+#include "tests/support/result.h"

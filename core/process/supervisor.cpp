@@ -1,4 +1,4 @@
-#include "core/base/supervisor.h"
+#include "core/process/supervisor.h"
 
 #include <array>
 #include <cerrno>
@@ -61,7 +61,7 @@ bool kill_children() {
 
 }  // namespace
 
-void supervise(pid_t parent, char* const* words, int not_found) {
+void supervise(pid_t parent, char* const* words, const SuperviseOptions& options) {
   sigset_t watched;
   ::sigemptyset(&watched);
   ::sigaddset(&watched, SIGTERM);
@@ -69,7 +69,7 @@ void supervise(pid_t parent, char* const* words, int not_found) {
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   ::signal(SIGCHLD, SIG_DFL);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (!options.outlives_thread) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const pid_t child = ::_Fork();
   if (child == 0) {
     sigset_t none;
@@ -77,9 +77,9 @@ void supervise(pid_t parent, char* const* words, int not_found) {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
     ::execvp(words[0], words);
-    ::_exit(not_found);
+    ::_exit(options.not_found);
   }
-  if (child < 0) ::_exit(not_found);
+  if (child < 0) ::_exit(options.not_found);
   // The child's streams end with it, and leases and locks of the parent's files with the parent.
   ::close_range(0, ~0U, 0);
   if (::getppid() != parent) end_all();

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/check.h"
-#include "core/base/workers.h"
+#include "core/process/workers.h"
 
 using namespace partita;
 
@@ -67,7 +67,7 @@ class TestWorkers : public QObject {
     QCOMPARE(out.sent.size(), std::size_t{11});
     QVERIFY(!out.sent.contains("2.1") && out.sent.contains("2.2"));
     QCOMPARE(out.deaths.size(), std::size_t{1});
-    QVERIFY2(out.deaths[0].starts_with("Killed"), out.deaths[0].c_str());
+    QVERIFY2(out.deaths[0].starts_with("signal 9 (Killed)"), out.deaths[0].c_str());
   }
 
   void a_broken_invariant_is_quoted() {

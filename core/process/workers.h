@@ -20,14 +20,14 @@ struct Workers {
   std::function<void(std::size_t item, std::size_t from, const Send& send)> work;
   /// Runs in the parent, in the order of sending. Messages of different items come interleaved.
   std::function<void(std::size_t item, std::string_view message)> receive;
-  /// Runs in the parent when a child died while it worked on `item`. `how` is "Segmentation fault: LAST LINE OF
-  /// STDERR" (a sanitizer's summary, if there is one). Returns a later step, at which another child goes on;
+  /// Runs in the parent when a child died while it worked on `item`. `how` is "signal 11 (Segmentation fault): LAST
+  /// LINE OF STDERR" (a sanitizer's summary, if there is one). Returns a later step, at which another child goes on;
   /// nullopt gives up the rest of the item.
   std::function<std::optional<std::size_t>(std::size_t item, const std::string& how)> died;
 };
 
-/// Runs all items. Children are forked without exec, so call this while the process has one thread. Error workers.fork
-/// when the system gives no process.
+/// Runs all items. Children are forked without exec, so call this while the process has one thread. Error
+/// process.start.
 Status run_workers(const Workers& workers);
 
 }  // namespace partita
