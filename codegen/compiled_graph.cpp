@@ -12,6 +12,7 @@
 #include "core/aot/pipeline.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
+#include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/symbols_of.h"
 #include "core/schedule/instantiate.h"
@@ -99,8 +100,7 @@ bool CompiledGraph::knows_sizes() const {
 Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs) {
   const std::lock_guard lock(mutex_);
   if (own_generator_) *own_generator_ = Generator();
-  if (parts_) return run_parts(inputs);
-  if (!binder_) return run(instances_.back(), inputs);
+  if (!binder_) return parts_ ? run_parts(inputs) : run(instances_.back(), inputs);
   TRY(const std::span<const std::int64_t> sizes, binder_->bind(inputs));
   auto found = std::prev(instances_.end());
   if (instances_.empty() || !std::ranges::equal(found->sizes, sizes)) {
@@ -129,9 +129,19 @@ Status CompiledGraph::need_graph() {
     trace::artifact("before_post_grad_graph", *graph_);
     TRY_DO(run_passes_until(*graph_, options_, stop_after_));
     trace::artifact("inductor_post_grad_graph", *graph_);
+    keep_guards();
   }
   for (const auto& [name, tensor] : graph_->attributes) constants_.insert_or_assign(name, tensor);
   return {};
+}
+
+void CompiledGraph::keep_guards() {
+  guards_.clear();
+  const auto told = [names = SymbolBinder(*graph_).names()](const std::string& symbol) {
+    return std::ranges::binary_search(names, symbol);
+  };
+  for (Guard& guard : graph_->shapes->guards())
+    if (std::ranges::all_of(guard.condition.symbols(), told)) guards_.push_back(std::move(guard));
 }
 
 void CompiledGraph::sign(const Graph& graph) {
@@ -143,7 +153,10 @@ void CompiledGraph::sign(const Graph& graph) {
 
 Status CompiledGraph::prepare_passed() {
   if (!options_.generator && !graph_->children.empty()) own_generator_ = std::make_shared<Generator>();
-  if (auto split = schedule::split_at_values(*graph_)) return prepare_parts(*std::move(split));
+  if (auto split = schedule::split_at_values(*graph_)) {
+    if (!guards_.empty()) sign(*graph_);
+    return prepare_parts(*std::move(split));
+  }
   sign(*graph_);
   if (binder_) return {};
   now_at("planning kernels");
@@ -207,13 +220,28 @@ Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::v
   return interpret(graph, std::move(inputs), how);
 }
 
-Result<std::vector<Value>> CompiledGraph::run(const Instance& instance, const std::vector<Value>& inputs) const {
+Result<std::vector<Value>> CompiledGraph::run(const Instance& instance, const std::vector<Value>& inputs) {
+  if (parts_ && !instance.other && !instance.before_passes) return run_parts(inputs);
+  if (instance.other) return instance.other->run(inputs);
+  if (instance.before_passes) return interpreted(*instance.before_passes, inputs);
   return instance.entry ? instance.executable->run(inputs) : interpreted(*graph_, inputs);
 }
 
 Status CompiledGraph::instantiate(std::span<const std::int64_t> values) {
   now_at("planning kernels");
   const SizeSet sizes = binder_->named(values);
+  const std::vector<std::int64_t> own(values.begin(), values.end());
+  // What is stored may come from passes that met other sizes; its code has its own guards.
+  const bool has_code = std::ranges::any_of(entries_, [&](const Entry& e) { return broken_guards(e, sizes).empty(); });
+  if (!has_code && !parts_) TRY_DO(need_graph());
+  if (const std::vector<Guard> broken = schedule::broken_guards(guards_, sizes); !broken.empty() && !has_code)
+    return instantiate_other(own, sizes, broken);
+  if (parts_) {
+    bound_ = sizes;
+    if (instances_.size() == most_instances) instances_.pop_front();
+    instances_.push_back({own});
+    return {};
+  }
   Result<const Entry*> entry = entry_for(sizes);
   if (!entry && interprets_ && entry.error().fault == Fault::Unsupported) {
     SizeCompilation told{.graph = name_, .number = 0, .sizes = sizes};
@@ -222,15 +250,62 @@ Status CompiledGraph::instantiate(std::span<const std::int64_t> values) {
     entry = nullptr;
   }
   if (!entry) return std::move(entry).error();
-  const std::vector<std::int64_t> own(values.begin(), values.end());
   if (!*entry)
-    instances_.push_back({own, nullptr, nullptr});
+    instances_.push_back({own});
   else
     TRY_DO(load(**entry, sizes, own));
   if (instances_.size() <= most_instances) return {};
   // Code for sizes of its own is not made again.
   const auto old = std::ranges::find_if(instances_, [](const Instance& i) { return !i.entry || i.entry->symbolic; });
   if (old != std::prev(instances_.end())) instances_.erase(old);
+  return {};
+}
+
+Status CompiledGraph::instantiate_other(const std::vector<std::int64_t>& values, const SizeSet& sizes,
+                                        const std::vector<Guard>& broken) {
+  const auto add = [&](Instance instance) {
+    if (instances_.size() == most_instances) instances_.pop_front();
+    instances_.push_back(std::move(instance));
+  };
+  TRY(std::shared_ptr<const Graph> written, source_());
+  const std::size_t made = entries_.size() + others_.size();
+  SizeCompilation told{.graph = name_,
+                       .number = static_cast<int>(made) + 1,
+                       .sizes = sizes,
+                       .fixed = sizes,
+                       .kind = SizeCompilation::Kind::Fixed,
+                       .why_not = "the passes took other sizes for granted: " + broken[0].reason};
+  SizeCompilation::Tried& tried = told.tried.emplace_back();
+  for (const Guard& guard : broken) tried.broken.push_back({guard, advice_for(guard, *written)});
+  std::unique_ptr<CompiledGraph>& other = others_[sizes];
+  if (!other) {
+    const auto drop = [&](std::string why_not) -> Status {
+      others_.erase(sizes);
+      told.why_not = std::move(why_not);
+      told.fixed.clear();
+      tell_interpreted(std::move(told));
+      add({.sizes = values, .before_passes = std::move(written)});
+      return {};
+    };
+    if (static_cast<int>(made) >= options_.config.recompile_limit)
+      return drop(fmt::format("it was compiled {} times (recompile_limit)", made));
+    const auto fixed = [&]() -> Result<std::unique_ptr<Graph>> {
+      TRY(std::unique_ptr<Graph> graph, schedule::specialise(*written, sizes));
+      TRY_DO(settle_annotations(*graph));  // strides, too, may follow from other sizes
+      return graph;
+    };
+    auto compiled = std::make_unique<CompiledGraph>(name_, fixed, written->attributes, options_);
+    const Status prepared = compiled->prepare(stop_after_, {});
+    if (!prepared && prepared.error().fault != Fault::Unsupported) {
+      others_.erase(sizes);
+      return prepared;
+    }
+    if (!prepared) return drop(prepared.error().message);
+    compiled->source_ = nullptr;
+    other = std::move(compiled);
+    if (options_.on_sizes) options_.on_sizes(told);
+  }
+  add({.sizes = values, .other = other.get()});
   return {};
 }
 
@@ -251,9 +326,12 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
                         .why_not = fmt::format("no input tells {}, of which sizes are made", *symbol)});
       return nullptr;
     }
-    if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
+    const bool keeps = schedule::broken_guards(guards_, sizes).empty();
+    if (keeps)
+      if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
     // What passes decompose was checked for sizes from 2 on only.
-    if (source_ && std::ranges::any_of(sizes, [](const auto& size) { return is_small(size.first, size.second); })) {
+    if (source_ &&
+        (!keeps || std::ranges::any_of(sizes, [](const auto& size) { return is_small(size.first, size.second); }))) {
       TRY(const std::unique_ptr<Graph> written, source_());
       if (auto fit = schedule::specialise(*written, sizes); !fit && fit.error().fault != Fault::Unsupported)
         return std::move(fit).error();
@@ -335,6 +413,7 @@ Result<const CompiledGraph::Entry*> CompiledGraph::compile(const SizeSet& sizes,
       }
     if (rest.size() == before) {
       told.guards.insert(told.guards.end(), plan->guards.begin(), plan->guards.end());
+      told.guards.insert(told.guards.end(), guards_.begin(), guards_.end());
       return add_entry(*plan, told);
     }
     if (rest.empty()) told.why_not = told.guards.back().reason;

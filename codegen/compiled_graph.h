@@ -82,6 +82,8 @@ class CompiledGraph {
     std::vector<std::int64_t> sizes;  ///< as the binder has them
     const Entry* entry = nullptr;     ///< null: it is interpreted
     std::unique_ptr<codegen::Executable> executable;
+    CompiledGraph* other = nullptr;                        ///< what runs for sizes that the passes did not reckon with
+    std::shared_ptr<const Graph> before_passes = nullptr;  ///< for such sizes, too: this graph is interpreted
   };
   /// A graph with sizes that only its own values decide: a part before the call that makes one, and a part after it,
   /// which has symbols for them.
@@ -95,6 +97,14 @@ class CompiledGraph {
 
   /// A symbol of the graph that its inputs do not give.
   std::optional<std::string> untold_symbol() const;
+
+  /// Keeps the guards that the graph has after the passes: it is right for sizes that keep them.
+  void keep_guards();
+
+  /// Adds what runs for sizes that break these guards as the last instance: the graph before the passes, with these
+  /// sizes as numbers, is compiled for itself.
+  Status instantiate_other(const std::vector<std::int64_t>& values, const SizeSet& sizes,
+                           const std::vector<Guard>& broken);
 
   /// Finds out what has to be known of the inputs, from the placeholders of a graph that outlives this.
   void sign(const Graph& graph);
@@ -125,7 +135,7 @@ class CompiledGraph {
 
   Result<std::vector<Value>> interpreted(const Graph& graph, std::vector<Value> inputs) const;
 
-  Result<std::vector<Value>> run(const Instance& instance, const std::vector<Value>& inputs) const;
+  Result<std::vector<Value>> run(const Instance& instance, const std::vector<Value>& inputs);
 
   /// Adds what runs for these sizes as the last instance.
   Status instantiate(std::span<const std::int64_t> values);
@@ -185,6 +195,9 @@ class CompiledGraph {
   std::set<int> fixed_;
   const std::shared_ptr<codegen::PackedWeights> packed_ = codegen::packed_weights();
   std::vector<SizeSet> fitting_;  ///< sizes that inference takes
+  std::vector<Guard> guards_;     ///< under which the passes made the graph
+  SizeSet bound_;                 ///< of a graph that is cut: the sizes of the last call that was new
+  std::map<SizeSet, std::unique_ptr<CompiledGraph>> others_;  ///< for sizes that break them
   std::list<Entry> entries_;
   std::list<Instance> instances_;  ///< in the order of their last use
   std::map<const Graph*, CompiledFn> sub_graphs_;

@@ -12,6 +12,7 @@
 #include "codegen/stored_graph.h"
 #include "core/aot/graph_key.h"
 #include "core/base/check.h"
+#include "core/schedule/instantiate.h"
 #include "core/store/code_store.h"
 
 namespace partita {
@@ -57,6 +58,8 @@ bool CompiledGraph::take(std::string_view payload) {
   if (stored->split) {
     if (!take_parts(*std::move(stored->split))) return false;
     signature_ = signature(stored->name, stored->placeholders);
+    guards_ = std::move(stored->guards);
+    if (!guards_.empty()) sign(*signature_);
     name_ = std::move(stored->name);
     knew_sizes_ = stored->knows_sizes;
     return true;
@@ -88,6 +91,7 @@ bool CompiledGraph::take(std::string_view payload) {
   }
   name_ = std::move(stored->name);
   constants_ = *std::move(constants);
+  guards_ = std::move(stored->guards);
   knew_sizes_ = stored->knows_sizes;
   keeps_symbols_ = stored->keeps_symbols;
   why_no_symbols_ = std::move(stored->why_not);
@@ -111,6 +115,10 @@ bool CompiledGraph::take_parts(StoredGraph::Split stored) {
     auto entry = find_entry(*options_.store, fxgraph_cache, key, name_);
     const auto source = [this, is_after]() -> Result<std::unique_ptr<Graph>> {
       TRY_DO(need_graph());
+      if (!schedule::broken_guards(guards_, bound_).empty())
+        return unsupported(
+            "cache.sizes",
+            "the stored code was made for other sizes; --config force_disable_caches=true goes on without it");
       auto again = schedule::split_at_values(*graph_);
       CHECK(again, "a stored graph was cut, and is not now");
       return std::move(is_after ? again->after : again->before);
@@ -180,6 +188,7 @@ Result<std::string> CompiledGraph::stored() const {
                   .why_not = why_no_symbols_,
                   .variants = {},
                   .fitting = fitting_,
+                  .guards = guards_,
                   .constants = {}};
   if (parts_) {
     const auto key = [](const std::unique_ptr<CompiledGraph>& part) { return part ? key_of(part->key_) : ""; };

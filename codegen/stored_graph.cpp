@@ -18,11 +18,12 @@ void fields(A& a, StoredGraph::Split& s) {
 }
 template <class A>
 void fields(A& a, StoredGraph& g) {
-  a(g.name, g.placeholders, g.split, g.knows_sizes, g.keeps_symbols, g.why_not, g.variants, g.fitting, g.constants);
+  a(g.name, g.placeholders, g.split, g.knows_sizes, g.keeps_symbols, g.why_not, g.variants, g.fitting, g.guards,
+    g.constants);
 }
 
 namespace {
-constexpr std::string_view heading = "PTF2";
+constexpr std::string_view heading = "PTF3";
 }
 
 Result<std::string> payload_bytes(StoredGraph graph) {

@@ -39,6 +39,7 @@ struct StoredGraph {
   std::string why_not;  ///< why it does not
   std::vector<Variant> variants;
   std::vector<std::map<std::string, std::int64_t>> fitting;  ///< sizes with which inference takes the graph
+  std::vector<Guard> guards;                                 ///< under which the passes made it
   StoredConstants constants;
 };
 

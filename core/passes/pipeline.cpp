@@ -66,6 +66,22 @@ Status verify_all(const Pass& pass, const Graph& graph) {
   return {};
 }
 
+/// The promised meta in the sizes and strides that were found, where the graph's guards make both equal: a broadcast
+/// of s2 with 5 has either size. The guard is one of the graph from now on.
+Meta under_guards(const Graph& graph, const Pass& pass, Meta promised, const Meta& found) {
+  TensorMeta* t = promised.tensor();
+  const TensorMeta* now = found.tensor();
+  if (!t || !now || t->dim() != now->dim() || !graph.shapes) return promised;
+  const auto meet = [&](SymExpr& said, SymExpr is) {
+    if (said == is) return;
+    const auto equal = graph.shapes->evaluate(sym_eq(said, is), fmt::format("an output after {}", pass.name));
+    if (equal && *equal) said = is;
+  };
+  for (std::size_t d = 0; d < t->dim(); ++d) meet(t->sizes[d], now->sizes[d]);
+  for (std::size_t d = 0; d < t->strides.size() && d < now->strides.size(); ++d) meet(t->strides[d], now->strides[d]);
+  return promised;
+}
+
 Status check_promises(const Pass& pass, const Graph& graph, const Promises& promised_outputs) {
   Promises found;
   output_promises(graph, {}, found);
@@ -86,7 +102,8 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
       t->strides = promised->strides;
       t->strides_known = false;
     }
-    if (before[i].known() && after[i].known() && !renaming.same(before[i], after[i])) {
+    if (before[i].known() && after[i].known() && !renaming.same(before[i], after[i]) &&
+        !renaming.same(under_guards(graph, pass, before[i], after[i]), after[i])) {
       // Before functionalisation annotations are what the file says.
       if (pass.stage == PassStage::PreGrad)
         return input_error("pipeline.annotation",

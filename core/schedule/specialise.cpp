@@ -101,8 +101,8 @@ bool same_tensors(const Meta& inferred, const Meta& said) {
 /// Checks calls against their inference again, now that every number is known: numbers computed by nodes or written in
 /// annotations, and symbols that stand for sizes that must be equal (text has no guards). Compiled code checks nothing
 /// at run time.
-Status check_calls(const Graph& graph) {
-  for (const Node* node : graph) {
+Status check_calls(Graph& graph) {
+  for (Node* node : graph) {
     if (!node->op()->is_call() || !node->meta.known()) continue;
     TRY_DO(check_evaluable(*node));
     const Result<Meta> inferred = infer(*node);
@@ -115,6 +115,10 @@ Status check_calls(const Graph& graph) {
                       "together?",
                       node->name(), annotation(*inferred), annotation(node->meta)),
           place_of(*node));
+    // unbind of a size that was a symbol: the graph says as many results as it had when it was made.
+    if (const MetaTuple *now = inferred->tuple(), *said = node->meta.tuple();
+        now && said && now->items.size() != said->items.size())
+      node->meta = *inferred;
   }
   return {};
 }

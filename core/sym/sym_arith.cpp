@@ -77,6 +77,13 @@ SymExpr scaled(std::int64_t c, SymExpr rest) {
   if (c == 0) return 0;
   if (rest.is_int()) return times(c, rest.as_int());
   if (c == 1) return rest;
+  if (rest.kind() == SymKind::Float) return SymExpr::real(static_cast<double>(c) * rest.as_float());
+  // A float stands for both numbers: products are made again of their factors, and must then be the same.
+  if (rest.kind() == SymKind::Mul && rest.args()[0].kind() == SymKind::Float) {
+    std::vector<SymExpr> same{rest.args().begin(), rest.args().end()};
+    same[0] = SymExpr::real(static_cast<double>(c) * same[0].as_float());
+    return SymBuilder::make(SymKind::Mul, std::move(same));
+  }
   std::vector<SymExpr> factors{SymExpr(c)};
   if (rest.kind() == SymKind::Mul)
     factors.insert(factors.end(), rest.args().begin(), rest.args().end());
@@ -94,6 +101,8 @@ std::pair<std::int64_t, SymExpr> split_coefficient(SymExpr e) {
     if (rest.size() == 1) return {e.args()[0].as_int(), rest[0]};
     return {e.args()[0].as_int(), SymBuilder::make(SymKind::Mul, {rest.begin(), rest.end()})};
   }
+  if (e.kind() == SymKind::Mul && e.args()[0].kind() == SymKind::Float && std::signbit(e.args()[0].as_float()))
+    return {-1, scaled(-1, e)};
   return {1, e};
 }
 

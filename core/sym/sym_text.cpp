@@ -98,7 +98,8 @@ std::string print(SymExpr e, int outer) {
       for (SymExpr a : sym_print_order(e)) {
         if (a.is(-1)) continue;
         if (!out.empty() && out != "-") out += "*";
-        out += a.is_int() ? fmt::format("{}", a.as_int()) : print(a, level + 1);
+        const bool first = out.empty();
+        out += a.is_int() || (first && a.kind() == SymKind::Float) ? print(a, 0) : print(a, level + 1);
       }
       break;
     case SymKind::Pow:

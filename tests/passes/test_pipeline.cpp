@@ -21,6 +21,10 @@ Result<bool> breaks_promise(Graph& graph, PassContext&) {
   graph.output()->previous()->meta.tensor()->dtype = DType::Float64;
   return true;
 }
+Result<bool> names_the_number(Graph& graph, PassContext&) {
+  graph.output()->previous()->meta.tensor()->sizes[0] = 5;
+  return true;
+}
 Result<bool> nothing(Graph&, PassContext&) {
   return false;
 }
@@ -83,6 +87,20 @@ class TestPipeline : public QObject {
     const auto run = run_passes(*graph, passes_of(PassStage::PostGrad), context);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
     QVERIFY(body(*graph).find("argwhere") == std::string::npos);
+  }
+
+  /// A broadcast of s0 with 5 has either size, by a guard.
+  void an_output_may_have_another_name_for_its_size() {
+    for (const std::int64_t hint : {5, 7}) {
+      const auto graph = fx("x: <f32[s0][1]>, w: <f32[5][1]>", "a: <f32[s0][1]> = $add.Tensor(x, w)\nreturn (a,)");
+      graph->shapes->set_hint("s0", hint);
+      const Pass pass{names_the_number, "named", PassStage::PostGrad, "writes 5 for s0"};
+      PassContext context;
+      const auto run = run_passes(*graph, {&pass, 1}, context);
+      QCOMPARE(bool(run), hint == 5);
+      if (run) QCOMPARE(graph->shapes->guards().size(), std::size_t{1});
+      if (!run) QCOMPARE(QString::fromStdString(run.error().code), "pipeline.outputs");
+    }
   }
 
   void stop_after_disable_and_snapshots() {

@@ -44,6 +44,11 @@ class SymExprTest : public QObject {
     QTest::newRow("floor division cancels a common factor") << "(5*s0)//25" << "(s0//5)";
     QTest::newRow("floats as sympy prints them") << "1e-07*ToFloat(s0)" << "1.0e-7*ToFloat(s0)";
     QTest::newRow("whole floats") << "ToFloat(s0) - 1.0" << "ToFloat(s0) - 1.0";
+    QTest::newRow("a negated product with a float") << "-(0.25*ToFloat(s0))" << "-0.25*ToFloat(s0)";
+    QTest::newRow("a product with zero") << "-(0.0*ToFloat(s0))" << "-0.0*ToFloat(s0)";
+    QTest::newRow("a float is multiplied") << "2*(0.25*ToFloat(s0))" << "0.5*ToFloat(s0)";
+    QTest::newRow("products with floats are added") << "0.25*ToFloat(s0) + 0.25*ToFloat(s0)" << "0.5*ToFloat(s0)";
+    QTest::newRow("and cancel") << "1 - (-0.25)*ToFloat(s0) - 0.25*ToFloat(s0)" << "1";
     QTest::newRow("power of floats") << "FloatPow(ToFloat(s0), 0.5)" << "FloatPow(ToFloat(s0), 0.5)";
     QTest::newRow("max folds numbers") << "Max(1, u0, 7)" << "Max(7, u0)";
     QTest::newRow("powers") << "s38*s38*s38" << "s38**3";
@@ -77,6 +82,9 @@ class SymExprTest : public QObject {
     SymExpr e = parsed(text.toUtf8().constData());
     QCOMPARE(QString::fromStdString(e.str()), printed);
     QVERIFY2(parsed(e.str().c_str()) == e, "what is printed reads back as the same node");
+    const auto same = [](const std::string& name) { return std::optional(SymExpr::symbol(name)); };
+    QVERIFY2(e.substitute(same) == e, "and so does what is made again of its parts");
+    QVERIFY2((e - e).symbols().empty(), "and it cancels itself");
   }
 
   // Max(1, size) in a contiguous stride.

@@ -176,6 +176,9 @@ Meta fake_scalar_tensor(FakeCall& call) {
 Meta fake_strided(FakeCall& call) {
   TensorMeta out = call.schema.index_of("self") >= 0 ? new_from_self(call) : new_meta(call, DType::Float32, "size");
   out.strides = call.syms("stride");
+  if (out.strides.size() != out.dim())
+    fail(fmt::format("dimensionality of sizes ({}) must match dimensionality of strides ({})", out.dim(),
+                     out.strides.size()));
   return out;
 }
 

@@ -158,7 +158,8 @@ double default_relative(DecomposeCall& c, const TensorMeta& t) {
   double epsilon = narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
   SymExpr longer = sym_max(t.sizes[t.dim() - 1], t.sizes[t.dim() - 2]);
   auto size = c.shapes.hint(longer);
-  if (!size) fail_unsupported("a default tolerance for matrices of symbolic size");
+  if (!size || !c.test(sym_eq(longer, *size), "a default tolerance"))
+    fail_unsupported("a default tolerance for matrices of symbolic size");
   return epsilon * static_cast<double>(*size);
 }
 
@@ -189,7 +190,7 @@ Tolerances tolerances(DecomposeCall& c, const TensorMeta& t) {
 Arg rank_above(DecomposeCall& c, const char* name, const Tolerances& tolerance) {
   const TensorMeta& x = c.tensor(name);
   if (x.dim() < 2) fail("linalg.matrix_rank: The input tensor must have at least 2 dimensions.");
-  if (x.numel().is(0)) {
+  if (c.test(sym_eq(x.numel(), 0), "matrices without elements")) {
     Node* none = c.build.call("aten.empty.memory_format", {c.build.sizes({x.sizes.begin(), x.sizes.end() - 2})},
                               options_of(x, DType::Int64));
     return c.build.call("aten.fill_.Scalar", {none, 0});

@@ -50,8 +50,9 @@ Arg collapse_view(DecomposeCall& c) {
 
 Arg split_dim(DecomposeCall& c) {
   SymList sizes = c.tensor("a").sizes;
+  if (sizes.empty()) fail("split_dim: the tensor has no dimensions");
   const std::size_t dim = wrap_dim(c.integer("dim"), sizes.size());
-  const SymExpr outer = c.sym("outer_length"), inner = sym_floordiv(sizes.at(dim), outer);
+  const SymExpr outer = c.sym("outer_length"), inner = sym_floordiv(sizes[dim], outer);
   if (!c.test(sym_eq(outer * inner, sizes[dim]), "split_dim"))
     fail(fmt::format("split_dim: {} is not divisible by {}", sizes[dim].str(), outer.str()));
   sizes[dim] = outer;

@@ -44,6 +44,12 @@ Arg clamped(const FormulaCall& f) {
   return f("in_dtype(clamp(x0, x1, x2), x3)");
 }
 
+/// inverse(x): 1 / x of a number, which Python refuses for 0.
+Arg inverse(const FormulaCall& f) {
+  if (const auto known = as_number(f.args[0]); known && as_double(*known) == 0) fail("float division by zero");
+  return f("1.0 / x0");
+}
+
 /// one_of(x): the only element of x, without dims.
 Arg one_of(const FormulaCall& f) {
   if (!f.tensor(0).numel().is(1)) fail("Expecting a tensor of one element, but received " + f.tensor(0).numel().str());
@@ -96,6 +102,7 @@ void register_quantized(OpTable& t) {
                            {"in_single", in_single},
                            {"of_dtype", of_dtype},
                            {"clamped", clamped},
+                           {"inverse", inverse},
                            {"one_of", one_of},
                            {"along", along},
                            {"single", single},
@@ -108,7 +115,7 @@ void register_quantized(OpTable& t) {
                     "in_dtype(p * in_dtype(scales, torch.float32), dtype(self))"});
 
   t.add("quantized_decomposed.quantize_per_tensor.default",
-        {.program = "clamped(round(in_single(input) * (1.0 / scale)) + zero_point, quant_min, quant_max, dtype)",
+        {.program = "clamped(round(in_single(input) * inverse(scale)) + zero_point, quant_min, quant_max, dtype)",
          .as_written = true});
   t.add("quantized_decomposed.quantize_per_channel.default",
         {.program = "v = round(in_single(input) * (1.0 / along(scales, input, axis))); "

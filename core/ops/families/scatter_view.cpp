@@ -78,16 +78,21 @@ constexpr const char* as_strided = "aten.as_strided.default";
 constexpr const char* unfold = "aten.unfold.default";
 
 /// Sizes of the view of `base` that operator `view` gives with the call's arguments from the third on (after self,
-/// src). nullopt while sizes or arguments are symbolic; the evaluation has values for them.
+/// src).
+SymList symbolic_window_sizes(const FakeCall& call, std::string_view view, const TensorMeta& base) {
+  Graph scratch("view");
+  Args args = {scratch.placeholder("base", base)};
+  args.insert(args.end(), call.args.begin() + 2, call.args.end());
+  return unwrap(infer(Op::torch(view), args, {}, call.shapes)).tensor()->sizes;
+}
+
+/// The same; nullopt while sizes or arguments are symbolic. The evaluation has values for them.
 std::optional<SymList> window_sizes(const FakeCall& call, std::string_view view, const TensorMeta& base) {
   if (!concrete(base.sizes) || !concrete(base.strides)) return std::nullopt;
   bool symbolic = false;
   for (std::size_t i = 2; i < call.args.size(); ++i) for_each_node(call.args[i], [&](Node*) { symbolic = true; });
   if (symbolic) return std::nullopt;
-  Graph scratch("view");
-  Args args = {scratch.placeholder("base", base)};
-  args.insert(args.end(), call.args.begin() + 2, call.args.end());
-  return unwrap(infer(Op::torch(view), args, {}, call.shapes)).tensor()->sizes;
+  return symbolic_window_sizes(call, view, base);
 }
 
 /// Whether the sizes are equal; true as long as they are not known.
@@ -179,8 +184,8 @@ Arg backward_as_scatter(DecomposeCall& call) {
       "aten.full.default", {call.arg("input_sizes"), 0},
       {{"dtype", grad.dtype}, {"layout", Layout::Strided}, {"device", grad.device}, {"pin_memory", false}});
   Args args = {zeros, call.arg("grad_output")};
-  if (const auto window = window_sizes(call, view, Builder::tensor(zeros)); !fit(window, grad.sizes))
-    args[1] = call.build.call("aten.expand.default", {args[1], call.build.sizes(*window)});
+  if (const SymList window = symbolic_window_sizes(call, view, Builder::tensor(zeros)); window != grad.sizes)
+    args[1] = call.build.call("aten.expand.default", {args[1], call.build.sizes(window)});
   args.insert(args.end(), call.args.begin() + 2, call.args.end());
   return call.build.call(scatter, std::move(args));
 }
