@@ -323,6 +323,8 @@ class TestSymbolic : public QObject {
     row("a factor of a gradient", number, "y = $rrelu_with_noise_backward(x, x, x, 2.0, s0, False, True)");
     row("a bound", number, "y = $logit_backward(x, x, s0)");
     row("a kept dimension", numbers, "k = torch.sym_min(s0, 2)\ny = $_fft_r2c(x, [k], 1, False)");
+    row("a stride", number, "k = s0 - 7\ny = torch.ops.prims.copy_strided.default(x, [k])");
+    row("what only values decide", "s0: 'Sym(s0)', x: <f32[3, s0][s0, 1]>, ", "u = $unique_dim(x, -1)\ny = u[0]");
     row("a list of results", "s0: 'Sym(s0)', x: <f32[s0][1]>, ", "u = $unbind.int(x)\ny = u[1]");
     row("halves", "s0: 'Sym(s0)', x: <f32[s0, 3][3, 1]>, ", "y = $glu(x, 0)");
     row("the length of a dimension", number, "k = s0 - 6\ny = $unflatten.int(x, 0, [k, -1])");

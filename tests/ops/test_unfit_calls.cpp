@@ -135,6 +135,7 @@ std::vector<Row> rows() {
       {"prims.copy_strided.default", {{4, 2}}, {ints({1})}, "dimensionality of strides (1)"},
       {"prims.split_dim.default", {{}}, {0, 1}, "no dimensions"},
       {"quantized_decomposed.quantize_per_tensor.default", {{2}}, {0.0, 2, 0, 9, DType::Int8}, "division by zero"},
+      {"aten._weight_int8pack_mm.default", {{2, 4}, {3, 4}, {3}}, {}, "must be int8"},
       {"aten.pixel_shuffle.default", {{1, 4, 2, 2}}, {std::int64_t{1} << 32}, "overflow"},
       {"aten.diag_embed.default", {{4}}, {INT64_MAX}, "overflow"},
       {"aten.mvlgamma.default", {{4}}, {std::int64_t{1} << 40}, "at most"},

@@ -75,7 +75,7 @@ Arg decompose_max_unpool(DecomposeCall& c) {
   SymList lead(self.sizes.begin(), self.sizes.end() - rank), size = c.syms("output_size"), output = lead;
   output.insert(output.end(), size.begin(), size.end());
   Node* zeros = b.call("aten.new_zeros.default", {c.arg("self"), b.sizes(output)});
-  if (product(output).is(0)) return zeros;
+  if (guard_or(c, sym_eq(product(output), 0), false, "an empty output")) return zeros;
   SymList beside = lead;
   beside.resize(self.dim(), 1);
   Node* planes =

@@ -4,6 +4,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/guards.h"
 #include "core/ops/promote.h"
 
 namespace partita {
@@ -48,6 +49,19 @@ Arg clamped(const FormulaCall& f) {
 Arg inverse(const FormulaCall& f) {
   if (const auto known = as_number(f.args[0]); known && as_double(*known) == 0) fail("float division by zero");
   return f("1.0 / x0");
+}
+
+/// unpacked(mat2, self, scales): the weights, once the arguments have the dtypes and sizes that PyTorch takes.
+Arg unpacked(const FormulaCall& f) {
+  const TensorMeta &weights = f.tensor(0), &self = f.tensor(1), &scales = f.tensor(2);
+  if (self.dtype != DType::Float32 && self.dtype != DType::Float16 && self.dtype != DType::BFloat16)
+    fail("_weight_int8pack_mm: self is " + std::string(torch_name(self.dtype)) +
+         ", and must be float of 32 or 16 bits");
+  if (weights.dtype != DType::Int8) fail("_weight_int8pack_mm: mat2 must be int8");
+  if (scales.dtype != self.dtype || scales.dim() != 1 || weights.dim() != 2 ||
+      !checked(f.guards(), sym_eq(scales.sizes[0], weights.sizes[0]), "a scale for each row"))
+    fail("_weight_int8pack_mm: scales must be of self's dtype, one for each row of mat2");
+  return f("t(in_dtype(x0, torch.float32))");
 }
 
 /// one_of(x): the only element of x, without dims.
@@ -103,6 +117,7 @@ void register_quantized(OpTable& t) {
                            {"of_dtype", of_dtype},
                            {"clamped", clamped},
                            {"inverse", inverse},
+                           {"unpacked", unpacked},
                            {"one_of", one_of},
                            {"along", along},
                            {"single", single},
@@ -111,7 +126,7 @@ void register_quantized(OpTable& t) {
                            {"in_groups", in_groups}});
   // The products are sums in single precision, which are rounded once, after the scale.
   t.add("aten._weight_int8pack_mm.default",
-        {.program = "p = mm(in_dtype(self, torch.float32), t(in_dtype(mat2, torch.float32))); "
+        {.program = "p = mm(in_dtype(self, torch.float32), unpacked(mat2, self, scales)); "
                     "in_dtype(p * in_dtype(scales, torch.float32), dtype(self))"});
 
   t.add("quantized_decomposed.quantize_per_tensor.default",

@@ -5,6 +5,7 @@
 #include "core/ir/arg.h"
 #include "core/ops/families/lower_place.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -194,7 +195,8 @@ Arg backward_as_scatter(DecomposeCall& call) {
 
 SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
   for (std::size_t d = 0; d < self.sizes.size(); ++d)
-    if (self.strides[d].is(0) && call.test(sym_lt(1, self.sizes[d]), "internal overlap"))
+    if (guard_or(call, sym_eq(self.strides[d], 0), false, "internal overlap") &&
+        call.test(sym_lt(1, self.sizes[d]), "internal overlap"))
       return strides_like(call, self, self.sizes, MemoryFormat::Preserve);
   return self.strides;
 }
