@@ -151,17 +151,26 @@ void collect_factors(SymExpr e, std::int64_t& coefficient, std::map<SymExpr, std
   }
 }
 
-/// The product of factors that are neither sums nor, unless there are only two, floats.
+/// The product of factors that are no sums. Numbers among them become one, a float if one of them is.
 SymExpr monomial(std::span<const SymExpr> of) {
   std::int64_t coefficient = 1;
   std::map<SymExpr, std::int64_t, Before> powers;
   for (SymExpr f : of) collect_factors(f, coefficient, powers);
   std::vector<SymExpr> factors;
+  std::optional<double> real;
   for (auto& [base, n] : powers) {
-    if (n == 1)
+    if (base.kind() == SymKind::Float)
+      real = real.value_or(1) * std::pow(base.as_float(), static_cast<double>(n));
+    else if (n == 1)
       factors.push_back(base);
     else if (n != 0)
       factors.push_back(SymBuilder::make(SymKind::Pow, {base, SymExpr(n)}));
+  }
+  if (real) {
+    const SymExpr number = SymExpr::real(*real * static_cast<double>(coefficient));
+    if (factors.empty()) return number;
+    factors.insert(factors.begin(), number);
+    return SymBuilder::make(SymKind::Mul, std::move(factors));
   }
   if (factors.empty()) return coefficient;
   SymExpr rest = factors.size() == 1 ? factors[0] : SymBuilder::make(SymKind::Mul, std::move(factors));

@@ -118,6 +118,10 @@ const Row rows[] = {
      "a = $cumsum(x, 1)\nb = $mul.Tensor(a, y)\nr = $relu(b)\nreturn (r,)", lengths},
     {"running extremes of rows that lie apart", "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s1, s0, 3][3*s0, 3, 1]>",
      "a = $cummax(x, 0)\nv = a[0]\ni = a[1]\nl = $logcumsumexp(x, 0)\nreturn (v, i, l)", lengths},
+    {"parts of which a guard knows the size",
+     "s1: 'Sym(s1)', x: <f32[1, 7][7, 1]>, y: <f32[1, s1][s1, 1]>",
+     "z = $cat([x, y])\nreturn (z,)",
+     {{{"s1", 7}}}},
 };
 
 std::unique_ptr<Graph> graph_of(const Row& row) {

@@ -73,6 +73,7 @@ const Row rows[] = {
     {"cat", two, "y = $neg(x)\nc = $cat([x, y], 1)\nd = $cat([x, y, x], 0)\ne = $cos(c)\nreturn (e, d)"},
     {"padding by a size", two, "p = $constant_pad_nd(x, [0, s0, s1, -1], 0.5)\nreturn (p,)"},
     {"a roll", two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)"},
+    {"a roll of nothing", two, "e = $new_empty(x, [0])\ny = $roll(e, [s0], [0])\nz = $sin(x)\nreturn (y, z)"},
     {"a roll by a size", two, "k = s0 - 1\ny = $roll(x, [k, s1], [0, 1])\nz = $sin(y)\nreturn (z,)"},
     {"windows", two, "v = $as_strided(x, [s0, s1], [s1, 1], 0)\nz = $sin(v)\nreturn (z,)"},
     {"a condition", two,
@@ -323,6 +324,8 @@ class TestSymbolic : public QObject {
     row("a factor of a gradient", number, "y = $rrelu_with_noise_backward(x, x, x, 2.0, s0, False, True)");
     row("a bound", number, "y = $logit_backward(x, x, s0)");
     row("a kept dimension", numbers, "k = torch.sym_min(s0, 2)\ny = $_fft_r2c(x, [k], 1, False)");
+    row("a scale", "s0: 'Sym(s0)', x: <f32[2, 3, 4][12, 4, 1]>, ",
+        "f = torch.sym_float(s0)\nk = f - 7.0\ny = $upsample_nearest1d(x, [8], k)");
     row("a stride", number, "k = s0 - 7\ny = torch.ops.prims.copy_strided.default(x, [k])");
     row("what only values decide", "s0: 'Sym(s0)', x: <f32[3, s0][s0, 1]>, ", "u = $unique_dim(x, -1)\ny = u[0]");
     row("a list of results", "s0: 'Sym(s0)', x: <f32[s0][1]>, ", "u = $unbind.int(x)\ny = u[1]");

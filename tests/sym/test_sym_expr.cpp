@@ -47,6 +47,7 @@ class SymExprTest : public QObject {
     QTest::newRow("a negated product with a float") << "-(0.25*ToFloat(s0))" << "-0.25*ToFloat(s0)";
     QTest::newRow("a product with zero") << "-(0.0*ToFloat(s0))" << "-0.0*ToFloat(s0)";
     QTest::newRow("a float is multiplied") << "2*(0.25*ToFloat(s0))" << "0.5*ToFloat(s0)";
+    QTest::newRow("floats become one") << "0.5*(0.25*ToFloat(s0))*4*s1" << "0.5*s1*ToFloat(s0)";
     QTest::newRow("products with floats are added") << "0.25*ToFloat(s0) + 0.25*ToFloat(s0)" << "0.5*ToFloat(s0)";
     QTest::newRow("and cancel") << "1 - (-0.25)*ToFloat(s0) - 0.25*ToFloat(s0)" << "1";
     QTest::newRow("power of floats") << "FloatPow(ToFloat(s0), 0.5)" << "FloatPow(ToFloat(s0), 0.5)";

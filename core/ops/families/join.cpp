@@ -43,7 +43,7 @@ void lower_triu(LowerCall& call) {
 void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::size_t dim) {
   DType dtype = call.out().dtype;
   const SymList sizes = call.out_sizes();
-  if (!parts.empty() && is_picked(call.to, dtype, sizes, parts.size())) {
+  if (!parts.empty() && is_picked(call.to, dtype, sizes, parts)) {
     std::vector<PlacedPart> placed;
     Sizes at(sizes.size(), 0);
     for (const LoweredTensor& t : parts) {
@@ -119,7 +119,7 @@ void lower_roll(LowerCall& call) {
   SymList shift(flat.dim(), 0);
   for (std::size_t k = 0; k < dims.size(); ++k) {
     SymExpr& each = shift[wrap_dim(dims[k], flat.dim())];
-    each = each + shifts[k];
+    each = flat.numel().is(0) ? SymExpr(0) : each + shifts[k];
   }
   bool numbers = true;
   for (std::size_t d = 0; d < flat.dim(); ++d)

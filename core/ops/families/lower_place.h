@@ -1,5 +1,8 @@
 #pragma once
 // Lowerings that put tensors at places of the result share this.
+#include <algorithm>
+#include <span>
+
 #include "core/ops/lower_call.h"
 
 namespace partita::loops {
@@ -28,10 +31,14 @@ struct PlacedPart {
 
 /// Is a result of the target small enough to be one loop that picks the part that each element is of? Several loops are
 /// several kernels, and what reads their result cannot be in them.
-inline bool is_picked(const Lowering& to, DType dtype, const SymList& sizes, std::size_t parts) {
+inline bool is_picked(const Lowering& to, DType dtype, const SymList& sizes, std::span<const LoweredTensor> parts) {
   constexpr std::size_t most_parts = 4;  // each element is computed of all
-  const auto n = concrete(sizes);
-  return n && parts <= most_parts && !is_complex(dtype) && product(sizes).as_int() <= to.target().picked_elements;
+  // A part may have a symbol for a size that a guard makes a number.
+  const bool numbers = concrete(sizes) && std::ranges::all_of(parts, [](const LoweredTensor& part) {
+                         return concrete(part.sizes).has_value();
+                       });
+  return numbers && parts.size() <= most_parts && !is_complex(dtype) &&
+         product(sizes).as_int() <= to.target().picked_elements;
 }
 
 /// The result of is_picked(): `base`, and over it the parts, later ones over earlier ones.

@@ -39,7 +39,7 @@ void lower_pad(LowerCall& call) {
     return at;
   });
   const auto fits = concrete(before);
-  if (fits && !inner.numel().is(0) && is_picked(call.to, dtype, sizes, 2)) {
+  if (fits && !inner.numel().is(0) && is_picked(call.to, dtype, sizes, {&inner, 1})) {
     const auto around = [=](Body& body, const Index&) { return body.b.constant(dtype, value); };
     return call.give(picked(call.to, dtype, sizes, around, {{inner, *fits}}));
   }

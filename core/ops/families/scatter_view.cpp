@@ -19,7 +19,7 @@ using namespace loops;
 void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim, SymExpr start,
                   std::int64_t step) {
   DType dtype = call.out().dtype;
-  if (step == 1 && start.is_int() && !part.numel().is(0) && is_picked(call.to, dtype, base.sizes, 2)) {
+  if (step == 1 && start.is_int() && !part.numel().is(0) && is_picked(call.to, dtype, base.sizes, {&part, 1})) {
     Sizes at(base.dim(), 0);
     at[dim] = start.as_int();
     const auto around = [base](Body& body, const Index& i) { return body.read(base, i); };

@@ -122,7 +122,9 @@ Arg ratio(Builder& b, SymExpr in, SymExpr out, SymExpr scale) {
   const std::optional<double> known = number_of(scale);
   if (!known) {
     Node* const positive = b.call("_operator.gt", {b.size(scale), 0});
-    return b.call("torch.sym_ite", {positive, b.call("_operator.truediv", {1.0, b.size(scale)}), ratio(b, in, out, 0)});
+    // Both sides of the choice are computed.
+    Node* const divisor = b.call("torch.sym_ite", {positive, b.size(scale), 1.0});
+    return b.call("torch.sym_ite", {positive, b.call("_operator.truediv", {1.0, divisor}), ratio(b, in, out, 0)});
   }
   if (*known > 0) return 1.0 / *known;
   if (in.is_int() && out.is_int()) return static_cast<double>(in.as_int()) / static_cast<double>(out.as_int());
