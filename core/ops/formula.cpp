@@ -36,8 +36,13 @@ Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
   if (sizes.empty()) return build.call("aten.sum.default", {grad});
   std::size_t leading = t.dim() - sizes.size();
   std::vector<Arg> dims;
+  const auto is_one = [&](SymExpr e) {
+    const auto one = build.graph.shapes->evaluate(sym_eq(e, 1), "the gradient of a broadcast");
+    return one && *one;
+  };
+  const auto broadcast = [&](SymExpr from, SymExpr to) { return from != to && is_one(from) && !is_one(to); };
   for (std::size_t d = 0; d < t.dim(); ++d)
-    if (d < leading || (sizes[d - leading].is(1) && !t.sizes[d].is(1))) dims.push_back(static_cast<std::int64_t>(d));
+    if (d < leading || broadcast(sizes[d - leading], t.sizes[d])) dims.push_back(static_cast<std::int64_t>(d));
   if (!dims.empty()) grad = build.call("aten.sum.dim_IntList", {grad, Arg::list(dims), true});
   if (leading > 0) grad = build.call("aten.view.default", {grad, build.sizes(sizes)});
   return grad;

@@ -326,6 +326,7 @@ class TestSymbolic : public QObject {
     row("a kept dimension", numbers, "k = torch.sym_min(s0, 2)\ny = $_fft_r2c(x, [k], 1, False)");
     row("a scale", "s0: 'Sym(s0)', x: <f32[2, 3, 4][12, 4, 1]>, ",
         "f = torch.sym_float(s0)\nk = f - 7.0\ny = $upsample_nearest1d(x, [8], k)");
+    row("the size of a sum", "s0: 'Sym(s0)', x: <f32[2, 5][5, 1]>, ", "k = s0 - 11\ny = $sum_to_size(x, [2, k])");
     row("a stride", number, "k = s0 - 7\ny = torch.ops.prims.copy_strided.default(x, [k])");
     row("what only values decide", "s0: 'Sym(s0)', x: <f32[3, s0][s0, 1]>, ", "u = $unique_dim(x, -1)\ny = u[0]");
     row("a list of results", "s0: 'Sym(s0)', x: <f32[s0][1]>, ", "u = $unbind.int(x)\ny = u[1]");

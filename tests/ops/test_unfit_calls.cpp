@@ -136,6 +136,7 @@ std::vector<Row> rows() {
       {"prims.split_dim.default", {{}}, {0, 1}, "no dimensions"},
       {"quantized_decomposed.quantize_per_tensor.default", {{2}}, {0.0, 2, 0, 9, DType::Int8}, "division by zero"},
       {"aten._weight_int8pack_mm.default", {{2, 4}, {3, 4}, {3}}, {}, "must be int8"},
+      {"aten.sum_to_size.default", {{3, 2, 5}}, {ints({8, 1})}, "not expandable"},
       {"aten.pixel_shuffle.default", {{1, 4, 2, 2}}, {std::int64_t{1} << 32}, "overflow"},
       {"aten.diag_embed.default", {{4}}, {INT64_MAX}, "overflow"},
       {"aten.mvlgamma.default", {{4}}, {std::int64_t{1} << 40}, "at most"},

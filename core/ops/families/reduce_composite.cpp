@@ -1,5 +1,8 @@
 // Reductions that decompose to other reductions.
+#include <fmt/format.h>
+
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/guards.h"
 
 namespace partita {
 namespace {
@@ -23,8 +26,14 @@ Arg sum_to_size(DecomposeCall& call) {
   if (size.empty()) return call.build.call("aten.sum.default", {call.arg("self")});
   std::size_t lead = self.dim() - size.size();
   std::vector<Arg> dims;
-  for (std::size_t d = 0; d < self.dim(); ++d)
-    if (d < lead || (size[d - lead].is(1) && !self.sizes[d].is(1))) dims.push_back(static_cast<std::int64_t>(d));
+  const auto is_one = [&](SymExpr e) { return guard_or(call, sym_eq(e, 1), false, "sum_to_size"); };
+  const auto broadcast = [&](SymExpr from, SymExpr to) { return from != to && is_one(from) && !is_one(to); };
+  for (std::size_t d = 0; d < self.dim(); ++d) {
+    if (d < lead || broadcast(size[d - lead], self.sizes[d]))
+      dims.push_back(static_cast<std::int64_t>(d));
+    else if (!checked(call, sym_eq(size[d - lead], self.sizes[d]), "sum_to_size"))
+      fail(fmt::format("sum_to_size: size {} is not expandable to {}", size[d - lead].str(), self.sizes[d].str()));
+  }
   if (dims.empty()) return call.arg("self");
   Node* out = call.build.call("aten.sum.dim_IntList", {call.arg("self"), Arg::list(std::move(dims)), true});
   return lead > 0 ? Arg(call.build.call("aten.view.default", {out, call.build.sizes(size)})) : Arg(out);
