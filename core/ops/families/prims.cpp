@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/guards.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
 
@@ -52,7 +53,9 @@ Arg split_dim(DecomposeCall& c) {
   SymList sizes = c.tensor("a").sizes;
   if (sizes.empty()) fail("split_dim: the tensor has no dimensions");
   const std::size_t dim = wrap_dim(c.integer("dim"), sizes.size());
-  const SymExpr outer = c.sym("outer_length"), inner = sym_floordiv(sizes[dim], outer);
+  const SymExpr outer = c.sym("outer_length");
+  if (!checked(c, sym_ne(outer, 0), "split_dim")) fail("split_dim: integer division by zero");
+  const SymExpr inner = sym_floordiv(sizes[dim], outer);
   if (!c.test(sym_eq(outer * inner, sizes[dim]), "split_dim"))
     fail(fmt::format("split_dim: {} is not divisible by {}", sizes[dim].str(), outer.str()));
   sizes[dim] = outer;
