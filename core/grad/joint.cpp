@@ -217,6 +217,8 @@ class Differentiator {
       return out;
     }
     const Schema* schema = find_schema(function->op());
+    if (!schema && !find_record(function->op()))
+      if (Result<Meta> known = infer(*function); !known) return std::move(known).error();
     if (!schema)
       return unsupported("ops.unknown", fmt::format("no derivative for {}", function->op()->name), place_of(*function));
     TRY(Args bound, bind_arguments(*schema, function->args(), function->kwargs()));

@@ -105,7 +105,9 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
     }
     return b.call(fmt::format("aten.{}", row.aten), args, kwargs);
   }
-  throw Raise{unsupported("ops.unknown", fmt::format("_operator.{} on tensors is not known", name))};
+  const std::string called =
+      name.find('.') != std::string_view::npos ? std::string(name) : fmt::format("_operator.{}", name);
+  throw Raise{unsupported("ops.unknown", called + " on tensors is not known")};
 }
 
 /// Modules whose functions are ATen operators, and the prefix that the operators' names have.
@@ -200,7 +202,9 @@ Arg call_with_state(Builder& b, const Node& node) {
   Node* const now = b.call("partita.get_rng_state.default", {});
   const auto check = [&](const Node* state) {
     const TensorMeta* t = state ? state->meta.tensor() : nullptr;
-    if (t && t->sizes != b.tensor(now).sizes)
+    // PyTorch's logs have a symbol for the size: the run then sees whose state it is.
+    const bool says = t && std::ranges::all_of(t->sizes, [](const SymExpr& size) { return size.is_int(); });
+    if (says && t->sizes != b.tensor(now).sizes)
       fail_unsupported(node.op()->name + " of a generator that is not the CPU's");
   };
   if (saves)

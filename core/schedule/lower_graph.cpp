@@ -144,6 +144,8 @@ class GraphLowering {
     if (const ControlOp* control = find_control(node.op()); control && control->kind != Control::WithEffects)
       return region(node);
     const Schema* schema = find_schema(node.op());
+    if (!schema && !find_record(node.op()))
+      if (Result<Meta> known = infer(node); !known) return std::move(known).error();
     if (!schema)
       return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; use --backend interp",
                          place_of(node));

@@ -49,6 +49,15 @@ expect 2 "cut.py:4" "$partita" show "$work/cut.py"
 expect 2 "hostile.input" "$partita" list "$work/hostile.input"
 expect 2 "truncated.safetensors" "$partita" run "$sample/program.pt2" --inputs "$work/truncated.safetensors"
 expect 3 "mine.op" "$partita" run "$work/unknown.py" --inputs "$work/good.safetensors"
+# An operator that nobody knows is refused in the same words by all, where graphs are verified as well.
+sed 's/ops.mine/ops.aten/' "$work/unknown.py" >"$work/unknown_aten.py"
+for verify in "" --verify; do
+  for name in unknown:mine.op.default unknown_aten:aten.op.default; do
+    for words in "run --random-weights 1" "run --random-weights 1 --backend cpu" "compare --random-weights 1" "aot -o $work/aot" kernels; do
+      expect 3 "no record for operator ${name#*:}" "$partita" $verify $words "$work/${name%:*}.py"
+    done
+  done
+done
 expect 2 "" "$partita" run "$sample/program.pt2"
 expect 2 "" "$partita" run "$sample/program.pt2" --inputs "$work/wrong_shape.safetensors"
 expect 2 "" "$partita" run "$sample/program.pt2" --inputs "$work/wrong_dtype.safetensors"

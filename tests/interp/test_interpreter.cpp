@@ -525,6 +525,19 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*run)[4]), elements((*plain)[2]));
   }
 
+  /// PyTorch's logs print the state as u8[s21].
+  void a_state_may_have_a_symbol_for_its_size() {
+    const auto run =
+        interpret(*fx(vec,
+                      "a = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.rand_like.default, x)\n"
+                      "state: <u8[s21][1]> = a[0]\nb: <f32[3][1]> = a[1]\n"
+                      "c = torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.rand_like.default, x)\n"
+                      "return (b, c)"),
+                  {f32({3}, {1, 2, 3})});
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    QCOMPARE(elements((*run)[1]), elements((*run)[0]));
+  }
+
   void arithmetic_is_told_apart_where_the_text_says_nothing() {
     const auto graph = fx(vec,
                           "y = $mul.Tensor(x, 2)\nn = torch.ops.aten.sym_numel.default(y)\nm = n / 2\nz = y - m\n"
