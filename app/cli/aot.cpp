@@ -1,5 +1,6 @@
 #include "core/aot/aot.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "core/base/output.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
+#include "core/ops/control.h"
 #include "core/partition/cost.h"
 
 namespace partita::cli {
@@ -38,6 +40,15 @@ std::size_t calls(const Graph& graph) {
   std::size_t count = 0;
   for (Node* n : graph) count += n->op()->is_call();
   return count;
+}
+
+bool has_checkpoints(const Graph& graph) {
+  const auto is_checkpoint = [](const Node* n) {
+    const ControlOp* op = find_control(n->op());
+    return op && op->kind == Control::Checkpoint;
+  };
+  return std::ranges::any_of(graph, is_checkpoint) ||
+         std::ranges::any_of(graph.children, [](const auto& child) { return has_checkpoints(*child.second); });
 }
 
 Json node_counts(const Graph* graph) {
@@ -194,6 +205,10 @@ Result<int> run(const AotVerbOptions& o) {
     for (const auto& [symbol, size] : assumed_sizes(*p.forward))
       fmt::print("assumed   {} = {}: the file has no hint for it\n", symbol, size);
   }
+  TRY(const auto source, artefact->graph());
+  if (p.backward && artefact->kind == ArtefactKind::Dynamo && has_checkpoints(*source))
+    fmt::print(
+        "assumed   checkpoints without a context_fn, which dynamo's text does not hold; the joint graph's does\n");
   for (const Wrapper& w : made.wrappers) fmt::print("wrapper   {}: {}\n", name_of(w), summary(w));
   fmt::print("{}\n", o.as_run ? "the graphs that `run` compiles"
                               : "AOTAutograd's graphs; with --as-run those that `run` compiles, after the passes");

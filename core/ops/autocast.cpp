@@ -286,8 +286,10 @@ Result<Node*> inline_wrapper(Node* call, const ControlOp& op) {
   Node* const before = call->previous();
   TRY(Node * made, inline_region(call, nullptr, operands, *body));
   if (op.kind == Control::Checkpoint) {
-    // What one region computes for another is saved, or the backward would run all regions before it again.
-    for (const Arg& operand : operands)
+    // What one region computes for another is saved, or the backward would run all regions before it again. A region
+    // within another is a part of it.
+    const bool within = call->recompute != Recompute::Unspecified;
+    for (const Arg& operand : within ? std::vector<Arg>() : operands)
       if (Node* n = operand.node(); n && n->recompute == Recompute::PreferRecompute) n->recompute = Recompute::MustSave;
     for (Node* n = before ? before->next() : call->graph().first(); n != call; n = n->next())
       if (n->recompute == Recompute::Unspecified) n->recompute = Recompute::PreferRecompute;

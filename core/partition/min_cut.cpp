@@ -94,7 +94,8 @@ class MinCutSolver {
 
   const char* ban_reason(const Node* n) const {
     if (!n->op()->is_call() || n->is(Op::getitem())) return nullptr;
-    if (n->recompute == Recompute::MustSave || pinned_save(n)) return "pinned: save";
+    if (pinned_save(n)) return "pinned: save";
+    if (n->recompute == Recompute::MustSave) return "marked MUST_SAVE";
     // Unlike MUST_SAVE, a memory budget or a pin may override it.
     if (n->recompute == Recompute::PreferSave) return "marked PREFER_SAVE";
     if (n->meta.sym() && n->op()->kind != OpKind::Torch) return nullptr;

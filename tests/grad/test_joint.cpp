@@ -237,7 +237,12 @@ class JointTest : public QObject {
         "            s: \"f32[3][1]cpu\" = torch.sin(x)\n            t: \"f32[3][1]cpu\" = s.exp()\n"
         "            return (t,)\n"
         "\n    class body_1(torch.nn.Module):\n        def forward(self, x: \"f32[3][1]cpu\"):\n"
-        "            s: \"f32[3][1]cpu\" = torch.cos(x)\n            return (s,)\n");
+        "            s: \"f32[3][1]cpu\" = torch.cos(x)\n            h: \"f32[3][1]cpu\" = torch.tanh(s)\n"
+        "            inner = self.inner\n"
+        "            tag = torch.ops.higher_order.tag_activation_checkpoint(inner, h, use_reentrant = False)\n"
+        "            u: \"f32[3][1]cpu\" = tag[0]\n            return (u,)\n"
+        "\n        class inner(torch.nn.Module):\n            def forward(self, x: \"f32[3][1]cpu\"):\n"
+        "                s: \"f32[3][1]cpu\" = torch.sinh(x)\n                return (s,)\n");
     QVERIFY2(graph, graph ? "" : graph.error().line().c_str());
     auto functional = functionalize(**graph, {.requires_grad = {true}});
     QVERIFY2(functional, functional ? "" : functional.error().line().c_str());
@@ -245,7 +250,8 @@ class JointTest : public QObject {
     QVERIFY2(joint, joint ? "" : joint.error().line().c_str());
     QCOMPARE(joint->graph->find("sin")->recompute, Recompute::PreferRecompute);
     QCOMPARE(joint->graph->find("exp")->recompute, Recompute::MustSave);  // between two regions
-    QCOMPARE(joint->graph->find("cos")->recompute, Recompute::PreferRecompute);
+    for (const char* name : {"cos", "tanh", "sinh"})  // the last two are on either side of a region within the second
+      QCOMPARE(joint->graph->find(name)->recompute, Recompute::PreferRecompute);
   }
 
   void unknownOperatorIsNamed() {
