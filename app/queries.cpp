@@ -5,8 +5,8 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,6 +18,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
+#include "core/ops/schema.h"
 #include "core/partition/cost.h"
 #include "core/partition/partition.h"
 
@@ -131,12 +132,23 @@ Result<std::vector<const Node*>> handed_to_backward(const QuerySubject& s, const
         "the joint graph",
         {.graph = forward.name});
   TRY(const auto backward, other->graph());
-  // A placeholder has the name of the value; an output of the user that is also saved is returned twice.
-  std::unordered_set<const Node*> seen;
-  for (const Arg& output : outputs)
-    if (const Node* n = output.node(); n && seen.insert(n).second)
-      if (const Node* taken = backward->find(n->name()); taken && taken->is_placeholder()) handed.push_back(n);
+  // The backward takes what is saved before the tangents, and the forward returns it last. Names may differ: the state
+  // of a generator is rng_state_output_0 in the backward.
+  const std::vector<Node*> taken = backward->placeholders();
+  const auto tangent = std::ranges::find_if(taken, [](const Node* n) { return n->name().starts_with("tangents_"); });
+  const auto saved = std::min(static_cast<std::size_t>(tangent - taken.begin()), outputs.size());
+  for (const Arg& output : std::span(outputs).last(saved))
+    if (output.node()) handed.push_back(output.node());
   return handed;
+}
+
+/// The input of which the value is a view, or that it is; null for what has memory of its own.
+const Node* viewed_input(const Node& value) {
+  const Node* n = &value;
+  for (const Schema* schema = find_schema(n->op()); schema && schema->is_view && !n->inputs().empty();
+       schema = find_schema(n->op()))
+    n = n->inputs()[0];
+  return n->is_placeholder() ? n : nullptr;
 }
 
 /// Of a forward that is cut out already, which must not be differentiated again.
@@ -145,8 +157,11 @@ Result<QueryAnswer> saved_of_forward(const QuerySubject& s, const Graph& forward
   std::vector<SavedValue> values;
   std::int64_t activations = 0, inputs = 0;
   for (const Node* n : handed) {
-    values.push_back({n->name(), bytes_of(*n), n->is_placeholder(), n->meta.sym() != nullptr, "its backward takes it"});
-    if (!values.back().is_symbol) (n->is_placeholder() ? inputs : activations) += values.back().bytes;
+    const Node* input = viewed_input(*n);
+    std::string why = "its backward takes it";
+    if (input && input != n) why += ", a view of " + input->name();
+    values.push_back({n->name(), bytes_of(*n), input != nullptr, n->meta.sym() != nullptr, std::move(why)});
+    if (!values.back().is_symbol) (input ? inputs : activations) += values.back().bytes;
   }
   return saved_values(std::move(values), activations, inputs, most);
 }

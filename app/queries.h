@@ -27,6 +27,7 @@ struct QueryRow {
   /// Of what the row is about, when that is not the graph of the question: its id.
   std::string artefact = {};
   std::vector<std::string> cells = {};  ///< the same as `text` in the answer's columns
+  StackFrame at = {};                   ///< the line of the program; no file: the row is about none
 };
 
 struct QueryAnswer {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -11,7 +11,18 @@
 namespace partita {
 namespace {
 
-constexpr std::string_view kTrace = "User stack trace:", kBreakTrace = "User code traceback:";
+constexpr std::string_view kTrace = "User stack trace:";
+/// What stands above the lines of the program, in a break and in the exception of one that is an error.
+constexpr std::string_view kBreakTraces[] = {"User code traceback:", "from user code:", "User stack:"};
+/// What stands around a reason and is none: what was traced, that dynamo went on after the break, where values are
+/// from.
+constexpr std::string_view kAround[] = {"Encountered graph break when attempting to trace",
+                                        "Failed to handle graph break gracefully",
+                                        "*** While handling this graph break", "Stack variable source attribution:"};
+
+bool begins_with_any(std::string_view line, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return line.starts_with(beginning); });
+}
 
 bool indented(std::string_view line) {
   return line.starts_with(' ') || line.starts_with('\t');
@@ -56,7 +67,18 @@ void read_trace_line(std::string_view line, StackFrame& at) {
   if (at.code.empty() && line.find_first_not_of("^~ ") != std::string_view::npos) at.code = line;
 }
 
-/// "1/0: GUARD  # CODE  # PLACE in FUNCTION"; the place's file may be cut at its beginning.
+/// "FILE:LINE in FUNCTION", behind which there may be more words in brackets.
+StackFrame read_guard_place(std::string_view text) {
+  StackFrame at;
+  const std::size_t in = text.find(" in ");
+  if (in == std::string_view::npos) return at;
+  read_place(text.substr(0, in), at);
+  text.remove_prefix(in + 4);
+  if (!at.file.empty()) at.function = text.substr(0, text.find(' '));
+  return at;
+}
+
+/// "1/0: GUARD  # CODE  # PLACE"; the place's file may be cut at its beginning, and the code have a comment of its own.
 FailedGuard read_guard(std::string_view line) {
   FailedGuard out;
   const std::size_t colon = line.find(": ");
@@ -70,15 +92,17 @@ FailedGuard read_guard(std::string_view line) {
   const std::size_t first = line.find(comment);
   out.guard = trimmed(line.substr(0, first));
   if (first == std::string_view::npos) return out;
-  const std::size_t last = line.rfind(comment);
-  std::string_view place = trimmed(line.substr(last + comment.size()));
-  if (place.starts_with('(')) return out;  // where PyTorch made it, not the program
-  if (last != first) out.at.code = trimmed(line.substr(first + comment.size(), last - first - comment.size()));
-  if (const std::size_t in = place.rfind(" in "); in != std::string_view::npos) {
-    out.at.function = place.substr(in + 4);
-    place = place.substr(0, in);
+  const std::size_t code = first + comment.size();
+  for (std::size_t last = first, next; last != std::string_view::npos; last = next) {
+    next = line.find(comment, last + comment.size());
+    const std::size_t begin = last + comment.size();
+    const std::string_view place = trimmed(line.substr(begin, next == line.npos ? next : next - begin));
+    if (place.starts_with('(')) continue;  // where PyTorch made it, not the program
+    out.at = read_guard_place(place);
+    if (out.at.file.empty()) continue;
+    if (last != first) out.at.code = trimmed(line.substr(code, last - code));
+    break;
   }
-  read_place(place, out.at);
   return out;
 }
 
@@ -101,7 +125,6 @@ void add_guards(std::string_view text, std::vector<FailedGuard>& out) {
 }  // namespace
 
 GraphBreak read_graph_break(std::string_view text) {
-  constexpr std::string_view generic = "Encountered graph break when attempting to trace";
   GraphBreak out;
   std::vector<std::string> reasons;
   StackFrame innermost;
@@ -111,28 +134,49 @@ GraphBreak read_graph_break(std::string_view text) {
     constexpr std::string_view at = "in user code at ";
     if (words.empty()) continue;
     if (words.starts_with("Traceback (most recent call last)")) break;  // of PyTorch's own code
-    if (words.starts_with(kBreakTrace)) {
+    out.runs_in_eager = out.runs_in_eager || words.find("falling back to eager") != std::string_view::npos;
+    if (begins_with_any(words, kBreakTraces)) {
       in_trace = true;
     } else if (in_trace) {
       read_trace_line(line, innermost);
     } else if (const auto found = words.find(at); out.at.file.empty() && found != std::string_view::npos) {
       read_place(words.substr(found + at.size()), out.at);
     } else if (const auto explanation = behind(words, "Explanation:")) {
-      out.explanation = *explanation;
+      if (out.explanation.empty()) out.explanation = *explanation;  // others are of breaks that it led to
     } else if (const auto hint = behind(words, "Hint:")) {
       out.hints.emplace_back(*hint);
+    } else if (const auto item = behind(words, "- "); item && indented(line)) {
+      out.explanation += (out.explanation.empty() ? "" : " ") + std::string(*item);
     } else if (!indented(line)) {
       const auto reason = behind(words, "Graph Break Reason:");
       reasons.emplace_back(reason ? *reason : behind(words, "Reason:").value_or(words));
     }
   }
-  // That something was being traced says less than what follows it.
-  if (reasons.size() > 1)
-    std::erase_if(reasons, [&](const std::string& reason) { return reason.starts_with(generic); });
-  for (const std::string& reason : reasons) out.reason += (out.reason.empty() ? "" : "; ") + reason;
+  if (reasons.size() > 1) {
+    const std::string only = reasons.front();
+    std::erase_if(reasons, [](const std::string& reason) { return begins_with_any(reason, kAround); });
+    if (reasons.empty()) reasons.push_back(only);
+  }
+  for (const std::string& reason : reasons)
+    out.reason += (out.reason.empty() ? "" : out.reason.ends_with(':') ? " " : "; ") + reason;
   if (out.reason.empty()) out.reason = "no reason is given";
   if (out.at.file.empty()) out.at = innermost;
   if (innermost.file == out.at.file && innermost.line == out.at.line) out.at = innermost;
+  return out;
+}
+
+std::optional<CompileFailure> read_compile_failure(const nlohmann::json& metrics) {
+  const auto text = [&](const char* key) {
+    const auto found = metrics.find(key);
+    return found != metrics.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  CompileFailure out{text("fail_type"), {}};
+  if (out.type.empty()) return std::nullopt;
+  out.why = read_graph_break(text("fail_reason"));
+  if (!out.why.at.file.empty()) return out;
+  out.why.at.file = text("fail_user_frame_filename");
+  if (const auto line = metrics.find("fail_user_frame_lineno"); line != metrics.end() && line->is_number_integer())
+    out.why.at.line = line->get<int>();
   return out;
 }
 

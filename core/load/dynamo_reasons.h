@@ -1,8 +1,11 @@
 #pragma once
 // Why dynamo ended a graph or compiled a function again, as the records of a trace log say in words.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/ir/graph.h"
 
@@ -14,8 +17,17 @@ struct GraphBreak {
   std::string reason;              ///< "Unsupported Tensor.item() call with capture_scalar_outputs=False"
   std::string explanation;         ///< empty in logs of older versions
   std::vector<std::string> hints;  ///< what would avoid it
+  bool runs_in_eager = false;      ///< the whole function, since it could not be cut here
 };
 GraphBreak read_graph_break(std::string_view text);
+
+/// A compilation that ended with an exception.
+struct CompileFailure {
+  std::string type;  ///< "Unsupported", "BackendCompilerFailed"
+  GraphBreak why;
+};
+/// From the metrics at the end of a compilation (compilation_metrics); nullopt where it did not fail.
+std::optional<CompileFailure> read_compile_failure(const nlohmann::json& metrics);
 
 /// A guard of earlier compiled code that did not hold, so that the function was compiled again (recompile_reasons;
 /// torch/_dynamo/guards.py).

@@ -110,6 +110,42 @@ with tempfile.TemporaryDirectory() as work:
           "2 times, in 0/0, 0/1\n" in out and out.count("Hint: Avoid `print`.") == 1, out)
     check("run.py" not in out and "torch/x" not in out and "Encountered" not in out and "details" not in out, out)
 
+    # What stands around a reason is none; a function that cannot be cut runs in eager mode, and is told once.
+    stopped = ("Graph break in user code at /home/me/model.py:7\nGraph Break Reason: Failed to handle graph break "
+               "gracefully. Skipping the function and falling back to eager. Graph break encountered:\n\nFailed to trace "
+               "builtin operator\n  Explanation: Dynamo does not know it.\n\n*** While handling this graph break, another "
+               "graph break occurred: ***\n\ngraph break in loop\n  Explanation: It is in a loop.\n\nStack variable source "
+               f"attribution:\n  X() originated from:\n{frame}\nUser code traceback:\n{frame}")
+    metrics = lambda key, **facts: (
+        'V1121 08:13:51.015000 1 torch/_dynamo/utils.py:1] {"compilation_metrics": %s, "frame_id": %d, '
+        '"frame_compile_id": %d, "attempt": 0}\n' % (json.dumps(facts), *key))
+    log = f"{work}/stopped.log"
+    open(log, "w").write(said("dynamo_graph_break_reason", (0, 0), stopped) +
+                         metrics((0, 0), fail_type="Unsupported", fail_reason="Failed to trace builtin operator\n\n"
+                                 "*** While handling this graph break, another graph break occurred: ***\n\ngraph break "
+                                 "in loop", fail_user_frame_filename="/home/me/model.py", fail_user_frame_lineno=7))
+    out = run(log, "breaks")
+    check(out == "1 graph break\n  /home/me/model.py:7  print(x)\n    Failed to trace builtin operator; graph break in loop\n"
+          "    once, in 0/0: the whole function runs in eager mode\n    Dynamo does not know it.\n", out)
+
+    # Compilations that failed: where, with what, and of which function where the failure has no line.
+    open(log, "w").write(
+        metrics((0, 0), co_name="f", co_filename="/home/me/model.py", co_firstlineno=5, fail_type=None) +
+        said("recompile_reasons", (0, 1), "0/0: k == 1  # y = x * k  # twice  # me/model.py:6 in f (torch/x.py:9 in g)") +
+        metrics((0, 1), co_name=None, fail_type="Unsupported", fail_reason="Dynamo recompile limit exceeded\n  Hint: Raise it.") +
+        metrics((1, 0), fail_type="ConstraintViolationError", fail_reason=f"Constraints violated\n  - You marked x as "
+                f"dynamic.\n\nUser stack:\n{frame}", fail_user_frame_filename=None) +
+        metrics((2, 0), fail_type="BackendCompilerFailed", fail_reason="backend='b' raised:\nRuntimeError: broken"))
+    out = run(log, "breaks")
+    check(out.startswith("no graph break is in it; 3 compilations failed\n"), out)
+    check("  f model.py:5\n    Dynamo recompile limit exceeded\n    once, in 0/1: the compilation failed with Unsupported\n"
+          "    Hint: Raise it.\n" in out, out)
+    check("/home/me/model.py:7  print(x)\n    Constraints violated\n" in out and "    You marked x as dynamic.\n" in out, out)
+    check("backend='b' raised: RuntimeError: broken\n" in out, out)
+    out = run(log, "recompilations")
+    check(out == "1 recompilation\n  f model.py:5  0/1  failed with Unsupported: Dynamo recompile limit exceeded\n"
+          "    k == 1, guarded by 0/0\n      me/model.py:6  y = x * k  # twice\n", out)
+
     # A recompilation has as many guards as there was code before it: plain text for one, a list for several.
     guard = "n == 4      # return x * n  # me/model.py:7 in forward\nUser stack trace:\n" + frame.rstrip()
     listed = json.dumps([f"0/1: {guard}", "0/0: tensor 'x' size mismatch at index 0. expected 8, actual 12"])
