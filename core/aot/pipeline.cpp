@@ -75,15 +75,20 @@ Status one_gradient_each(const AotGraphs& graphs) {
                      place_of(input));
 }
 
+/// Is it the annotation of a tensor, behind which there may be more: "f32[4, 4][4, 1]cpu, S(0)" of a DTensor?
+bool begins_with_tensor(std::string_view text) {
+  for (std::size_t end = text.size(); end != std::string_view::npos; end = end ? text.rfind(", ", end - 1) : text.npos)
+    if (const auto meta = parse_annotation(text.substr(0, end)); meta && meta->tensor()) return true;
+  return false;
+}
+
 /// Text names the class of a tensor subclass: TwoTensor(f32[3][1]cpu). What its operators do is Python code.
 Status refuse_subclasses(const Graph& graph) {
   for (const Node* input : graph.placeholders()) {
     const auto* opaque = std::get_if<OpaqueMeta>(&input->meta.v);
     const std::size_t open = opaque ? opaque->text.find('(') : std::string::npos;
     if (open == std::string::npos || open == 0 || !opaque->text.ends_with(')')) continue;
-    const auto inner =
-        parse_annotation(std::string_view(opaque->text).substr(open + 1, opaque->text.size() - open - 2));
-    if (inner && inner->tensor())
+    if (begins_with_tensor(std::string_view(opaque->text).substr(open + 1, opaque->text.size() - open - 2)))
       return unsupported(
           "aot.subclass",
           fmt::format("input {} is a {}, a tensor subclass, whose operators are Python code that no file "

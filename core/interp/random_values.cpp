@@ -56,6 +56,9 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
     return Value(one[0]);
   }
   const TensorMeta* t = meta.tensor();
+  if (const auto* opaque = std::get_if<OpaqueMeta>(&meta.v))
+    return input_error("interp.random",
+                       fmt::format("no random value can be made of a {}; give it by --inputs", opaque->text));
   if (!t)
     return input_error("interp.random",
                        "no random value can be made, because it is not known to be a tensor; give it by --inputs");

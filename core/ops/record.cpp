@@ -33,13 +33,13 @@ bool is_pytorchs(const Op* op) {
 
 Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
   constexpr std::string_view list = "`partita ops` lists the known operators";
-  const std::string what = find_record(op) ? fmt::format("operator {} has no {}; {}", op->name, aspect, list)
-                           : is_pytorchs(op)
-                               ? fmt::format("no record for operator {}; {}", op->name, list)
-                               : fmt::format(
-                                     "no record for operator {}; its code is not in the file: give "
-                                     "ExportedProgram.run_decompositions() ATen calls for it before saving",
-                                     op->name);
+  const std::string what =
+      find_record(op)   ? fmt::format("operator {} has no {}; {}", op->name, aspect, list)
+      : is_pytorchs(op) ? fmt::format("no record for operator {}; {}", op->name, list)
+                        : fmt::format(
+                              "no record for operator {}; its code is not in the file: export the program and give "
+                              "ExportedProgram.run_decompositions() ATen calls for it before saving",
+                              op->name);
   return unsupported("ops.unknown", what, place_of(node));
 }
 

@@ -41,8 +41,13 @@ bool may_be_same_size(const Meta& a, const Meta& b) {
   return true;
 }
 
-bool fits(const Arg& gradient, const Node& primal) {
-  return !gradient.node() || may_be_same_size(gradient.node()->meta, primal.meta);
+/// `first`: it is the gradient itself or the first inner tensor of one, which its sizes follow as numbers.
+bool fits(const Arg& gradient, const Node& primal, bool first = true) {
+  if (!gradient.node()) return true;
+  const Meta &is = gradient.node()->meta, &of = primal.meta;
+  if (is.tensor() && of.sym()) return false;
+  if (is.sym() && of.tensor()) return !first;
+  return may_be_same_size(is, of);
 }
 
 /// Gives each gradient, in order, to a primal. The gradient of a plain tensor may be a tensor subclass, which is
@@ -57,7 +62,7 @@ std::optional<std::vector<std::size_t>> primals_of(std::span<const Arg> gradient
     for (std::size_t k = 0; k <= extra; ++k)
       for (std::size_t more = 0; k + more <= extra && !ends[i][k]; ++more) {
         const Arg& last = gradients[i + k + more];
-        if (!fits(last, *primals[i]) || (more > 0 && (!last.node() || !gradients[i + k].node()))) break;
+        if (!fits(last, *primals[i], more == 0) || (more > 0 && (!last.node() || !gradients[i + k].node()))) break;
         ends[i][k] = ends[i + 1][k + more];
         taken[i][k] = more;
       }
@@ -82,7 +87,9 @@ std::optional<std::size_t> described_forward_outputs(const Graph& joint, std::si
   std::size_t count = 0, forward = outputs;
   for (std::string_view rest = output->note;; ++count) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    if (forward == outputs && rest.substr(0, end).find("GradAOTOutput(") != std::string_view::npos) forward = count;
+    const std::string_view what = rest.substr(0, end);  // "None" of what has no gradient
+    if (forward == outputs && (what == "None" || what.find("GradAOTOutput(") != std::string_view::npos))
+      forward = count;
     if (end == rest.size()) break;
     rest.remove_prefix(end + 1);
   }

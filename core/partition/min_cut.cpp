@@ -117,10 +117,10 @@ class MinCutSolver {
 
   void find_bans() {
     for (Node* n : joint_) {
-      if (n->is_output() || parts_.backward(n)) continue;
+      if (n->is_output() || parts_.on_tangents[n->id()]) continue;
       if (n->is_placeholder())
-        ban(n, "input");
-      else if (parts_.forward(n))
+        ban(n, "input");  // also one that is returned as a gradient, as the sizes of a tensor subclass are
+      else if (!parts_.backward(n) && parts_.forward(n))
         if (const char* why = ban_reason(n)) ban(n, why);
     }
     if (options_.ban_used_far_apart) ban_used_far_apart();

@@ -224,6 +224,11 @@ class TestPartitionOptions : public QObject {
          "SubclassGetAttrAOTOutput(base=GradAOTOutput(grad_of=PlainAOTInput(idx=1)), attr='a')\n"
          "SubclassGetAttrAOTOutput(base=GradAOTOutput(grad_of=PlainAOTInput(idx=1)), attr='b')",
          1},
+        {"what has no gradient, as the log says", "(s, None, g5, g5)",
+         "PlainAOTOutput(idx=0)\nNone\n"
+         "SubclassGetAttrAOTOutput(base=GradAOTOutput(grad_of=PlainAOTInput(idx=1)), attr='a')\n"
+         "SubclassGetAttrAOTOutput(base=GradAOTOutput(grad_of=PlainAOTInput(idx=1)), attr='b')",
+         1},
     };
     for (const Row& row : rows) {
       const auto graph = fx("primals_1: <f32[3][1]>, primals_2: <f32[5][1]>, tangents_1: <f32[5][1]>",
@@ -242,6 +247,23 @@ class TestPartitionOptions : public QObject {
       QVERIFY2(p->forward_outputs == *row.count, row.what);
       QVERIFY2(p->gradient_of.front() == 0 && p->gradient_of.back() == 1, row.what);
       QVERIFY2(p->backward->outputs().size() == graph->outputs().size() - *row.count, row.what);
+    }
+  }
+
+  /// A gradient that is a tensor subclass of a symbolic size is its inner tensors and the size, which is an input.
+  void sizes_follow_the_inner_tensors_of_a_gradient() {
+    const auto graph =
+        fx("primals_1: \"Sym(s0)\", primals_2: <f32[s0][1]>, primals_3: <f32[s0][1]>, tangents_1: <f32[s0][1]>",
+           "s: <f32[s0][1]> = $mul.Tensor(primals_2, primals_3)\n"
+           "a: <f32[s0][1]> = $mul.Tensor(tangents_1, primals_3)\n"
+           "b: <f32[s0][1]> = $mul.Tensor(tangents_1, primals_2)\n"
+           "return (s, None, a, b, b, primals_1)");
+    for (const Partitioner how : {Partitioner::MinCut, Partitioner::Default}) {
+      const auto p = partition(*graph, {.partitioner = how});
+      QVERIFY2(p, p ? "" : p.error().line().c_str());
+      QCOMPARE(p->forward_outputs, std::size_t{1});
+      QCOMPARE(p->gradient_of, (std::vector<std::size_t>{0, 1, 2, 2, 2}));
+      for (const char* name : {"primals_1", "primals_2", "primals_3"}) QVERIFY2(p->backward->find(name), name);
     }
   }
 
