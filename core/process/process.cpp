@@ -10,9 +10,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "core/base/check.h"
@@ -178,7 +178,8 @@ Result<Process> Process::start(const ProcessStart& start) {
     add_supervisor(process.pid_);
   else
     add_child_group(process.pid_);
-  process.ended_ = Descriptor(::pidfd_open(process.pid_, 0));
+  // The header of glibc 2.36 declares pidfd_open() without C linkage.
+  process.ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process.pid_, 0)));
   if (process.ended_.get() < 0) return not_started(name);
   return process;
 }
