@@ -221,9 +221,9 @@ Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::v
 }
 
 Result<std::vector<Value>> CompiledGraph::run(const Instance& instance, const std::vector<Value>& inputs) {
-  if (parts_ && !instance.other && !instance.before_passes) return run_parts(inputs);
   if (instance.other) return instance.other->run(inputs);
   if (instance.before_passes) return interpreted(*instance.before_passes, inputs);
+  if (parts_) return run_parts(inputs);
   return instance.entry ? instance.executable->run(inputs) : interpreted(*graph_, inputs);
 }
 
@@ -237,7 +237,6 @@ Status CompiledGraph::instantiate(std::span<const std::int64_t> values) {
   if (const std::vector<Guard> broken = schedule::broken_guards(guards_, sizes); !broken.empty() && !has_code)
     return instantiate_other(own, sizes, broken);
   if (parts_) {
-    bound_ = sizes;
     if (instances_.size() == most_instances) instances_.pop_front();
     instances_.push_back({own});
     return {};

@@ -194,9 +194,8 @@ class CompiledGraph {
   bool told_interpreted_ = false;
   std::set<int> fixed_;
   const std::shared_ptr<codegen::PackedWeights> packed_ = codegen::packed_weights();
-  std::vector<SizeSet> fitting_;  ///< sizes that inference takes
-  std::vector<Guard> guards_;     ///< under which the passes made the graph
-  SizeSet bound_;                 ///< of a graph that is cut: the sizes of the last call that was new
+  std::vector<SizeSet> fitting_;                              ///< sizes that inference takes
+  std::vector<Guard> guards_;                                 ///< under which the passes made the graph
   std::map<SizeSet, std::unique_ptr<CompiledGraph>> others_;  ///< for sizes that break them
   std::list<Entry> entries_;
   std::list<Instance> instances_;  ///< in the order of their last use

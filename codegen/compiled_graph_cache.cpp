@@ -115,7 +115,12 @@ bool CompiledGraph::take_parts(StoredGraph::Split stored) {
     auto entry = find_entry(*options_.store, fxgraph_cache, key, name_);
     const auto source = [this, is_after]() -> Result<std::unique_ptr<Graph>> {
       TRY_DO(need_graph());
-      if (!schedule::broken_guards(guards_, bound_).empty())
+      const auto is_cut = [](const Instance& i) { return !i.other && !i.before_passes; };
+      const auto breaks = [this](const Instance& i) {
+        return !schedule::broken_guards(guards_, binder_->named(i.sizes)).empty();
+      };
+      if (binder_ ? std::ranges::any_of(instances_, [&](const Instance& i) { return is_cut(i) && breaks(i); })
+                  : !guards_.empty())
         return unsupported(
             "cache.sizes",
             "the stored code was made for other sizes; --config force_disable_caches=true goes on without it");

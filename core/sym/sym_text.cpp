@@ -98,8 +98,8 @@ std::string print(SymExpr e, int outer) {
       for (SymExpr a : sym_print_order(e)) {
         if (a.is(-1)) continue;
         if (!out.empty() && out != "-") out += "*";
-        const bool first = out.empty();
-        out += a.is_int() || (first && a.kind() == SymKind::Float) ? print(a, 0) : print(a, level + 1);
+        const bool number = a.is_int() || a.kind() == SymKind::Float;
+        out += print(a, number ? 0 : level + 1);
       }
       break;
     case SymKind::Pow:

@@ -185,7 +185,8 @@ Arg backward_as_scatter(DecomposeCall& call) {
       "aten.full.default", {call.arg("input_sizes"), 0},
       {{"dtype", grad.dtype}, {"layout", Layout::Strided}, {"device", grad.device}, {"pin_memory", false}});
   Args args = {zeros, call.arg("grad_output")};
-  if (const SymList window = symbolic_window_sizes(call, view, Builder::tensor(zeros)); window != grad.sizes)
+  if (const SymList window = symbolic_window_sizes(call, view, Builder::tensor(zeros));
+      window != grad.sizes && !has_unbacked(call, window))
     args[1] = call.build.call("aten.expand.default", {args[1], call.build.sizes(window)});
   args.insert(args.end(), call.args.begin() + 2, call.args.end());
   return call.build.call(scatter, std::move(args));
