@@ -28,7 +28,17 @@ bool same_layout(const TensorMeta& a, const TensorMeta& b) {
 Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   const TensorMeta* wanted = promised.tensor();
   const TensorMeta* found = value.node() ? value.node()->meta.tensor() : nullptr;
-  if (!wanted || !found || wanted->sizes != found->sizes || same_layout(*wanted, *found)) return value;
+  if (!wanted || !found) return value;
+  if (wanted->sizes != found->sizes) {  // a guard may make them equal
+    const auto equal = [&](SymExpr a, SymExpr b) {
+      const auto same = build.graph.shapes->evaluate(sym_eq(a, b), "the layout of a decomposed call");
+      return same && *same;
+    };
+    if (!std::ranges::equal(wanted->sizes, found->sizes, equal) ||
+        std::ranges::equal(wanted->strides, found->strides, equal))
+      return value;
+  }
+  if (same_layout(*wanted, *found)) return value;
   for (MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
     if (strides_for(format, wanted->sizes) == wanted->strides)
       return build.call("aten.clone.default", {value}, {{"memory_format", format}});
