@@ -58,7 +58,9 @@ void add_config_options(CLI::App& program) {
   add_config_option(program, "--graph-limit", "graph_limit");
   add_config_option(program, "--loop-limit", "loop_limit");
   add_config_option(program, "--verify", "verify");
-  add_config_option(program, "--trace", "trace");
+  add_config_option(program, "--trace", "trace")->check([](const std::string& folder) {
+    return folder == "-" ? "standard output is no folder" : std::string();
+  });
 }
 
 Status apply_config_options() {

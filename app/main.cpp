@@ -15,6 +15,7 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/standard_streams.h"
+#include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 
 using namespace partita;
@@ -52,13 +53,13 @@ int run(int argc, char** argv) {
   static char open[] = "open";  // `partita FILE` opens it
   if (argc > 1 && *argv[1] != '-' && !is_verb(argv[1]) && std::filesystem::exists(argv[1]))
     words.insert(words.begin() + 1, open);
-  // `-` is standard input where a file is read; -o takes it as standard output.
+  // `-` is standard input where a file is read; what is written takes it as standard output.
   StandardInput input;
   std::string standard_input;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i], before = words[i - 1];
-    const bool names_output = before == "-o" || before == "--output" || before == "--compiler-folder";
-    if (word != "-" || names_output) continue;
+    constexpr std::string_view outputs[] = {"-o", "--output", "--compiler-folder", "--screenshot", "--events", "--trace"};
+    if (word != "-" || std::ranges::find(outputs, before) != std::end(outputs)) continue;
     auto kept = input.keep();
     if (!kept) return complain(kept.error());
     standard_input = *std::move(kept);
@@ -107,7 +108,9 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit (ulimit -f) is an error of write(), as a full disk is
   try {
     const int code = run(argc, argv);
-    return output_written() ? code : complain(output_lost(std::strerror(errno)));
+    if (!output_written()) return complain(output_lost(std::strerror(errno)));
+    constexpr int bad_input = 2;  // as for other output that cannot be written
+    return code == 0 && trace::lost() ? bad_input : code;
   } catch (const std::bad_alloc&) {
     return complain(
         input_error("memory.exhausted", "the memory does not suffice; close other programs or take a smaller graph"));

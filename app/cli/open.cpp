@@ -63,7 +63,9 @@ Status show_asked(views::Workbench& bench, const OpenVerbOptions& options) {
   return {};
 }
 
+/// By the ending; png for standard output.
 std::string picture_format(const std::string& file) {
+  if (file == "-") return "png";
   return QFileInfo(QString::fromStdString(file)).suffix().toLower().toStdString();
 }
 

@@ -130,7 +130,11 @@ Status load_archive_bytes(const std::shared_ptr<const FileBytes>& bytes, const s
   for (const std::string& name : zip.names())
     if (name.starts_with(folder) && name.ends_with(".json"))
       models.push_back(name.substr(folder.size(), name.size() - folder.size() - 5));
-  if (models.empty()) return pt2::bad("the archive has no models/NAME.json and no data.pkl");
+  if (models.empty())
+    return pt2::bad(zip.has(root + "archive_format")
+                        ? "it has no program (models/NAME.json); torch.export.save raised an error or was stopped "
+                          "before it wrote one"
+                        : "the archive has no models/NAME.json and no data.pkl");
   if (zip.has(root + "archive_format")) {
     TRY(std::string format, zip.read(root + "archive_format"));
     if (format != "pt2")

@@ -43,6 +43,7 @@ thread_local Frame* frame = nullptr;
 struct Log {
   std::mutex mutex;
   std::atomic<bool> off = false;
+  std::atomic<bool> lost = false;  ///< it was asked for, and could not be written
   std::atomic<int> fd = -1;
   pid_t pid = 0;  ///< whose file it is
   std::string path;
@@ -71,8 +72,8 @@ double now() {
 }
 
 void give_up(Log& log, const std::string& path) {
-  std::fprintf(stderr, "partita: warning: %s: no trace is written: %s\n", path.c_str(), std::strerror(errno));
-  log.off = true;
+  std::fprintf(stderr, "partita: %s: no trace is written: %s\n", path.c_str(), std::strerror(errno));
+  log.off = log.lost = true;
 }
 
 /// Makes the file. False when there is none.
@@ -296,6 +297,10 @@ Json metrics_of(const Frame& f, double end) {
 bool on() {
   Log& log = the_log();
   return !log.off && (log.fd >= 0 || !folder().empty());
+}
+
+bool lost() {
+  return the_log().lost;
 }
 
 std::string file() {

@@ -99,20 +99,18 @@ void SmallestSoFar::write_what_waits() {
 Status SmallestSoFar::write(const Candidate& candidate) const {
   TRY_DO(make_folder(folder_));
   const fs::path folder = folder_;
-  if (!is_start_) {
-    // The files belong together, so they change places at once.
-    const fs::path made = folder / ".partita-unfinished";
-    const RemovedOnSignal removed(made.string());
-    std::error_code ignored;
-    fs::remove_all(made, ignored);
-    TRY_DO(make_folder(made.string()));
-    Status moved = write_case(candidate, made.string());
-    for (const char* name : {"graph.py", "inputs.safetensors", "graph.input"})
-      if (moved && fs::exists(made / name, ignored))
-        moved = move_file((made / name).string(), (folder / name).string());
-    fs::remove_all(made, ignored);
-    TRY_DO(moved);
-  }
+  // The files belong together, so they change places at once.
+  const fs::path made = folder / ".partita-unfinished";
+  const RemovedOnSignal removed(made.string());
+  std::error_code ignored;
+  fs::remove_all(made, ignored);
+  TRY_DO(make_folder(made.string()));
+  Status moved = write_case(candidate, made.string());
+  for (const char* name : {"graph.py", "inputs.safetensors", "graph.input"})
+    if (moved && fs::exists(made / name, ignored))
+      moved = move_file((made / name).string(), (folder / name).string());
+  fs::remove_all(made, ignored);
+  TRY_DO(moved);
   const std::string found =
       is_start_ ? std::string("Nothing smaller than the graph itself was found")
                 : fmt::format("{} call{} left of {} were found", calls_, calls_ == 1 ? "" : "s", start_calls_);

@@ -57,6 +57,23 @@ if ! grep -q aten.mm.default "$work/left/graph.py" ||
   echo "FAIL: a stopped minification leaves $(ls -A "$work/left")"; status=1
 fi
 
+# One that is stopped before it found anything smaller leaves the graph itself.
+cat >"$work/only_it.sh" <<EOF
+echo try >>"$work/begun"
+[ "\$(wc -l <"$work/begun")" -gt 1 ] && sleep 600
+exit 0
+EOF
+"$partita" minify "$work/graphs/joint.py" --command "sh $work/only_it.sh {}" -o "$work/start" 2>"$work/err" &
+minify=$!
+for _ in $(seq 300); do [ -s "$work/begun" ] && [ "$(wc -l <"$work/begun")" -gt 1 ] && break; sleep 0.1; done
+kill -s TERM $minify
+wait $minify
+if [ "$(calls "$work/start/graph.py")" -ne "$(calls "$work/graphs/joint.py")" ] ||
+  ! "$partita" run "$work/start/graph.py" --inputs "$work/start/inputs.safetensors" --backend interp >/dev/null ||
+  ! grep -q "Nothing smaller" "$work/start/README.md"; then
+  echo "FAIL: a minification that found nothing yet leaves $(ls -A "$work/start")"; status=1
+fi
+
 # Verbs that are at work themselves, in threads or in forked children.
 printf 'class G(torch.nn.Module):\n    def forward(self, x: "f64[4000, 4000][4000, 1]cpu"):\n        m = torch.ops.aten.mm.default(x, x);  x = None\n        return (m,)\n' >"$work/slow.py"
 mkdir "$work/many"

@@ -31,6 +31,9 @@ with tempfile.TemporaryDirectory() as folder:
     partita(*words, "out.safetensors", "--inputs", f"{SAMPLE}/io.safetensors")
     piped = partita(*words, "-", "--inputs", "-", stdin=io)
     assert piped.stdout == open(f"{folder}/out.safetensors", "rb").read() and b"output.0" in piped.stderr
+    picture = subprocess.run([PARTITA, "open", f"{SAMPLE}/program.pt2", "--size", "640x480", "--screenshot", "-"], env={**env,
+                             "QT_QPA_PLATFORM": "offscreen", "TMPDIR": folder}, stdin=subprocess.PIPE, capture_output=True)
+    assert picture.returncode == 0 and picture.stdout.startswith(b"\x89PNG"), picture
     assert b"read once" in partita("compare", "-", "--inputs", "-", stdin=program, code=2).stderr
     partita("show", "-", stdin=b"", code=2)
     # The store remembers no scratch file, and what the compiler prints does not go between the bytes.

@@ -215,9 +215,15 @@ with tempfile.TemporaryDirectory() as work:
     metrics = next(r[3] for r in found if r[2] == "compilation_metrics")
     check(metrics["fail_type"] and metrics["fail_reason"], f"{metrics}")
 
-    # A folder that cannot be written is told once and fails nothing.
-    done = runs.partita("run", *mlp, *io, "--backend", "cpu", "--train", "--trace", f"{work}/wrong.py/folder")
-    check(done.stderr.count("\n") == 1 and "no trace is written" in done.stderr, done.stderr)
+    # A log that cannot be written, or not to its end (a file's size is limited, as a disk is), is told once, also by
+    # the exit code, and the run goes on.
+    for folder, limit in ((f"{work}/wrong.py/folder", ""), (f"{work}/full", "ulimit -f 8; ")):
+        done = subprocess.run(["bash", "-c", limit + 'exec "$@"', "bash", PARTITA, "run", *mlp, *io, "--backend", "cpu",
+                               "--train", "--trace", folder], capture_output=True, text=True, env=runs.env)
+        check(done.returncode == 2 and done.stderr.count("no trace is written") == 1, f"{done}")
+        check("output.0" in done.stdout, f"{done}")
+    done = runs.partita("list", *mlp, "--trace", "-", code=2)
+    check("standard output is no folder" in done.stderr, done.stderr)
 
 for line in wrong:
     print(line)
