@@ -58,7 +58,8 @@ int run(int argc, char** argv) {
   std::string standard_input;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i], before = words[i - 1];
-    constexpr std::string_view outputs[] = {"-o", "--output", "--compiler-folder", "--screenshot", "--events", "--trace"};
+    constexpr std::string_view outputs[] = {"-o",           "--output", "--compiler-folder",
+                                            "--screenshot", "--events", "--trace"};
     if (word != "-" || std::ranges::find(outputs, before) != std::end(outputs)) continue;
     auto kept = input.keep();
     if (!kept) return complain(kept.error());

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -211,8 +213,13 @@ const Command compare_command = {
                                     "first: NODE, output.N or grad.NAME, or GRAPH:ROW as backward:output.0")
                          ->needs(against);
       app.add_option("--elements", o->elements, "how many of them")->needs(values)->capture_default_str();
-      app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
-      app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
+      const auto tolerance = [](const std::string& text) {
+        double value = 0;
+        const bool holds = CLI::detail::lexical_cast(text, value) && value >= 0 && std::isfinite(value);
+        return holds ? std::string() : "takes a number from 0 up, and got '" + text + "'";
+      };
+      app.add_option("--rtol", o->rtol)->check(tolerance)->capture_default_str();
+      app.add_option("--atol", o->atol)->check(tolerance)->capture_default_str();
       app.add_flag("--per-node", o->per_node,
                    "every node's value, not only results, where the backward is given what the reference's forward "
                    "saved; rounding is told from error by a run in double");

@@ -304,7 +304,10 @@ const Command passes_command = {
                    "guilty rewrite");
       app.add_option("--inputs", o->inputs, "inputs for --check, as `run` takes them; random ones when not given");
       app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
-      app.add_option("--stop-after", o->stop_after, "run only the first N passes");
+      app.add_option("--stop-after", o->stop_after, "run only the first N passes")->check([](const std::string& text) {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return digits ? std::string() : "takes a whole number from 0 up, and got '" + text + "'";
+      });
       add_config_option(app, "--disable,--skip", "disable_passes");
       add_config_option(app, "--order", "pass_order");
       add_config_option(app, "--threads", "threads");

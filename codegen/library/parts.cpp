@@ -299,9 +299,13 @@ Status PartsCompiler::add_code(const Graph& graph, std::size_t number, const Siz
     const trace::Stage timed("plan");
     return schedule::make_plan(graph, {.sizes = hints, .target = target, .symbolic = !hints.empty()});
   }();
-  if (!planned && !hints.empty() && planned.error().fault == Fault::Unsupported)
-    return unsupported("compile.dynamic", "the graph has no plan for all sizes: " + planned.error().message,
+  if (!planned && !hints.empty() && planned.error().fault == Fault::Unsupported) {
+    const bool small = std::ranges::any_of(hints, [](const auto& hint) { return hint.second < 2; });
+    return unsupported("compile.dynamic",
+                       "the graph has no plan for all sizes: " + planned.error().message +
+                           (small ? "; export it with an example from 2 up, or with a number that is fixed" : ""),
                        planned.error().where);
+  }
   TRY(schedule::Plan plan, std::move(planned));
   plan.symbols = hints;  // whose names kernels take
   for (const Guard& g : guards)

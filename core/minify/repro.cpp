@@ -107,8 +107,7 @@ Status SmallestSoFar::write(const Candidate& candidate) const {
   TRY_DO(make_folder(made.string()));
   Status moved = write_case(candidate, made.string());
   for (const char* name : {"graph.py", "inputs.safetensors", "graph.input"})
-    if (moved && fs::exists(made / name, ignored))
-      moved = move_file((made / name).string(), (folder / name).string());
+    if (moved && fs::exists(made / name, ignored)) moved = move_file((made / name).string(), (folder / name).string());
   fs::remove_all(made, ignored);
   TRY_DO(moved);
   const std::string found =

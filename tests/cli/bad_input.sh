@@ -65,6 +65,8 @@ expect 2 "node m" "$partita" run "$work/shapes.py" --random-weights 1
 expect 2 "nonsense" "$partita" run "$sample/program.pt2" --inputs "$sample/io.safetensors" --backend nonsense
 expect 2 "no_such_graph" "$partita" show "$sample/program.pt2" --graph no_such_graph
 expect 2 "" "$partita" nonsense
+expect 2 "takes a number from 0 up, and got '-1'" "$partita" compare "$sample/program.pt2" --inputs "$sample/io.safetensors" --rtol -1
+expect 2 "takes a whole number from 0 up, and got '-1'" "$partita" passes "$sample/program.pt2" --stop-after -1
 # A thread whose stack does not fit into the address space cannot be started, as with ulimit -u 1.
 no_threads="ulimit -s $((200 << 30)); exec \"\$@\""
 if bash -c "$no_threads" bash "$partita" --version >/dev/null 2>&1; then
