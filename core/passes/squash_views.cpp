@@ -3,6 +3,7 @@
 // if that order is the identity.
 #include <algorithm>
 
+#include "core/ops/schema.h"
 #include "core/ops/views.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
@@ -15,10 +16,17 @@ bool views_storage(const Node& node) {
   return record && record->views_storage;
 }
 
-/// Squashes as_strided of as_strided. Both address the storage; without an offset of its own, the outer one starts
-/// where the inner one starts.
+/// as_strided, or its copy.
+bool addresses_storage(const Node& node) {
+  const Schema* schema = node.op()->kind == OpKind::Torch ? find_schema(node.op()) : nullptr;
+  return schema && schema->index_of("self") == 0 && schema->index_of("size") == 1 && schema->index_of("stride") == 2 &&
+         schema->index_of("storage_offset") == 3;
+}
+
+/// Squashes as_strided of as_strided, and copies of it. Both address the storage; without an offset of its own, the
+/// outer one starts where the inner one starts.
 bool squash_as_strided(Node* node, PassContext& context) {
-  Node* inner = views_storage(*node) ? node->args()[0].node() : nullptr;
+  Node* inner = addresses_storage(*node) ? node->args()[0].node() : nullptr;
   if (!inner || !views_storage(*inner) || !context.may_rewrite("as_strided", *node)) return false;
   Args args = bound_arguments(*node);
   const Args through = bound_arguments(*inner);

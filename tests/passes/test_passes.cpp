@@ -155,6 +155,9 @@ const Case cases[] = {
     {"as_strided of as_strided", "squash_views", "x: <f32[6][1]>",
      "a: <f32[2][1]> = $as_strided(x, [2], [1], 3)\nb: <f32[2][2]> = $as_strided(a, [2], [2])\nreturn (b,)",
      "b = $as_strided(x, [2], [2], 3)\nreturn (b,)\n"},
+    {"a copy of as_strided of as_strided", "squash_views", "x: <f32[6][1]>",
+     "a: <f32[2][3]> = $as_strided(x, [2], [3], 1)\nb: <f32[4][1]> = $as_strided_copy(a, [4], [1])\nreturn (b,)",
+     "b = $as_strided_copy(x, [4], [1], 1)\nreturn (b,)\n"},
     {"one permute", "squash_views", xy, "p: <f32[2, 2][1, 2]> = $permute(x, [1, 0])\nreturn (p,)", nullptr},
 
 #define SPLIT(of, width) "split = $split.Tensor(" of ", " width ")\ng: " M " = split[0]\nh: " M " = split[1]\n"
