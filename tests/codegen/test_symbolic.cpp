@@ -332,6 +332,8 @@ class TestSymbolic : public QObject {
     row("the layout of a broadcast",
         "s0: 'Sym(s0)', x: <f32[s0, 2, 3][6, 3, 1]>, y: <i64[4, 12, 2, 3][72, 1, 36, 12]>, g: <f32[3][1]>, ",
         "y = $soft_margin_loss_backward(g, x, y, 0)");
+    row("probabilities of classes", "s0: 'Sym(s0)', x: <f32[s0, 3][3, 1]>, t: <f32[12, 3][3, 1]>, ",
+        "y = $cross_entropy_loss(x, t)");
     row("a stride", number, "k = s0 - 7\ny = torch.ops.prims.copy_strided.default(x, [k])");
     row("what only values decide", "s0: 'Sym(s0)', x: <f32[3, s0][s0, 1]>, ", "u = $unique_dim(x, -1)\ny = u[0]");
     row("a list of results", "s0: 'Sym(s0)', x: <f32[s0][1]>, ", "u = $unbind.int(x)\ny = u[1]");

@@ -1,4 +1,6 @@
 // Losses that PyTorch decomposes to other operators.
+#include <algorithm>
+
 #include "core/ops/families/loss.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
@@ -98,7 +100,8 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
     fail("label_smoothing must be between 0.0 and 1.0. Got: " + std::to_string(smoothing));
   Node* log_probabilities =
       b.call("aten.log_softmax.int", {c.arg("self"), static_cast<std::int64_t>(class_dim), self.dtype});
-  if (self.sizes == c.tensor("target").sizes)
+  const auto equal = [&](SymExpr a, SymExpr b) { return guard_or(c, sym_eq(a, b), false, "a target for each class"); };
+  if (std::ranges::equal(self.sizes, c.tensor("target").sizes, equal))
     return cross_entropy_of_probabilities(c, log_probabilities, class_dim, smoothing);
   if (smoothing > 0) return smoothed_cross_entropy(c, log_probabilities, class_dim, smoothing);
   return b.call("aten.nll_loss_nd.default",

@@ -1,6 +1,9 @@
 // Selection by boolean masks: nonzero, masked_select, masked_scatter.
+#include <algorithm>
+
 #include "core/ops/families/indexing.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
@@ -67,8 +70,9 @@ Value eval_masked_select(EvalCall& c) {
 Meta fake_masked_scatter(FakeCall& c) {
   SymList both[] = {c.tensor("self").sizes, c.tensor("mask").sizes};
   SymList sizes = broadcast(c, both);
-  return sizes == c.tensor("self").sizes ? like_preserving(c.tensor("self"), c.shapes)
-                                         : new_like(c.tensor("self"), sizes);
+  const TensorMeta& self = c.tensor("self");
+  const auto equal = [&](SymExpr a, SymExpr b) { return guard_or(c, sym_eq(a, b), false, "a mask of self's size"); };
+  return std::ranges::equal(sizes, self.sizes, equal) ? like_preserving(self, c.shapes) : new_like(self, sizes);
 }
 
 Value eval_masked_scatter(EvalCall& c) {
