@@ -120,9 +120,13 @@ int64_t Lowering::number(SymExpr e) const {
 }
 
 SymList Lowering::plain_strides(SymList strides) const {
-  const auto plain = [](SymExpr f) {
+  const auto plain = [&](SymExpr f) {
     if (f.is_int() || f.kind() != SymKind::Max || f.args().size() != 2) return f;
-    return f.args()[0].is(1) ? f.args()[1] : f.args()[1].is(1) ? f.args()[0] : f;
+    if (!f.args()[0].is(1) && !f.args()[1].is(1)) return f;
+    const SymExpr n = f.args()[f.args()[0].is(1) ? 1 : 0];
+    if (!shapes_) return n;
+    const auto counts = shapes_->evaluate(sym_le(1, n), "strides of a tensor without elements");
+    return !counts || *counts ? n : SymExpr(1);
   };
   for (SymExpr& e : strides) {
     if (e.is_int()) continue;

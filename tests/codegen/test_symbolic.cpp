@@ -334,6 +334,7 @@ class TestSymbolic : public QObject {
         "y = $soft_margin_loss_backward(g, x, y, 0)");
     row("probabilities of classes", "s0: 'Sym(s0)', x: <f32[s0, 3][3, 1]>, t: <f32[12, 3][3, 1]>, ",
         "y = $cross_entropy_loss(x, t)");
+    row("an empty diagonal", "s0: 'Sym(s0)', x: <f32[s0, 4, s0][4*s0, s0, 1]>, ", "y = $diagonal_copy(x, 9, 0, 2)");
     row("a stride", number, "k = s0 - 7\ny = torch.ops.prims.copy_strided.default(x, [k])");
     row("what only values decide", "s0: 'Sym(s0)', x: <f32[3, s0][s0, 1]>, ", "u = $unique_dim(x, -1)\ny = u[0]");
     row("a list of results", "s0: 'Sym(s0)', x: <f32[s0][1]>, ", "u = $unbind.int(x)\ny = u[1]");
