@@ -238,7 +238,10 @@ Result<views::QuestionAnswer> answer_question(const QString& path, const Artefac
     views::Row& shown = out.rows.emplace_back(text(row.node), std::vector<views::Cell>());
     for (const std::string& cell : row.cells) shown.cells.emplace_back(text(cell));
     if (row.cells.empty()) shown.cells.emplace_back(text(row.text));
-    if (!found.columns.empty()) out.artefacts << text(row.artefact);
+    if (!found.columns.empty()) {
+      out.artefacts << text(row.artefact);
+      out.places.emplace_back(text(row.at.file), row.at.line);
+    }
   }
   return out;
 }
@@ -291,6 +294,7 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     return minify_tool(request, plant, program);
   };
   for (const Compiler& c : compilers()) tools.compilers.push_back({text(c.name), text(c.description), c.writes_files});
+  tools.plant = text(plant);
   tools.run = [worker = WorkerOptions{.program = program, .plant = plant}](
                   const Artefact& artefact, const views::ProgramRequest& request, const Progress& progress) {
     return run_named(artefact, request, worker, progress);

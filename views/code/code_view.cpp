@@ -45,7 +45,7 @@ void CodeView::set_document(std::shared_ptr<const CodeDocument> document) {
   changes_.clear();
   folded_.clear();
   rows_.clear();
-  current_ = anchor_ = -1;
+  current_ = anchor_ = chosen_ = -1;
   verticalScrollBar()->setValue(0);
   horizontalScrollBar()->setValue(0);
   update_bars();
@@ -117,7 +117,9 @@ void CodeView::set_line_changes(std::vector<Change> changes) {
 
 void CodeView::select(const QString& node) {
   if (!document_) return;
-  set_current(document_->line_of(node), false);
+  chosen_ = document_->line_of(node);
+  set_current(chosen_, false);
+  viewport()->update();
 }
 
 void CodeView::set_search(const QString& text) {
@@ -143,7 +145,10 @@ void CodeView::set_current(int line, bool tell) {
   if (line >= 0) reveal(line);
   viewport()->update();
   if (tell && document_)
-    if (QString node = document_->node_at(line); !node.isEmpty()) Q_EMIT node_chosen(node);
+    if (QString node = document_->node_at(line); !node.isEmpty()) {
+      chosen_ = line;
+      Q_EMIT node_chosen(node);
+    }
 }
 
 int CodeView::first_visible_line() const {
@@ -195,7 +200,9 @@ void CodeView::paintEvent(QPaintEvent*) {
     const int i = line_of_row(row);
     int y = (row - first) * line_height_;
     bool current = i >= low && i <= high && low >= 0;
-    if (current) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme.current_line);
+    // A comment that is clicked is where the keys go on, and chooses nothing.
+    const bool lit = i == chosen_ || (current && (anchor_ >= 0 || chosen_ < 0));
+    if (lit) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme.current_line);
     if (i < static_cast<int>(changes_.size()) && changes_[i] != Change::None) {
       QColor c = changes_[i] == Change::Added     ? theme.added
                  : changes_[i] == Change::Removed ? theme.removed

@@ -62,6 +62,7 @@ class CodeView : public QAbstractScrollArea {
   int line_height_ = 18, ascent_ = 13;
   std::set<int> folded_;   ///< first lines of folded modules
   std::vector<int> rows_;  ///< the lines that are shown; empty: all
+  int chosen_ = -1;   ///< the line of the chosen node
   int current_ = -1;
   int anchor_ = -1;  ///< other end of the selected lines; -1: only the current one
 };

@@ -212,6 +212,7 @@ QString Theme::style_sheet() const {
     QProgressBar { border: none; background: @line; border-radius: 2px; max-height: 4px; }
     QProgressBar::chunk { background: @accent; border-radius: 2px; }
     #pictureBar { background: @panel; border-top: 1px solid @line; }
+    #problemBar { background: @raised; border-top: 1px solid @line; border-bottom: 1px solid @line; }
     #heading { font-weight: 600; }
     #dim { color: @dim; }
     #error { color: @bad; }

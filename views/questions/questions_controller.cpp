@@ -1,5 +1,8 @@
 #include "views/questions/questions_controller.h"
 
+#include <QDesktopServices>
+#include <QFileInfo>
+#include <QUrl>
 #include <algorithm>
 
 #include "views/look/format.h"
@@ -15,6 +18,7 @@ QuestionsController::QuestionsController(Workbench& bench) : WidgetController(be
   view_->set_questions(bench.tools().questions);
   connect(view_, &QuestionsView::asked, this, &QuestionsController::ask);
   connect(view_, &TablePanel::row_chosen, this, &QuestionsController::go_to);
+  connect(view_, &TablePanel::row_activated, this, &QuestionsController::open_source);
   for (const QuestionChoice& q : bench.tools().questions)
     bench.window().add_command("Ask", tr("%1 (%2)").arg(q.help.left(1).toUpper() + q.help.mid(1), q.usage()), {},
                                [this, q] { begin(q); });
@@ -34,6 +38,7 @@ void QuestionsController::wait_for(const Document& document) {
   words_.clear();
   about_.clear();
   artefacts_.clear();
+  places_.clear();
   QuestionAnswer all{tr("What can be asked, here or from the menu Ask:"), {}};
   for (const QuestionChoice& q : bench_.tools().questions)
     all.rows.push_back({{}, {Cell(QString("%1: %2").arg(q.usage(), q.help), Tone::Dim)}});
@@ -47,6 +52,18 @@ void QuestionsController::go_to(int row) {
     bench_.selection().select({about_ + "#" + id, node});
   else if (!node.isEmpty())
     bench_.select_node(node);
+}
+
+/// The program's file that a row of a log is about, in the program that the desktop has for it.
+void QuestionsController::open_source(int row) {
+  if (row < 0 || row >= std::ssize(places_)) return;
+  const auto& [file, line] = places_[static_cast<std::size_t>(row)];
+  if (file.isEmpty()) return bench_.window().tell(tr("This row is about no line of the program"));
+  const QString place = QString("%1:%2").arg(file).arg(line);
+  if (!QFileInfo(file).isAbsolute() || !QFileInfo(file).isFile())
+    return bench_.window().tell(tr("%1 is not on this machine").arg(place));
+  const bool opened = QDesktopServices::openUrl(QUrl::fromLocalFile(file));
+  bench_.window().tell((opened ? tr("Opened %1") : tr("The desktop has no program that opens %1")).arg(place));
 }
 
 /// Fills in the chosen node where the question takes one. The user completes the rest.
@@ -72,6 +89,7 @@ void QuestionsController::ask(const QStringList& words) {
         if (!bench_.current() || bench_.current()->key != key) return;
         words_ = words;
         artefacts_ = answer ? answer->artefacts : QStringList();
+        places_ = answer ? answer->places : decltype(places_)();
         about_ = artefacts_.isEmpty() ? QString() : path;
         if (!answer) return view_->set_answer({text(answer.error().line()), {}});
         view_->set_answer(*answer);

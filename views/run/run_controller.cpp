@@ -79,6 +79,7 @@ QStringList RunController::command() const {
   else
     words << "--inputs" << shell_word(request.inputs);
   if (request.train) words << "--train";
+  if (!bench_.tools().plant.isEmpty()) words << "--plant" << shell_word(bench_.tools().plant);
   if (!request.folder.isEmpty()) words << "--compiler-folder" << shell_word(request.folder);
   return words;
 }

@@ -175,6 +175,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   });
   connect(view_, &QTableView::activated, this, [this](const QModelIndex& index) {
     if (QString node = index.data(TableModel::NodeRole).toString(); !node.isEmpty()) Q_EMIT node_activated(node);
+    Q_EMIT row_activated(proxy_->mapToSource(index).row());
   });
 }
 

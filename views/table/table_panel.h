@@ -39,6 +39,7 @@ class TablePanel : public QWidget {
   void node_chosen(QString node);
   void row_chosen(int row);           ///< in the order the rows were given
   void node_activated(QString node);  ///< Enter or a double click
+  void row_activated(int row);        ///< the same, in the order the rows were given
   void rows_changed();                ///< chosen_rows() changed
 
  private:

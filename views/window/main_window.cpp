@@ -53,7 +53,10 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
 
   auto* middle = new QWidget;
   auto* column = plain_column(middle);
-  problem_ = new QWidget;
+  problem_ = new QWidget(middle);
+  problem_->setObjectName("problemBar");
+  problem_->setAttribute(Qt::WA_StyledBackground);
+  middle->installEventFilter(this);
   auto* bar = new QHBoxLayout(problem_);
   bar->setContentsMargins(12, 6, 8, 6);
   problem_text_ = styled_label("error");
@@ -66,7 +69,6 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   add_all(bar,
           {button_of(tr("Copy details"), this, copy), button_of(tr("Dismiss"), this, &MainWindow::clear_problems)});
   problem_->hide();
-  column->addWidget(problem_);
   make_page_head(column);
   pages_ = new QStackedWidget;
   column->addWidget(pages_, 1);
@@ -402,9 +404,24 @@ void MainWindow::show_problem(const QString& text, const QString& details) {
   QStringList lines = problems_.mid(0, kMostLines);
   if (problems_.size() > kMostLines) lines << tr("and %1 more").arg(problems_.size() - kMostLines);
   problem_text_->setText(lines.join('\n'));
-  problem_->show();
+  place_problem();
   Q_EMIT problem_shown(text);
   log(problem_details_.last(), true);
+}
+
+// Over the page, which must not move under the mouse, and at its other end where the mouse is.
+void MainWindow::place_problem() {
+  const QRect page = centralWidget()->rect();
+  const int wanted = problem_->layout()->hasHeightForWidth() ? problem_->layout()->heightForWidth(page.width())
+                                                             : problem_->sizeHint().height();
+  const int height = std::min(wanted, page.height());
+  if (problem_->isHidden()) {
+    const int mouse = centralWidget()->mapFromGlobal(QCursor::pos()).y();
+    problem_below_ = mouse < page.height() - height || mouse >= page.height();
+  }
+  problem_->setGeometry(0, problem_below_ ? page.height() - height : 0, page.width(), height);
+  problem_->show();
+  problem_->raise();
 }
 
 void MainWindow::clear_problems() {
@@ -526,6 +543,7 @@ bool MainWindow::event(QEvent* event) {
 }
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == centralWidget() && event->type() == QEvent::Resize && !problem_->isHidden()) place_problem();
   if (watched == search_ && event->type() == QEvent::KeyPress) {
     auto* key = static_cast<QKeyEvent*>(event);
     if (key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter) {

@@ -115,6 +115,7 @@ class MainWindow : public QMainWindow {
   void follow_work();
   void shrink_to_screen();
   void refresh_tools();
+  void place_problem();
 
   JobTracker& jobs_;
   const Theme* theme_ = nullptr;
@@ -129,6 +130,7 @@ class MainWindow : public QMainWindow {
   ElidedLabel *breadcrumb_, *status_left_;
   QLabel *status_right_, *problem_text_;
   QWidget* problem_;
+  bool problem_below_ = true;  ///< it covers the lower end of the page
   QStringList problems_, problem_details_;
   QWidget *page_head_, *home_ = nullptr;  ///< home: the page that is shown when one with a title is closed
   QLabel* page_title_;
