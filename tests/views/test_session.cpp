@@ -490,6 +490,29 @@ class TestSession : public QObject {
     QCOMPARE(view->first_visible_line(), section->begin);
     QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, QPoint(10, 4));
     QVERIFY(view->is_hidden(line));
+    bench.selection().select_node("gelu_2");
+    view->fold_all(true);
+    QCOMPARE(view->chosen_line(), section->begin);
+  }
+
+  /// A click on a line that defines nothing is where the keys go on, and what is chosen stays so in all panes.
+  void a_comment_is_not_chosen() {
+    Workbench bench(tools());
+    bench.window().show();
+    QVERIFY(open_unfolded(bench, folder_.write("comments.py", *tests::joint_graph(6))));
+    CodeView* view = code(bench);
+    bench.selection().select_node("gelu_2");
+    const int chosen = view->document()->line_of("gelu_2");
+    QCOMPARE(view->chosen_line(), chosen);
+    view->verticalScrollBar()->setValue(0);
+    QVERIFY(view->document()->node_at(0).isEmpty());
+    QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, QPoint(view->viewport()->width() - 20, 4));
+    QCOMPARE(view->current_line(), 0);
+    QCOMPARE(view->chosen_line(), chosen);
+    QCOMPARE(bench.selection().spot().node, QString("gelu_2"));
+    QTest::keyClick(view, Qt::Key_End);
+    bench.selection().select_node("addmm_2");
+    QCOMPARE(view->chosen_line(), view->document()->line_of("addmm_2"));
   }
 
   void a_minification_is_not_shown_for_another_graph() {

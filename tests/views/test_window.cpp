@@ -415,6 +415,26 @@ class TestWindow : public QObject {
     QCOMPARE(during, before);
   }
 
+  /// It lies over the page, at the end where the mouse is not.
+  void an_error_moves_nothing() {
+    Workbench bench(tools());
+    MainWindow& window = bench.window();
+    window.resize(1440, 900);
+    window.show();
+    QTest::qWait(50);
+    const QRect before = window.page()->geometry(), place(window.page()->mapToGlobal(QPoint()), window.page()->size());
+    for (const bool below : {true, false}) {
+      QCursor::setPos(place.center().x(), below ? place.top() + 20 : place.bottom() - 10);
+      window.show_problem("x.py: cannot be read");
+      auto* bar = window.findChild<QWidget*>("problemBar");
+      QVERIFY(bar && bar->isVisible());
+      QCOMPARE(window.page()->geometry(), before);
+      QVERIFY2(!QRect(bar->mapToGlobal(QPoint()), bar->size()).contains(QCursor::pos()), below ? "below" : "above");
+      window.clear_problems();
+      QVERIFY(!bar->isVisible());
+    }
+  }
+
   void every_panel_has_a_key() {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));

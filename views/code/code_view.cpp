@@ -79,6 +79,10 @@ int CodeView::row_of_line(int line) const {
   return static_cast<int>(std::ranges::upper_bound(rows_, line) - rows_.begin()) - 1;
 }
 
+int CodeView::chosen_line() const {
+  return chosen_ >= 0 && is_hidden(chosen_) ? section_at(chosen_)->begin : chosen_;
+}
+
 void CodeView::arrange_rows() {
   const int top = line_of_row(verticalScrollBar()->value());
   rows_.clear();
@@ -195,13 +199,14 @@ void CodeView::paintEvent(QPaintEvent*) {
   int low = std::min(current_, anchor_ < 0 ? current_ : anchor_), high = std::max(current_, anchor_);
   // Long lines are cut to what is seen, so that a line of a megabyte costs no more than the page.
   int columns = static_cast<int>(viewport()->width() / char_width_) + 2;
+  const int chosen = chosen_line();
   int skip = std::max(0, horizontalScrollBar()->value() - 1);
   for (int row = first; row < last; ++row) {
     const int i = line_of_row(row);
     int y = (row - first) * line_height_;
     bool current = i >= low && i <= high && low >= 0;
     // A comment that is clicked is where the keys go on, and chooses nothing.
-    const bool lit = i == chosen_ || (current && (anchor_ >= 0 || chosen_ < 0));
+    const bool lit = i == chosen || (current && (anchor_ >= 0 || chosen < 0));
     if (lit) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme.current_line);
     if (i < static_cast<int>(changes_.size()) && changes_[i] != Change::None) {
       QColor c = changes_[i] == Change::Added     ? theme.added

@@ -24,6 +24,7 @@ class CodeView : public QAbstractScrollArea {
   /// Goes to the next hit; false when there is none.
   bool find_next(bool backwards = false);
   int current_line() const { return current_; }
+  int chosen_line() const;  ///< of the chosen node, or of the module that it is folded in; -1: none
   int first_visible_line() const;
   /// Folds the lines of the module that this line is in, or unfolds them.
   void fold_at(int line);
@@ -62,7 +63,7 @@ class CodeView : public QAbstractScrollArea {
   int line_height_ = 18, ascent_ = 13;
   std::set<int> folded_;   ///< first lines of folded modules
   std::vector<int> rows_;  ///< the lines that are shown; empty: all
-  int chosen_ = -1;   ///< the line of the chosen node
+  int chosen_ = -1;        ///< the line of the chosen node
   int current_ = -1;
   int anchor_ = -1;  ///< other end of the selected lines; -1: only the current one
 };

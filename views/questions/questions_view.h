@@ -15,9 +15,9 @@ struct QuestionChoice {
 };
 
 struct QuestionAnswer {
-  QString text;                ///< in one line
-  std::vector<Row> rows;       ///< choosing one selects its node
-  QStringList columns = {};    ///< of the rows' cells; empty: a cell each
+  QString text;                                      ///< in one line
+  std::vector<Row> rows;                             ///< choosing one selects its node
+  QStringList columns = {};                          ///< of the rows' cells; empty: a cell each
   std::vector<std::pair<QString, int>> places = {};  ///< by row: file and line of the program; empty: they have none
   QStringList artefacts = {};  ///< by row: ids of the graphs or texts that rows of a log are about; empty: they are not
 };
