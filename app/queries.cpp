@@ -367,7 +367,7 @@ const std::vector<Query> questions = {
     {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved},
     {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
     {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},
-    {"breaks", {}, "the lines that break graphs in a trace log, and why", false, breaks_of},
+    {"breaks", {}, "the lines that break graphs in a trace log, compilations that failed, and why", false, breaks_of},
     {"times", {}, "where the time of compiling went, as a trace log says", false, compile_times_of},
     {"recompilations", {}, "why a trace log's programs were compiled again", false, recompilations_of},
     {"caches", {}, "what caches answered in a trace log", false, caches_of},
