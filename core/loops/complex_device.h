@@ -85,6 +85,25 @@ PARTITA_DEVICE inline Wide turned(Wide z) {  // by i
 PARTITA_DEVICE inline Wide turned_back(Wide z) {
   return {z.im, -z.re};
 }
+/// What Annex G reads of a number of which a part is infinite: that part as 1, the other as 0.
+PARTITA_DEVICE inline Wide direction(Wide z) {
+  return {copysign(is_infinite(z.re) ? 1.0 : 0.0, z.re), copysign(is_infinite(z.im) ? 1.0 : 0.0, z.im)};
+}
+PARTITA_DEVICE inline Wide without_nan(Wide z) {
+  return {is_nan(z.re) ? copysign(0.0, z.re) : z.re, is_nan(z.im) ? copysign(0.0, z.im) : z.im};
+}
+/// The product as C multiplies: with an infinite factor it is infinite, if neither is 0.
+PARTITA_DEVICE inline Wide wide_product(Wide a, Wide b) {
+  const Wide plain = a * b;
+  if (!is_nan(plain.re) || !is_nan(plain.im)) return plain;
+  const bool a_infinite = is_infinite(a.re) || is_infinite(a.im), b_infinite = is_infinite(b.re) || is_infinite(b.im);
+  if (!a_infinite && !b_infinite) return plain;
+  if (a_infinite) a = direction(a), b = without_nan(b);
+  if (b_infinite) b = direction(b), a = without_nan(a);
+  const double infinite = 1e308 * 10;
+  const Wide towards = a * b;
+  return {infinite * towards.re, infinite * towards.im};
+}
 /// The product with `by` and e^x, of which the half powers do not overflow where the product does not.
 PARTITA_DEVICE inline double scaled(double v, double x, double by = 1) {
   if (x < 700) return exp(x) * by * v;
@@ -249,12 +268,10 @@ PARTITA_DEVICE Complex<R> log1p(Complex<R> a) {
   if (fabs(x) + fabs(y) > 0.5) return to_complex<R>(wide_log(Wide(1 + x, y)));
   return to_complex<R>(Wide(log1p(x * (2 + x) + y * y) / 2, atan2(y, 1 + x)));
 }
-/// 0 to a power with a positive real part is 0.
+/// As C's cpow: a number to the power 0 is NaN where the logarithm of the number is not finite.
 template <class R>
 PARTITA_DEVICE Complex<R> power(Complex<R> a, Complex<R> b) {
-  if (b == Complex<R>(0)) return {1};
-  if (a == Complex<R>(0) && b.re > 0) return {0};
-  return to_complex<R>(wide_exp(to_complex<double>(b) * wide_log(to_complex<double>(a))));
+  return to_complex<R>(wide_exp(wide_product(to_complex<double>(b), wide_log(to_complex<double>(a)))));
 }
 
 }  // namespace partita::loops::device

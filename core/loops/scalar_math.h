@@ -91,13 +91,10 @@ T scalar_div(T a, T b) {
 
 template <class T>
 T scalar_pow(T a, T b) {
-  if constexpr (Complex<T>) {
-    if (b == T(0)) return T(1);
-    if (a == T(0)) return b.real() > 0 ? T(0) : std::pow(a, b);
-    return std::pow(a, b);
-  } else {
+  if constexpr (Complex<T>)
+    return as_host(device::power(as_device(a), as_device(b)));
+  else
     return device::power(a, b);
-  }
 }
 
 /// A real number is its own conjugate.

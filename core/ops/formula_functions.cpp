@@ -287,8 +287,8 @@ Arg pow_backward(const FormulaCall& f) {
   // PyTorch makes a double of an integer exponent.
   const Number exponent = number_of(f, f.args[2]);
   const double e = as_double(exponent);
-  if (e == 0) return f("zeros_like(x1)");
   const auto* c = std::get_if<std::complex<double>>(&exponent);
+  if (c ? *c == 0.0 : e == 0) return f("zeros_like(x1)");
   const Arg factor = c ? Arg(*c) : Arg(e), less = c ? Arg(*c - 1.0) : Arg(e - 1);
   return f("x0 * conj(aten.mul.Scalar(pow(x1, less), factor))", {{"less", less}, {"factor", factor}});
 }
@@ -313,9 +313,10 @@ Arg pow_backward_exponent(const FormulaCall& f) {
   return f(fmt::format("where(logical_and(eq(x1, 0), {}), zero, x0 * conj(x3 * log(x1)))", not_negative), names);
 }
 
-Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
+/// sgn_backward(self, grad, sgn). Of complex numbers: the part of the gradient across the number; 0 at 0.
+Arg sgn_backward(const FormulaCall& f) {
   if (!is_complex(f.tensor(0).dtype)) return f("zeros_like(x1)");
-  fail_unsupported("the gradient of sgn of complex numbers");
+  return f("size = abs(x0); masked_fill(x1 / size - real(x1 / x2) * x2 / size, eq(size, 0), 0)");
 }
 Arg one_minus(const FormulaCall& f) {
   if (symbolic(f.args[0])) return f("1 - x0");

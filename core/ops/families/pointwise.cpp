@@ -63,9 +63,9 @@ V pow_number(In& x) {
   const bool inexact = is_floating(base.dtype()) || is_complex(base.dtype());  // exponents of integers are checked
   const std::optional<Number> known = inexact ? x.call.known_number("exponent") : x.call.number("exponent");
   if (!known) return Pow(base, x[1]);
-  const Number exponent = *known;
-  double e = as_double(exponent);
-  if (std::holds_alternative<std::complex<double>>(exponent) || x.call.is_tensor("exponent")) return Pow(base, x[1]);
+  const auto* z = std::get_if<std::complex<double>>(&*known);
+  const double e = as_double(*known);
+  if ((z && z->imag() != 0) || x.call.is_tensor("exponent")) return Pow(base, x[1]);
   if (!inexact && e < 0) fail("Integers to negative integer powers are not allowed.");
   if (e == 2) return base * base;
   if (e == 3) return base * base * base;
@@ -76,6 +76,13 @@ V pow_number(In& x) {
   if (inexact && e == -1) return 1.0 / base;
   if (inexact && e == -2) return 1.0 / (base * base);
   return Pow(base, x[1]);
+}
+/// All powers of the number 1 are 1, also those that are not numbers.
+V power_of_number(In& x) {
+  const std::optional<Number> base = x.call.known_number("self");
+  const auto* z = base ? std::get_if<std::complex<double>>(&*base) : nullptr;
+  const bool is_one = base && as_double(*base) == 1 && (!z || z->imag() == 0);
+  return is_one ? x[1].constant(1) : Pow(x[0], x[1]);
 }
 
 /// x * logarithm; but 0 where x is 0, and NaN where y is NaN.
@@ -254,7 +261,8 @@ void register_pointwise(OpTable& t) {
         {.pointwise = {pow}, .derivative = {{"self", "pow_backward_self(grad, self, exponent)"}, pow_exponent}});
   t.add("aten.pow.Tensor_Scalar",
         {.pointwise = {body<pow_number>}, .derivative = {{"self", "pow_backward(grad, self, exponent)"}}});
-  t.add("aten.pow.Scalar", {.pointwise = {.body = pow, .row_major = true}, .derivative = {pow_exponent}});
+  t.add("aten.pow.Scalar",
+        {.pointwise = {.body = body<power_of_number>, .row_major = true}, .derivative = {pow_exponent}});
   const Derivative log_self = {"self",
                                "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), le(other, 0.0)), 0.0)"};
   const Derivative log_other = {"other", "grad * self / other"};
