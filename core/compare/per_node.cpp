@@ -129,14 +129,14 @@ class Comparison {
   Result<std::vector<Report>> run() {
     if (options_.nodes) {
       const std::vector<const Node*> nodes = visible_nodes(graph_);
-      for (std::size_t begin = 0; begin < nodes.size() && !all_ended();) {
-        std::size_t end = begin, bytes = 0;
+      count_ = nodes.size();
+      for (begin_ = 0; begin_ < nodes.size() && !all_ended();) {
+        std::size_t end = begin_, bytes = 0;
         do bytes += bytes_of(*nodes[end++], graph_);
         while (end < nodes.size() && bytes < options_.batch_bytes);
-        TRY_DO(step(options_.progress, static_cast<double>(begin) / static_cast<double>(nodes.size()),
-                    nodes[begin]->name()));
-        TRY_DO(compare_batch(std::span(nodes).subspan(begin, end - begin)));
-        begin = end;
+        TRY_DO(at_node(0, *nodes[begin_]));
+        TRY_DO(compare_batch(std::span(nodes).subspan(begin_, end - begin_)));
+        begin_ = end;
       }
     }
     if (!all_ended()) TRY_DO(compare_results());
@@ -147,6 +147,12 @@ class Comparison {
 
  private:
   using Nodes = std::span<const Node* const>;
+
+  /// Reports the node, and asks whether to stop, when this many nodes of the batch are compared. A node counts in part
+  /// for each column.
+  Status at_node(double compared, const Node& node) const {
+    return step(options_.progress, (static_cast<double>(begin_) + compared) / static_cast<double>(count_), node.name());
+  }
 
   bool all_ended() const { return std::ranges::find(ended_, false) == ended_.end(); }
   void end(std::size_t column, const Diagnostic& death) {
@@ -251,8 +257,9 @@ class Comparison {
     std::vector<Difference> rows;
     std::unordered_map<const Node*, std::size_t> row_of;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      TRY_DO(check_cancelled(options_.progress));
       const Node& node = *nodes[i];
+      const auto compared = static_cast<double>(c * nodes.size() + i);
+      TRY_DO(at_node(compared / static_cast<double>(columns_.size()), node));
       rows.push_back(difference(node.name(), expected, i, values[i], node.meta.tensor()->strides_known));
       rows.back().origin = origin_text(node);
       row_of.emplace(&node, i);
@@ -356,6 +363,7 @@ class Comparison {
   const PerNodeOptions& options_;
   std::vector<Report> reports_;
   std::vector<bool> ended_;
+  std::size_t begin_ = 0, count_ = 0;  ///< the first node of the batch, and how many nodes there are
   std::vector<std::unordered_map<std::string_view, const Difference*>> past_;  ///< rows by name
 };
 

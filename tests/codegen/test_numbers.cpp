@@ -10,6 +10,7 @@
 #include "core/aot/run_program.h"
 #include "tests/support/fx.h"
 #include "tests/support/interpreted.h"
+#include "tests/support/run_options.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -129,13 +130,6 @@ class Maker {
   std::vector<Integer> known_;
   Program out_;
 };
-
-RunOptions run_options(const Backend& backend) {
-  RunOptions options;
-  options.aot.train = false;
-  options.forward = backend.make({});
-  return options;
-}
 
 }  // namespace
 
@@ -273,3 +267,4 @@ class TestNumbers : public QObject {
 
 QTEST_GUILESS_MAIN(TestNumbers)
 #include "test_numbers.moc"
+

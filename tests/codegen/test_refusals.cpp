@@ -13,6 +13,7 @@
 #include "core/interp/random_values.h"
 #include "tests/support/fx.h"
 #include "tests/support/interpreted.h"
+#include "tests/support/run_options.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -132,13 +133,6 @@ const Row rows[] = {
     {"arithmetic on float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nb = $neg(a)\nreturn (b,)",
      "neg.default of float8_e4m3fn"},
 };
-
-RunOptions run_options(const Backend& backend) {
-  RunOptions options;
-  options.aot.train = false;
-  options.forward = backend.make({});
-  return options;
-}
 
 }  // namespace
 
@@ -356,3 +350,4 @@ class TestRefusals : public QObject {
 
 QTEST_GUILESS_MAIN(TestRefusals)
 #include "test_refusals.moc"
+

@@ -210,6 +210,32 @@ class TestCompare : public QObject {
     QVERIFY(report->rows[0].ok() && !report->rows[1].ok() && !report->rows[2].ok() && !report->rows[3].ok());
   }
 
+  void each_node_is_reported_and_may_be_the_last() {
+    const auto graph = chain();
+    for (const std::size_t batch_bytes : {std::size_t{16}, std::size_t{1} << 20}) {
+      Progress progress;
+      std::vector<std::string> names;
+      double last = 0;
+      bool grows = true;
+      progress.report = [&](double fraction, std::string_view name) {
+        grows = grows && fraction >= last && fraction < 1;
+        last = fraction;
+        if (names.empty() || names.back() != name) names.emplace_back(name);
+        if (names.size() == 5) progress.stop = true;
+      };
+      PerNodeOptions options;
+      options.batch_bytes = batch_bytes;
+      options.progress = &progress;
+      const Column columns[] = {{"first", interpreter()}, {"second", interpreter()}};
+      const auto reports = compare_columns(*graph, chain_input(), {"interp", interpreter()}, columns, options);
+      const bool at_once = batch_bytes > 16;  // all nodes for a column, then for the next
+      const std::vector<std::string> stopped = {"a", "b", "c", "a", "b"}, all = {"a", "b", "c"};
+      QCOMPARE(names, at_once ? stopped : all);
+      QCOMPARE(static_cast<bool>(reports), !at_once);
+      QVERIFY(grows);
+    }
+  }
+
   void a_nodes_own_error_is_told_from_the_inherited_one() {
     const auto graph = chain();
     PerNodeOptions options;
