@@ -27,6 +27,12 @@ bool checked(const DecomposeCall& call, SymExpr condition, const char* reason) {
   return true;
 }
 
+std::optional<std::int64_t> guarded_number(const FakeCall& call, SymExpr size, const char* reason) {
+  const auto number = call.shapes.hint(size);
+  if (number && !size.is_int()) call.test(sym_eq(size, *number), reason);
+  return number;
+}
+
 bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason) {
   return a == b || guard_or(call, sym_eq(a, b), true, reason);
 }

@@ -174,12 +174,17 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
   fail_unknown("function", name);
 }
 
-/// x.__rsub__(y) is y - x. Nullopt when the method is none of these.
+/// x.__rsub__(y) is y - x, and x.__radd__(y) x + y, since the order decides the layout of a sum of tensors. Nullopt
+/// when the method is none of these.
 std::optional<Arg> call_reflected(Builder& b, std::string_view method, const Args& args) {
   if (!method.starts_with("__r") || !method.ends_with("__") || args.size() != 2) return std::nullopt;
   std::string_view name = method.substr(3, method.size() - 5);
   if (name == "div") name = "truediv";
-  if (name == "and" || name == "or") return call_operator(b, fmt::format("{}_", name), {args[1], args[0]}, {});
+  const Node* const self = args[0].node();
+  if (name == "truediv" && self && self->meta.tensor())
+    return b.call("aten.mul.Tensor", {b.call("aten.reciprocal.default", {args[0]}), args[1]});
+  if (name == "and" || name == "or") return call_operator(b, fmt::format("{}_", name), args, {});
+  if (name == "xor" || name == "add" || name == "mul") return call_operator(b, name, args, {});
   if (std::ranges::find(operators, name, &OperatorRow::name) == std::end(operators)) return std::nullopt;
   return call_operator(b, name, {args[1], args[0]}, {});
 }

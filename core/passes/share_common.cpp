@@ -5,6 +5,7 @@
 #include "core/ir/print.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"
+#include "core/ops/record.h"
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
 
@@ -22,6 +23,12 @@ std::string key_of(const Node& node) {
 bool is_shareable(const Node& node) {
   if (node.is(Op::get_attr())) return !node.graph().child(node.target);
   return node.op()->is_call() && !has_effect(node);
+}
+
+/// Can the call give memory of its own although its schema says that of an argument, as x.to(dtype) and reshape do?
+bool may_copy(const Node& node) {
+  const OpRecord* record = find_record(node.op());
+  return !record || record->decompose || record->may_alias;
 }
 
 }  // namespace
@@ -42,6 +49,8 @@ Result<bool> share_common(Graph& graph, PassContext& context) {
     for (const Node* in : node->inputs()) reads_mutated |= aliases.mutated(*in);
     // Where a file's annotations differ, one of them is wrong; later stages say so.
     if (reads_mutated || !aliases.may_replace(*node, *first) || !same_annotation(node->meta, first->meta)) continue;
+    // Two results that the caller sees have a memory each, if they are copies.
+    if (aliases.share(*node, *first) && may_copy(*node) && aliases.returned(*node)) continue;
     if (!context.may_rewrite("equal", *node)) continue;
     aliases.replace_uses(*node, *first);
     graph.erase(node);

@@ -149,6 +149,8 @@ class TestWrappers : public QObject {
     QTest::addColumn<QString>("lines");
     QTest::addColumn<QList<double>>("expected");
     QTest::newRow("told") << "a = $as_strided(x, [2], [1], 0)\nreturn (a,)" << QList<double>{1, 2};
+    QTest::newRow("in torch") << "a = torch.as_strided(x, (2,), (1,), 0)\nreturn (a,)" << QList<double>{1, 2};
+    QTest::newRow("a method") << "a = x.as_strided((2,), (1,), storage_offset = 0)\nreturn (a,)" << QList<double>{1, 2};
     QTest::newRow("reached") << "s = $slice.Tensor(x, 0, 1, 3)\na = $as_strided(s, [3], [1])\nreturn (a,)"
                              << QList<double>{4, 5, 6};
     QTest::newRow("by the input itself") << "a = $as_strided_(x, [2], [3])\nb = $neg(a)\nreturn (b,)"

@@ -119,6 +119,10 @@ const Case cases[] = {
      "a = $sin(x)\nc = $mul.Tensor(a, a)\nreturn (c,)\n"},
     {"equal calls, both returned", "share_common", xy, "a: " M " = $sin(x)\nb: " M " = $sin(x)\nreturn (a, b)",
      nullptr},
+    {"equal copies by calls that may give a view, both returned", "share_common", xy,
+     "a: <f64[2, 2][2, 1]> = $to.dtype(x, torch.float64)\nb: <f64[2, 2][2, 1]> = $to.dtype(x, torch.float64)\n"
+     "return (a, b)",
+     nullptr},
     {"equal calls of which one is annotated wrongly", "share_common", xy,
      "a: " M " = $sin(x)\nb: <f64[2][1]> = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
     {"equal draws", "share_common", xy,

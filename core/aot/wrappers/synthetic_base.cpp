@@ -7,6 +7,7 @@
 #include "core/aot/wrapper.h"
 #include "core/fake/propagate.h"
 #include "core/functionalize/functionalize.h"
+#include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
 #include "core/ops/alias.h"
 #include "core/ops/in_place.h"
@@ -88,21 +89,40 @@ class Joining {
     return {};
   }
 
+  /// The graph in ATen calls, by which it is known what views a call makes; null if it is in ATen calls already, or
+  /// cannot be, of which functionalisation tells why.
+  std::unique_ptr<Graph> as_aten() const {
+    const auto is_torch_level = [](const Node* n) { return n->op()->is_call() && n->op()->kind != OpKind::Torch; };
+    if (std::ranges::none_of(graph_, is_torch_level)) return nullptr;
+    Result<AtenGraph> made = to_aten(graph_);
+    return made ? std::move(made->graph) : nullptr;
+  }
+
   /// The place of the input of which as_strided shows memory that is not the input's, or tells a place in its memory
   /// while it begins elsewhere: compiled code knows the input's own elements only.
   Result<std::optional<std::size_t>> shown_from_outside() const {
+    const auto lies_within_more = [&](std::size_t i) {
+      const Tensor* t = tensor(i);
+      return t && (t->offset != 0 || whole(*t).numel() != t->numel());
+    };
+    bool any = false;
+    for (std::size_t i = 0; i < nodes_.size() && !any; ++i) any = lies_within_more(i);
+    if (!any) return std::optional<std::size_t>();
     std::unique_ptr<Graph> inferred;
-    for (Node* n : graph_) {
+    const std::unique_ptr<Graph> aten = as_aten();
+    const Graph& graph = aten ? *aten : graph_;
+    const std::vector<Node*> inputs = graph.placeholders();
+    for (const Node* n : graph) {
       if (n->op()->kind != OpKind::Torch) continue;
       const Op* view = view_in_place(n->op());
       const OpRecord* record = find_record(view ? view : n->op());
       if (!record || !record->views_storage) continue;
-      const std::size_t i = position(memory_owner(n));
+      const auto i = static_cast<std::size_t>(std::ranges::find(inputs, memory_owner(n)) - inputs.begin());
       const Tensor* input = i < nodes_.size() ? tensor(i) : nullptr;
       const Node* known = n;
       if (!n->meta.tensor() || !n->args()[0].node()->meta.tensor()) {  // a graph without annotations
         if (!inferred) {
-          inferred = graph_.clone();
+          inferred = graph.clone();
           if (!propagate(*inferred)) return std::optional<std::size_t>();  // functionalisation says why
         }
         known = inferred->find(n->name());

@@ -69,10 +69,7 @@ Value eval_masked_select(EvalCall& c) {
 
 Meta fake_masked_scatter(FakeCall& c) {
   SymList both[] = {c.tensor("self").sizes, c.tensor("mask").sizes};
-  SymList sizes = broadcast(c, both);
-  const TensorMeta& self = c.tensor("self");
-  const auto equal = [&](SymExpr a, SymExpr b) { return guard_or(c, sym_eq(a, b), false, "a mask of self's size"); };
-  return std::ranges::equal(sizes, self.sizes, equal) ? like_preserving(self, c.shapes) : new_like(self, sizes);
+  return new_like(c.tensor("self"), broadcast(c, both));
 }
 
 Value eval_masked_scatter(EvalCall& c) {

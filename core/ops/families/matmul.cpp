@@ -192,8 +192,16 @@ Meta fake_addr(FakeCall& c) {
   if (x.dim() != 1 || y.dim() != 1) fail("addr: Expected 1-D argument vec1 and vec2");
   SymList sizes = {x.sizes[0], y.sizes[0]};
   check_expandable(c, sizes);
+  // A column times a row plus self, as one elementwise call.
+  TensorMeta column = x, row = y;
+  column.sizes = {x.sizes[0], 1};
+  column.strides = {x.strides[0], x.sizes[0] * x.strides[0]};
+  row.sizes = {1, y.sizes[0]};
+  row.strides = {y.sizes[0] * y.strides[0], y.strides[0]};
   TensorMeta meta = new_like(x, sizes);
   meta.dtype = promote(c.tensor("self").dtype, promote(x.dtype, y.dtype));
+  const TensorMeta* const operands[] = {&c.tensor("self"), &column, &row};
+  meta.strides = elementwise_strides(c, sizes, operands);
   return meta;
 }
 

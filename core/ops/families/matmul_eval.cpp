@@ -78,12 +78,12 @@ Tensor scaled_addend(const EvalCall& c, DType dtype, const Sizes& sizes) {
   return addend;
 }
 
-/// beta * self + alpha * product, whose NaNs do not count when alpha is 0.
-Tensor add_scaled(const EvalCall& c, const Tensor& product) {
+/// beta * self + alpha * product. Whether NaNs of the product count where alpha is 0, `reads_product` says.
+Tensor add_scaled(const EvalCall& c, const Tensor& product, bool reads_product = false) {
   Tensor sum = scaled_addend(c, product.dtype, product.sizes);
   dispatch_compute(product.dtype, "addmm_impl_cpu_", [&]<class T>() {
     const T alpha = as<T>(c.number("alpha"));
-    if (alpha == T(0)) return;
+    if (alpha == T(0) && !reads_product) return;
     T* values = sum.as<T>();
     const T* products = product.as<T>();
     for (std::int64_t i : steps(sum.numel())) values[i] = kernels::multiply_add(values[i], alpha, products[i]);
@@ -172,7 +172,7 @@ Value eval_addmv(EvalCall& c) {
 Value eval_addr(EvalCall& c) {
   const Tensor &x = c.tensor("vec1"), &y = c.tensor("vec2");
   const DType dtype = promote(c.tensor("self").dtype, promote(x.dtype, y.dtype));
-  return store(c, fake_addr, add_scaled(c, multiply(as_column(load(x, dtype)), as_row(load(y, dtype)))));
+  return store(c, fake_addr, add_scaled(c, multiply(as_column(load(x, dtype)), as_row(load(y, dtype))), true));
 }
 
 }  // namespace partita

@@ -2,7 +2,9 @@
 // (CompositeImplicitAutograd).
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
+#include "core/ops/layout.h"
 #include "core/ops/program.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 namespace {
@@ -121,6 +123,19 @@ V ldexp(In& in) {
   return x * power.as(x.dtype());
 }
 
+/// The layout is that of self times pow(2, other), which is row-major, except where PyTorch has a kernel for both.
+Meta fake_ldexp(FakeCall& call) {
+  Meta meta = fake_pointwise(*find_record(Op::torch(call.schema.name)), call);
+  TensorMeta& out = *meta.tensor();
+  const DType self = call.tensor("self").dtype;
+  if (is_floating(self) && (self != DType::Float32 || is_integral(call.tensor("other").dtype))) return meta;
+  TensorMeta power = call.tensor("other");
+  power.strides = strides_for(MemoryFormat::Contiguous, power.sizes);
+  const TensorMeta* const operands[] = {&call.tensor("self"), &power};
+  out.strides = elementwise_strides(call, out.sizes, operands);
+  return meta;
+}
+
 }  // namespace
 
 void add_pointwise_composites(OpTable& t) {
@@ -129,7 +144,8 @@ void add_pointwise_composites(OpTable& t) {
   t.add("aten.selu.default", {.program = "elu(self, 1.6732632423543772, 1.0507009873554805)"});
   t.add("aten.square.default", {.program = "pow(self, 2)"});
   t.add("aten.log_sigmoid.default", {.program = "log_sigmoid_forward(self)[0]"});
-  t.add("aten.ldexp.Tensor", {.pointwise = {body<ldexp>, Promotion::IntToFloat},
+  t.add("aten.ldexp.Tensor", {.fake = fake_ldexp,
+                              .pointwise = {body<ldexp>, Promotion::IntToFloat},
                               .derivative = {{"self", "grad * conj(pow(2, other))"},
                                              {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
   t.add("aten.special_ndtr.default", {.program = "(erf(self * 0.7071067811865476) + 1) * 0.5"});

@@ -56,11 +56,10 @@ namespace {
 
 /// The number of results, which a guard fixes where sizes tell it.
 std::int64_t result_count(const FakeCall& call, SymExpr count, std::string_view what) {
-  const auto hint = call.shapes.hint(count);
-  if (!hint || !call.test(sym_eq(count, *hint), "the number of results"))
-    fail_unsupported(fmt::format("{} into a number of pieces known only at run time", what));
-  check_result_count(call, *hint);
-  return *hint;
+  const auto number = guarded_number(call, count, "the number of results");
+  if (!number) fail_unsupported(fmt::format("{} into a number of pieces known only at run time", what));
+  check_result_count(call, *number);
+  return *number;
 }
 
 Meta fake_alias(FakeCall& call) {
@@ -508,8 +507,8 @@ void register_view(OpTable& t) {
   row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default", "zero", lower_alias, pass_on,
                   {.not_differentiable = true, .unchanged_if = any_arguments, .whole_view = true});
   row<fake_alias>(t, "aten.lift_fresh.default", "", "grad", nullptr, nullptr);
-  row<fake_view>(t, "aten.view.default", "aten.view_copy.default", "reshape(grad, sizes(self))", lower_reshape,
-                 reshape_back, {.unchanged_if = any_arguments, .copying_form = "aten.reshape.default"});
+  row<fake_view>(t, "aten.view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
+                 {.unchanged_if = any_arguments, .copying_form = "aten.reshape.default"});
   row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
                  {.recomputable = true, .unchanged_if = any_arguments, .may_alias = true});
   row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back, {.as_written = true});
