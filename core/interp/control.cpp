@@ -187,7 +187,8 @@ Result<Value> scan(const ControlCall& c) {
 /// Calls the graph at argument `graph_at` with the arguments from `operands_at` on.
 Result<Value> call_graph(const ControlCall& c, std::size_t graph_at, std::size_t operands_at) {
   TRY(const Graph* body, graph_argument(c, graph_at));
-  TRY(ValueList operands, arguments_from(c, operands_at));
+  const bool listed = !find_control(c.node.op())->operands.empty();
+  TRY(ValueList operands, listed ? list_argument(c, operands_at) : arguments_from(c, operands_at));
   TRY(ValueList results, c.run(*body, std::move(operands)));
   // A module may return one value that is not in a tuple.
   const Node* output = body->output();

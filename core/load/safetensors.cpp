@@ -188,6 +188,11 @@ Result<TensorFile> parse(std::string_view bytes) {
     return bad_header(fmt::format("header of {} bytes in a file of {}", header_size, bytes.size()));
   std::string_view header = bytes.substr(8, header_size), data = bytes.substr(8 + header_size);
   Json json = Json::parse(header.begin(), header.end(), nullptr, false);
+  // What safetensors writes for no tensors beside metadata: {},"__metadata__":{...}}
+  if (constexpr std::string_view none = "{},"; json.is_discarded() && header.starts_with(none)) {
+    const std::string mended = "{" + std::string(header.substr(none.size()));
+    json = Json::parse(mended, nullptr, false);
+  }
   if (!json.is_object()) return bad_header("the header is not a JSON object");
 
   TensorFile file;

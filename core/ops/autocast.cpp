@@ -282,7 +282,10 @@ Result<Node*> inline_wrapper(Node* call, const ControlOp& op) {
   const std::size_t first = op.kind == Control::InvokeSubgraph ? 2 : 1;
   TRY(const Graph* const body, region_graph(*call, 0));
   const Args args = call->args();
-  const std::vector<Arg> operands(args.begin() + static_cast<std::ptrdiff_t>(std::min(first, args.size())), args.end());
+  std::vector<Arg> operands;
+  if (op.operands.empty())
+    operands.assign(args.begin() + static_cast<std::ptrdiff_t>(std::min(first, args.size())), args.end());
+  for (const RegionOperand& operand : operands_of(op, args)) operands.push_back(operand.value);
   Node* const before = call->previous();
   TRY(Node * made, inline_region(call, nullptr, operands, *body));
   if (op.kind == Control::Checkpoint) {

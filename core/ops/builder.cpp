@@ -56,6 +56,30 @@ std::optional<Arg> solved(Builder& build, SymExpr symbol) {
   return std::nullopt;
 }
 
+/// The expression from a size that is a number more or less, where not all of its symbols are held by themselves: a
+/// size of (s0//2) + 1 tells s0//2, and not s0.
+std::optional<Arg> shifted(Builder& build, SymExpr e) {
+  const auto is_held = [&](const std::string& name) {
+    const SymExpr symbol = SymExpr::symbol(name);
+    for (Node* n : build.graph) {
+      if (n == build.before) return false;
+      const SymExpr* number = n->meta.sym();
+      const TensorMeta* t = n->meta.tensor();
+      if ((number && *number == symbol) || (t && std::ranges::find(t->sizes, symbol) != t->sizes.end())) return true;
+    }
+    return false;
+  };
+  if (std::ranges::all_of(e.symbols(), is_held)) return std::nullopt;
+  for (Node* n : build.graph) {
+    if (n == build.before) break;
+    const TensorMeta* t = n->meta.tensor();
+    for (std::size_t d = 0; t && d < t->dim(); ++d)
+      if (const SymExpr more = t->sizes[d] - e; more.is_int())
+        return build.call("_operator.sub", {build.size(t->sizes[d]), more.as_int()});
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
@@ -101,6 +125,8 @@ Arg Builder::size(SymExpr e) {
       }
   }
   if (holder) return call("aten.sym_size.int", {holder, Arg(axis)});
+  if (e.kind() != SymKind::Symbol)
+    if (auto found = shifted(*this, e)) return *std::move(found);
   auto fold = [&](std::string_view op) -> Arg {
     Arg out = size(e.args()[0]);
     for (SymExpr a : e.args().subspan(1)) out = call(op, {out, size(a)});

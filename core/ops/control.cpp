@@ -24,6 +24,8 @@ const ControlOp* find_control(const Op* op) {
       {"higher_order.tag_activation_checkpoint", Control::Checkpoint},
       {"higher_order.wrap_activation_checkpoint", Control::Checkpoint},
       {"higher_order.wrap", Control::Wrapper},
+      {"higher_order.strict_mode", Control::Wrapper, 0, {}, {1}},
+      {"higher_order.hints_wrapper", Control::Wrapper, 0, {}, {1}},
       {"higher_order.wrap_with_set_grad_enabled", Control::GradMode},
       {"higher_order.wrap_with_autocast", Control::Autocast},
       {"higher_order.invoke_subgraph", Control::InvokeSubgraph},

@@ -7,6 +7,7 @@
 
 #include "core/ir/replace_uses.h"
 #include "core/ops/autocast.h"
+#include "core/ops/composite.h"
 #include "core/ops/program.h"
 #include "core/ops/record.h"
 #include "core/ops/resolve.h"
@@ -96,6 +97,11 @@ struct FlexCall {
       }
       if (n->op()->is_call()) {
         n->meta = unwrap(infer(*n));
+        if (!goes_by_elements(*n) && is_composite(n->op())) {
+          unwrap(replace_uses(*n, unwrap(decompose(*n))));
+          b.graph.erase(n);
+          continue;
+        }
         if (!goes_by_elements(*n))
           fail_unsupported(fmt::format("{} whose {} calls {}", node.op()->name, attribute->target, n->op()->name));
       }

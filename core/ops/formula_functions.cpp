@@ -318,6 +318,7 @@ Arg sgn_backward(const FormulaCall& f) {
   if (!is_complex(f.tensor(0).dtype)) return f("zeros_like(x1)");
   return f("size = abs(x0); masked_fill(x1 / size - real(x1 / x2) * x2 / size, eq(size, 0), 0)");
 }
+
 Arg one_minus(const FormulaCall& f) {
   if (symbolic(f.args[0])) return f("1 - x0");
   Number n = number_of(f, f.args[0]);

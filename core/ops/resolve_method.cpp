@@ -113,6 +113,22 @@ bool is_contiguous(const TensorMeta& self, const Args& args, const Kwargs& kwarg
   return suggest_memory_format(self, shapes) == *format;
 }
 
+/// Methods of Python's int and float, which graphs call on symbolic numbers.
+std::optional<Arg> call_number_method(Builder& b, std::string_view name, const Args& args) {
+  struct Row {
+    std::string_view method, function;
+  };
+  constexpr Row rows[] = {{"__round__", "round"},          {"__floor__", "math.floor"}, {"__ceil__", "math.ceil"},
+                          {"__trunc__", "math.trunc"},     {"__abs__", "abs"},          {"__int__", "torch.sym_int"},
+                          {"__float__", "torch.sym_float"}};
+  for (const Row& row : rows)
+    if (row.method == name) return b.call(row.function, args);
+  if (args.size() != 1) return std::nullopt;
+  if (name == "is_integer") return b.call("_operator.eq", {args[0], b.call("math.floor", args)});
+  if (name == "conjugate") return args[0];
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
@@ -120,6 +136,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (!is_tensor(args[0])) {
     // Indexing is the only method of lists and tuples that occurs in a graph.
     if (name == "__getitem__") return b.call("_operator.getitem", args);
+    if (args[0].node() && args[0].node()->meta.sym()) return call_number_method(b, name, args);
     return std::nullopt;
   }
   for (const CastRow& row : casts)

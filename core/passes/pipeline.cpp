@@ -96,14 +96,17 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
   // size when it finds both equal (nonzero of the same tensor).
   UnbackedRenaming renaming(*graph.shapes);
   for (std::size_t i = 0; i < before.size(); ++i) {
+    // PyTorch has one name for the sizes of unique(x) and unique(x, return_counts=True), our inference two.
+    UnbackedRenaming of_output(*graph.shapes);
+    UnbackedRenaming& names = pass.stage == PassStage::PreGrad ? of_output : renaming;
     // A text without strides promised none.
     const TensorMeta* promised = before[i].tensor();
     if (TensorMeta* t = after[i].tensor(); t && promised && !promised->strides_known) {
       t->strides = promised->strides;
       t->strides_known = false;
     }
-    if (before[i].known() && after[i].known() && !renaming.same(before[i], after[i]) &&
-        !renaming.same(under_guards(graph, pass, before[i], after[i]), after[i])) {
+    if (before[i].known() && after[i].known() && !names.same(before[i], after[i]) &&
+        !names.same(under_guards(graph, pass, before[i], after[i]), after[i])) {
       // Before functionalisation annotations are what the file says.
       if (pass.stage == PassStage::PreGrad)
         return input_error("pipeline.annotation",

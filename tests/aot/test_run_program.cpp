@@ -121,6 +121,9 @@ class TestRunProgram : public QObject {
     const QString invoke = "f = self.f\ng = self.g\na = torch.ops.higher_order.invoke_subgraph(g, %1, x, x)\nb = a[0]";
     QTest::newRow("a region") << invoke.arg("None");
     QTest::newRow("a region with a name") << invoke.arg("'g'");
+    QTest::newRow("strict_mode") << "g = self.g\na = torch.ops.higher_order.strict_mode(g, (x, x))\nb = a[0]";
+    QTest::newRow("hints_wrapper")
+        << "g = self.g\na = torch.ops.higher_order.hints_wrapper(g, (x, x), {}, hints = {'outer': True})\nb = a[0]";
     QTest::newRow("a module") << "c = self.f(x)\nb = $mul.Tensor(c, x)";
   }
   void sub_graphs_are_inlined() {

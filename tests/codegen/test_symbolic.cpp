@@ -250,6 +250,31 @@ class TestSymbolic : public QObject {
              compiled.told().c_str());
   }
 
+  void composites_take_symbolic_sizes_data() {
+    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("call");
+    QTest::newRow("shuffled channels")
+        << "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[1, s0, s1, s1][s0*s1**2, s1**2, s1, 1]>"
+        << "$pixel_shuffle(x, 2)";
+    QTest::newRow("kernels of a size") << "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[1, 4, 9, 9][324, 81, 9, 1]>, "
+                                          "w: <f32[2, 4, s0, s1][4*s0*s1, s0*s1, s1, 1]>"
+                                       << "$conv2d.padding(x, w, None, [1, 1], 'same')";
+    QTest::newRow("heads of a size") << "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[2, 3, s0, s1][3*s0*s1, s0*s1, s1, 1]>"
+                                     << "$scaled_dot_product_attention(x, x, x)";
+    QTest::newRow("half a spectrum") << "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>"
+                                     << "$fft_rfft(x)\ny = $fft_irfft(y)";
+  }
+  void composites_take_symbolic_sizes() {
+    QFETCH(QString, parameters);
+    QFETCH(QString, call);
+    const QByteArray lines = "y = " + call.toUtf8() + "\nreturn (y,)";
+    for (const auto& [first, second] : {std::pair{8, 4}, {4, 6}}) {
+      const SymbolValues sizes{{"s0", first}, {"s1", second}};
+      Compiled compiled(parameters.toUtf8().constData(), lines.constData(), sizes);
+      QCOMPARE(compiled.wrong_for(sizes), QString());
+    }
+  }
+
   void images_are_interpolated_data() {
     QTest::addColumn<QString>("call");
     const std::pair<const char*, const char*> calls[] = {

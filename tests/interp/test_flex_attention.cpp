@@ -60,6 +60,8 @@ class TestFlexAttention : public QObject {
     QTest::addColumn<QString>("score");
     QTest::newRow("ATen") << QString::fromStdString(alibi);
     QTest::newRow("torch") << QString::fromStdString(alibi_in_torch);
+    QTest::newRow("composite") << QString::fromStdString(
+        "y = s + bias[h] * (j - i)\n            r = torch.where(i >= 0, y, -inf)");
   }
   void forward_is_its_formula() {
     QFETCH(QString, score);

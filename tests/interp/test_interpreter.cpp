@@ -107,6 +107,13 @@ std::vector<Case> cases() {
        "g, h, i, j)",
        {tensor(DType::Float64, {}, {6.25})},
        {{62}, {std::fmod(6.25, 0.1)}, {6.2}, {6}, {6}, {6}, {2.5}, {-6.25}, {6.25}, {2}}},
+      {"methods of Python's numbers",
+       "n: <f64[][]>, s: \"Sym(s0)\"",
+       "x: \"Sym(zf0)\" = n.item()\na = x.__round__()\nb = x.__ceil__()\nf = x.is_integer()\nh = s / 2\n"
+       "g = h.is_integer()\nc = torch.sym_ite(f, 1, 0)\nd = torch.sym_ite(g, 1, 0)\ne = h.__int__()\n"
+       "return (a, b, c, d, e)",
+       {tensor(DType::Float64, {}, {6.25}), Value(std::int64_t{4})},
+       {{6}, {7}, {0}, {1}, {2}}},
       {"numbers in the place of tensors",
        "n: <b8[][]>, x: <i64[2][1]>",
        "b: \"Sym(Eq(u0, 1))\" = n.item()\na = torch.div(7, 2, rounding_mode = 'trunc')\nc = torch.div(7, x)\n"

@@ -27,6 +27,7 @@ class TestSafetensors : public QObject {
   void every_dtype_is_kept();
   void an_unknown_dtype_leaves_out_its_tensor();
   void two_numbers_in_a_byte();
+  void no_tensors_beside_metadata();
   void damaged_files_are_refused_data();
   void damaged_files_are_refused();
 
@@ -36,6 +37,14 @@ class TestSafetensors : public QObject {
     return read_safetensors(path("given"));
   }
 };
+
+/// The library writes a header that is not JSON then.
+void TestSafetensors::no_tensors_beside_metadata() {
+  const auto file = read(file_bytes(R"({},"__metadata__":{"requires_grad":"[]"}})", 0));
+  QVERIFY2(bool(file), file ? "" : file.error().line().c_str());
+  QVERIFY(file->tensors.empty());
+  QVERIFY(!read(file_bytes("{},{}", 0)));
+}
 
 void TestSafetensors::every_dtype_is_kept() {
   TensorFile file;

@@ -103,6 +103,16 @@ class TestPipeline : public QObject {
     }
   }
 
+  /// PyTorch remembers how many distinct elements a tensor has, so both calls are annotated with one size.
+  void one_annotated_size_may_be_two() {
+    const auto graph = fx("x: <i64[4][1]>",
+                          "a: <i64[u0][1]> = torch.functional.unique(x)\nb = torch.functional.unique(x, "
+                          "return_counts = True)\nc: <i64[u0][1]> = b[0]\nd: <i64[u0][1]> = b[1]\nreturn (a, c, d)");
+    PassContext context;
+    const auto run = run_passes(*graph, passes_of(PassStage::PreGrad), context);
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+  }
+
   void stop_after_disable_and_snapshots() {
     const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""},
                            {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},

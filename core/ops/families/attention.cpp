@@ -216,10 +216,9 @@ Products attention_by_products(DecomposeCall& c, Arg mask) {
   const TensorMeta& q = c.tensor("query");
   if (q.dim() < 2 || c.tensor("key").dim() < 2 || c.tensor("value").dim() < 2)
     fail("scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional");
-  if (!q.sizes.back().is_int() && !c.has("scale"))
-    fail_unsupported("attention over a symbolic head size without a scale");
-  double scale =
-      c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(q.sizes.back().as_int()));
+  const auto width = c.has("scale") ? 0 : guarded_number(c, q.sizes.back(), "the scale of attention");
+  if (!width) fail_unsupported("attention over a head size known only at run time, without a scale");
+  double scale = c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(*width));
   double root = std::sqrt(std::abs(scale));
   bool half = q.dtype == DType::Float16 || q.dtype == DType::BFloat16;
   auto widened = [&](std::string_view name) {

@@ -3,6 +3,7 @@
 
 #include "core/ops/families/convolution.h"
 #include "core/ops/gradients.h"
+#include "core/ops/guards.h"
 
 namespace partita {
 
@@ -111,8 +112,9 @@ Arg decompose_conv_padding(DecomposeCall& c) {
   std::vector<Arg> extra(2 * rank, Arg(0));  // constant_pad_nd counts from the last dimension
   bool needs_extra = false;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (!weight.sizes[i + 2].is_int()) fail_unsupported("padding='same' with a symbolic kernel size");
-    const std::int64_t total = (SymExpr(dilation[i]) * (weight.sizes[i + 2] - 1)).as_int();
+    const auto size = guarded_number(c, weight.sizes[i + 2], "padding='same'");
+    if (!size) fail_unsupported("padding='same' with a kernel size known only at run time");
+    const std::int64_t total = (SymExpr(dilation[i]) * (SymExpr(*size) - 1)).as_int();
     symmetric.emplace_back(total / 2);
     if (total % 2 != 0) {
       extra[2 * (rank - 1 - i) + 1] = 1;

@@ -361,8 +361,6 @@ Value eval_linspace(EvalCall& call) {
   std::complex<double> step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   double base = exponents ? as_double(call.number("base")) : 0;
   dispatch(out.dtype, [&]<class T>() {
-    // PyTorch's kernel for integers holds the step in a float.
-    if constexpr (std::is_integral_v<T>) step = static_cast<float>(step.real());
     constexpr bool half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
     // PyTorch's kernel for half types rounds the step and each multiple of it.
     auto held = [](std::complex<double> v) {
@@ -373,6 +371,10 @@ Value eval_linspace(EvalCall& call) {
     for (std::int64_t i : steps(n)) {
       std::complex<double> v =
           i < n / 2 ? start + held(step * static_cast<double>(i)) : end - held(step * static_cast<double>(n - 1 - i));
+      // PyTorch's kernel for integers rounds once: a whole number is not missed.
+      if constexpr (std::is_integral_v<T>)
+        v = i < n / 2 ? std::fma(step.real(), static_cast<double>(i), start.real())
+                      : std::fma(-step.real(), static_cast<double>(n - 1 - i), end.real());
       if (n == 1) v = start;
       if constexpr (exponents)
         v = is_complex(out.dtype) ? std::pow(std::complex<double>(base), v) : std::pow(base, v.real());

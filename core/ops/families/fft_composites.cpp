@@ -181,6 +181,20 @@ Arg shift(DecomposeCall& c) {
   return c.build.call("aten.roll.default", {c.arg("self"), c.build.sizes(shifts), dims_of(dims)});
 }
 
+/// The frequencies of n points that lie d apart; without negative ones for a real transform.
+template <bool real>
+Arg frequencies(DecomposeCall& c) {
+  const std::int64_t n = c.integer("n");
+  const double d = c.has("d") ? as_double(c.number("d")) : 1;
+  const auto range = [&](std::int64_t from, std::int64_t to) {
+    const DType dtype = c.dtype("dtype").value_or(DType::Float32);
+    return c.build.call("aten.arange.start", {from, to}, {{"dtype", dtype}, {"device", c.arg("device")}});
+  };
+  Node* const steps = real ? range(0, n / 2 + 1)
+                           : c.build.call("aten.cat.default", {Arg::list({range(0, (n + 1) / 2), range(-(n / 2), 0)})});
+  return c.build.call("aten.mul.Tensor", {steps, 1 / (static_cast<double>(n) * d)});
+}
+
 }  // namespace
 
 void add_fft_composites(OpTable& t) {
@@ -203,6 +217,8 @@ void add_fft_composites(OpTable& t) {
     t.add(base + "2.default", {.decompose = row.many});
     t.add(base + "n.default", {.decompose = row.many});
   }
+  t.add("aten.fft_fftfreq.default", {.decompose = frequencies<false>});
+  t.add("aten.fft_rfftfreq.default", {.decompose = frequencies<true>});
   t.add("aten.fft_fftshift.default", {.decompose = shift<false>});
   t.add("aten.fft_ifftshift.default", {.decompose = shift<true>});
 }
