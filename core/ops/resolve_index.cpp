@@ -64,7 +64,7 @@ class Slicing {
       take_tensor(item.node());
     } else if (const auto* flag = item.get<bool>()) {
       view_ = b_.call("aten.unsqueeze.default", {view_, dim()});
-      record(number_as_tensor(b_, *flag, DType::Bool));
+      record(constant_tensor(b_, unwrap(Tensor::zeros(DType::Int64, {*flag ? 1 : 0}))));
       ++dim_;
     } else {
       fail_unsupported("an index that is not an int, slice, tensor, None or ...");
