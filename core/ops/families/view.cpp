@@ -79,6 +79,15 @@ Meta fake_view(FakeCall& call) {
   return out;
 }
 
+/// Takes what reshape takes.
+Meta fake_view_copy(FakeCall& call) {
+  const TensorMeta& given = call.tensor("self");
+  const TensorMeta self = TensorMeta::contiguous(given.dtype, given.sizes, given.device);
+  const SymList sizes = infer_size(call, call.syms("size"), self.numel());
+  const auto view = view_geometry(call, self.sizes, self.strides, sizes);
+  return TensorMeta::contiguous(self.dtype, view ? view->sizes : sizes, self.device);
+}
+
 Meta fake_view_dtype(FakeCall& call) {
   TensorMeta out = view_meta(call.tensor("self"));
   DType to = *call.dtype("dtype");
@@ -509,6 +518,8 @@ void register_view(OpTable& t) {
   row<fake_alias>(t, "aten.lift_fresh.default", "", "grad", nullptr, nullptr);
   row<fake_view>(t, "aten.view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
                  {.unchanged_if = any_arguments, .copying_form = "aten.reshape.default"});
+  t.add("aten.view_copy.default",
+        {.fake = fake_view_copy, .program = "view(clone(self, memory_format=contiguous_format), size)"});
   row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
                  {.recomputable = true, .unchanged_if = any_arguments, .may_alias = true});
   row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back, {.as_written = true});

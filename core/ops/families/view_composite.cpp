@@ -207,7 +207,6 @@ void add_view_composites(OpTable& t) {
          .lower = loops::lower_reshape,
          .recomputable = true,
          .unchanged_if = any_arguments});
-  t.add("aten.view_copy.default", {.program = "view(clone(self, memory_format=contiguous_format), size)"});
   t.add("aten._reshape_copy.default", {.program = "view(clone(self, memory_format=contiguous_format), size)"});
   t.add("aten.flatten.using_ints", {.decompose = flatten});
   t.add("aten.unflatten.int", {.decompose = unflatten});
