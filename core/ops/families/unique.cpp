@@ -107,6 +107,11 @@ Meta fake_unique(FakeCall& c) {
   SymExpr count = c.shapes.new_unbacked();
   SymList sizes = one_dim ? self.sizes : SymList{count};
   if (one_dim && !sizes.empty()) sizes[static_cast<std::size_t>(*dim)] = count;
+  // FakeTensor takes the sizes after `dim` with Python's slice [dim + 1:], which for dim = -1 gives all sizes. It makes
+  // a negative `dim` positive for unique_dim only.
+  const bool consecutive = c.schema.index_of("sorted") < 0;
+  if (consecutive && one_dim && !concrete(self.sizes) && c.integer("dim") == -1)
+    sizes.insert(sizes.end(), self.sizes.begin(), self.sizes.end());
   SymList inverse =
       one_dim ? SymList{sizes.empty() ? SymExpr(1) : self.sizes[static_cast<std::size_t>(*dim)]} : self.sizes;
   // PyTorch's kernels for whole slices always return all three results.
