@@ -13,6 +13,7 @@
 #include "core/load/session.h"
 #include "core/load/torch_save.h"
 #include "tests/support/fx.h"
+#include "tests/support/result.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -137,5 +138,3 @@ class TestDumps : public QObject {
 
 QTEST_GUILESS_MAIN(TestDumps)
 #include "test_dumps.moc"
-
-#include "tests/support/result.h"

@@ -16,6 +16,7 @@
 #include "core/ops/record.h"
 #include "tests/support/corpus.h"
 #include "tests/support/fx.h"
+#include "tests/support/result.h"
 #include "tests/support/values.h"
 
 namespace partita::minify {
@@ -342,5 +343,3 @@ class TestReduce : public QObject {
 
 QTEST_GUILESS_MAIN(partita::minify::TestReduce)
 #include "test_reduce.moc"
-
-#include "tests/support/result.h"

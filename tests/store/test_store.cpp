@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/store/store.h"
+#include "tests/support/result.h"
 
 using namespace partita;
 
@@ -359,5 +360,3 @@ class TestStore : public QObject {
 
 QTEST_GUILESS_MAIN(TestStore)
 #include "test_store.moc"
-
-#include "tests/support/result.h"
