@@ -107,7 +107,8 @@ bool fits_one(SchemaType type, ArgumentKind k, bool numbers_as_tensors) {
     case SchemaType::SymInt:
       return is_integer(k);
     case SchemaType::Float:
-      return is_integer(k) || k == ArgumentKind::Float || k == ArgumentKind::SymFloat || k == ArgumentKind::Bool || k == ArgumentKind::SymBool;
+      return is_integer(k) || k == ArgumentKind::Float || k == ArgumentKind::SymFloat || k == ArgumentKind::Bool ||
+             k == ArgumentKind::SymBool;
     case SchemaType::Bool:
     case SchemaType::SymBool:
       return k == ArgumentKind::Bool || k == ArgumentKind::SymBool;

@@ -267,4 +267,3 @@ class TestNumbers : public QObject {
 
 QTEST_GUILESS_MAIN(TestNumbers)
 #include "test_numbers.moc"
-

@@ -350,4 +350,3 @@ class TestRefusals : public QObject {
 
 QTEST_GUILESS_MAIN(TestRefusals)
 #include "test_refusals.moc"
-
