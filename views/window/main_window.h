@@ -126,10 +126,10 @@ class MainWindow : public QMainWindow {
   QTabWidget* bottom_;
   QDockWidget* bottom_dock_ = nullptr;
   QPlainTextEdit* log_;
-  QLineEdit* search_;
+  QLineEdit* search_ = nullptr;  ///< events of other widgets come before it is there
   ElidedLabel *breadcrumb_, *status_left_;
   QLabel *status_right_, *problem_text_;
-  QWidget* problem_;
+  QWidget* problem_ = nullptr;
   bool problem_below_ = true;  ///< it covers the lower end of the page
   QStringList problems_, problem_details_;
   QWidget *page_head_, *home_ = nullptr;  ///< home: the page that is shown when one with a title is closed
