@@ -209,7 +209,11 @@ Diagnostic Worker::lost() {
   const ProcessEnd end = process_->wait();
   if (end_) return *end_;
   if (how_.empty()) how_ = end.text();
-  end_ = death(backend_, how_, *page_);
+  if (end.how == ProcessEnd::NotFound)
+    end_ = input_error("worker.start",
+                       fmt::format("{} cannot be started for compiled code: {}", options_.worker->program, how_));
+  else
+    end_ = death(backend_, how_, *page_);
   return *end_;
 }
 
