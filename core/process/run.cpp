@@ -1,6 +1,8 @@
 #include "core/process/run.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
@@ -15,11 +17,12 @@ constexpr std::size_t most_output = std::size_t{1} << 30;
 
 using Page = std::unique_ptr<Whereabouts, void (*)(Whereabouts*)>;
 
-/// A page that a fork shares with this process.
-Page shared_page() {
+/// A page that a fork shares with this process. Error process.start.
+Result<Page> shared_page() {
   void* page = ::mmap(nullptr, sizeof(Whereabouts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return {page == MAP_FAILED ? nullptr : static_cast<Whereabouts*>(page),
-          [](Whereabouts* mapped) { ::munmap(mapped, sizeof *mapped); }};
+  if (page == MAP_FAILED)
+    return input_error("process.start", fmt::format("no memory to watch a child process: {}", std::strerror(errno)));
+  return Page(static_cast<Whereabouts*>(page), [](Whereabouts* mapped) { ::munmap(mapped, sizeof *mapped); });
 }
 
 /// A work that runs.
@@ -32,11 +35,12 @@ struct Running {
 
 Result<Running> start(std::size_t index, const ProcessWork& work, const ProcessLimits& limits) {
   TRY(MemoryFile output, MemoryFile::make(most_output));
-  Page at = shared_page();
+  Page at(nullptr, nullptr);  // programs have none
   ProcessStart start;
   start.memory_bytes = limits.memory_bytes;
   if (work.body) {
     start.body = [&work, out = output.fd()] { work.body(out); };
+    TRY(at, shared_page());
     start.at = at.get();
   } else {
     start.words = work.words;
