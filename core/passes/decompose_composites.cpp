@@ -29,9 +29,12 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   const TensorMeta* wanted = promised.tensor();
   const TensorMeta* found = value.node() ? value.node()->meta.tensor() : nullptr;
   if (!wanted || !found) return value;
+  const auto evaluate = [&](SymExpr condition) {
+    return build.graph.shapes->evaluate(condition, "the layout of a decomposed call");
+  };
   if (wanted->sizes != found->sizes) {  // a guard may make them equal
     const auto equal = [&](SymExpr a, SymExpr b) {
-      const auto same = build.graph.shapes->evaluate(sym_eq(a, b), "the layout of a decomposed call");
+      const auto same = evaluate(sym_eq(a, b));
       return same && *same;
     };
     if (!std::ranges::equal(wanted->sizes, found->sizes, equal) ||
@@ -40,14 +43,18 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   }
   if (same_layout(*wanted, *found)) return value;
   for (MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
-    if (strides_for(format, wanted->sizes) == wanted->strides)
+    if (same_significant_strides(wanted->sizes, strides_for(format, wanted->sizes), wanted->strides))
       return build.call("aten.clone.default", {value}, {{"memory_format", format}});
-  const auto strides = concrete(wanted->strides);
-  if (!strides) return value;
   // Row-major in the order of the strides.
-  std::vector<std::size_t> order(strides->size());
+  std::vector<std::size_t> order(wanted->strides.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](std::size_t d) { return (*strides)[d]; });
+  bool known = true;
+  std::ranges::stable_sort(order, [&](std::size_t d, std::size_t e) {
+    const auto farther = evaluate(sym_lt(wanted->strides[e], wanted->strides[d]));
+    known = known && farther;
+    return farther && *farther;
+  });
+  if (!known) return value;
   std::vector<Arg> there, back(order.size());
   for (std::size_t d : order) {
     back[d] = static_cast<std::int64_t>(there.size());

@@ -75,8 +75,11 @@ TensorMeta adaptive(FakeCall& c) {
     fail("adaptive_pool" + std::to_string(rank) + "d: output_size must be " + std::to_string(rank));
   SymList sizes = self.sizes;
   std::copy(output.begin(), output.end(), sizes.end() - rank);
-  return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+  // PyTorch's kernels of volumes have no memory formats.
+  return new_like(self, sizes, rank == 3 ? MemoryFormat::Contiguous : suggest_memory_format(self, c.shapes));
 }
+template <std::size_t rank>
+constexpr auto fake_adaptive_backward = rank == 3 ? fake_volume_pool_backward : fake_pool_backward;
 
 template <std::size_t rank>
 Meta fake_adaptive_avg(FakeCall& c) {
@@ -126,12 +129,12 @@ Meta fake_adaptive_avg_backward(FakeCall& c) {
   for (std::size_t d = 0; d + rank < self.dim(); ++d)
     if (!checked(c, sym_eq(grad.sizes[d], self.sizes[d]), "planes of an adaptive pooling"))
       fail(op + ": grad_output must have the batch and the channels of self");
-  return fake_pool_backward(c);
+  return fake_adaptive_backward<rank>(c);
 }
 
 template <std::size_t rank>
 Value eval_adaptive_avg_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_pool_backward);
+  Tensor out = allocate(c, fake_adaptive_backward<rank>);
   DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   check_planes(grad, dx, rank);
@@ -197,9 +200,11 @@ void register_adaptive_pool(OpTable& t) {
         {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}});
   t.add("aten.adaptive_max_pool3d.default", fake_adaptive_max<3>, eval_adaptive_max<3>,
         {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}});
-  t.add("aten.adaptive_max_pool2d_backward.default", fake_pool_backward, eval_add_at_indices<fake_pool_backward, 2>,
+  t.add("aten.adaptive_max_pool2d_backward.default", fake_adaptive_backward<2>,
+        eval_add_at_indices<fake_adaptive_backward<2>, 2>,
         {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}});
-  t.add("aten.adaptive_max_pool3d_backward.default", fake_pool_backward, eval_add_at_indices<fake_pool_backward, 3>,
+  t.add("aten.adaptive_max_pool3d_backward.default", fake_adaptive_backward<3>,
+        eval_add_at_indices<fake_adaptive_backward<3>, 3>,
         {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
   t.add("aten.adaptive_avg_pool2d.default", {.decompose = decompose_adaptive_avg_pool2d});
   t.add("aten.adaptive_avg_pool3d.default", {.decompose = decompose_adaptive_avg_pool3d});

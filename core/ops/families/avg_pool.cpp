@@ -98,8 +98,11 @@ using namespace kernels;
 
 template <std::size_t rank>
 Meta fake_avg_pool(FakeCall& c) {
-  return pooled(c, c.tensor("self"), rank);
+  TensorMeta out = pooled(c, c.tensor("self"), rank);
+  return rank == 3 ? new_like(out, out.sizes) : out;  // PyTorch's kernel of volumes has no memory formats
 }
+template <std::size_t rank>
+constexpr auto fake_avg_pool_backward = rank == 3 ? fake_volume_pool_backward : fake_pool_backward;
 
 /// The number that the sum over a cell is divided by.
 std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
@@ -131,7 +134,7 @@ Value eval_avg_pool(EvalCall& c) {
 
 template <std::size_t rank>
 Value eval_avg_pool_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_pool_backward);
+  Tensor out = allocate(c, fake_avg_pool_backward<rank>);
   DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   check_planes(grad, dx, rank);
@@ -164,10 +167,10 @@ void register_avg_pool(OpTable& t) {
         {.lower = lower_avg_pool<2>});
   t.add("aten.avg_pool3d.default", fake_avg_pool<3>, eval_avg_pool<3>, {{"self", gradient_3d}},
         {.lower = lower_avg_pool<3>});
-  t.add("aten.avg_pool2d_backward.default", fake_pool_backward, eval_avg_pool_backward<2>,
+  t.add("aten.avg_pool2d_backward.default", fake_avg_pool_backward<2>, eval_avg_pool_backward<2>,
         {{"grad_output", gradient_of_gradient_2d}, {"self", "zeros_like(self)"}},
         {.lower = lower_avg_pool_backward<2>});
-  t.add("aten.avg_pool3d_backward.default", fake_pool_backward, eval_avg_pool_backward<3>,
+  t.add("aten.avg_pool3d_backward.default", fake_avg_pool_backward<3>, eval_avg_pool_backward<3>,
         {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}},
         {.lower = lower_avg_pool_backward<3>});
   t.add("aten.avg_pool1d.default",

@@ -21,12 +21,27 @@ SymList spatial(FakeCall& c, std::string_view name, std::size_t rank) {
   return list;
 }
 
-/// Channels last when the input or the weight has that format, since the backends convert both to one format. A 1-d
-/// convolution is contiguous.
+/// Channels last when the input or the weight has that format, since the backends convert both to one format. A
+/// convolution of one dimension runs as one of two whose height is 1, for which PyTorch makes the input row-major, but
+/// not the weight (at::native::_convolution, view4d).
 MemoryFormat convolution_format(FakeCall& c, const TensorMeta& input, const TensorMeta& weight) {
-  if (input.dim() == 3) return MemoryFormat::Contiguous;
-  MemoryFormat format = suggest_memory_format(input, c.shapes);
-  return format == MemoryFormat::Contiguous ? suggest_memory_format(weight, c.shapes) : format;
+  if (input.dim() > 3) {
+    const MemoryFormat format = suggest_memory_format(input, c.shapes);
+    return format == MemoryFormat::Contiguous ? suggest_memory_format(weight, c.shapes) : format;
+  }
+  TensorMeta image = weight;
+  image.sizes.insert(image.sizes.begin() + 2, 1);
+  image.strides.insert(image.strides.begin() + 2, weight.sizes[2] * weight.strides[2]);
+  return suggest_memory_format(image, c.shapes);
+}
+
+/// A tensor of these sizes in the format; one of three dimensions as an image whose height is 1.
+TensorMeta in_format(const TensorMeta& like, const SymList& sizes, MemoryFormat format) {
+  if (sizes.size() != 3) return new_like(like, sizes, format);
+  TensorMeta meta = new_like(like, {sizes[0], sizes[1], 1, sizes[2]}, format);
+  meta.sizes.erase(meta.sizes.begin() + 2);
+  meta.strides.erase(meta.strides.begin() + 2);
+  return meta;
 }
 
 void check_bias(FakeCall& c, const TensorMeta& bias, SymExpr channels) {
@@ -73,7 +88,7 @@ Meta fake_convolution(FakeCall& c) {
            (reach + 1).str() + "). Kernel size can't be greater than actual input size");
     sizes.push_back(out);
   }
-  return new_like(input, sizes, convolution_format(c, input, weight));
+  return in_format(input, sizes, convolution_format(c, input, weight));
 }
 
 Meta fake_convolution_backward(FakeCall& c) {
@@ -87,7 +102,7 @@ Meta fake_convolution_backward(FakeCall& c) {
   MemoryFormat format = convolution_format(c, input, weight);
   bool transposed = c.boolean("transposed");
   SymExpr channels = transposed ? weight.sizes[1] * c.integer("groups") : weight.sizes[0];
-  return gradients_by_mask(c, new_like(input, input.sizes, format), new_like(weight, weight.sizes, format),
+  return gradients_by_mask(c, in_format(input, input.sizes, format), in_format(weight, weight.sizes, format),
                            new_like(weight, {channels}));
 }
 

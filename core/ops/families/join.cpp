@@ -184,6 +184,15 @@ bool skipped(const TensorMeta& t) {
   return t.dim() == 1 && t.sizes[0].is(0);
 }
 
+/// Channels last if every tensor has that format, including the ignored ones (cat_compute_output_memory_format,
+/// native/TensorShape.cpp).
+MemoryFormat common_format(const FakeCall& call, std::span<const TensorMeta* const> tensors) {
+  const MemoryFormat format = suggest_memory_format(*tensors[0], call.shapes);
+  const bool common = std::ranges::all_of(
+      tensors, [&](const TensorMeta* t) { return suggest_memory_format(*t, call.shapes) == format; });
+  return common ? format : MemoryFormat::Contiguous;
+}
+
 struct Joined {
   TensorMeta meta;
   std::size_t dim = 0;
@@ -213,12 +222,7 @@ Joined join(const FakeCall& call) {
     total = total + t->sizes[out.dim];
   }
   out.meta.sizes[out.dim] = joined.empty() ? SymExpr(0) : total;
-  // Channels last if every tensor has that format, including the ignored ones (compute_output_memory_format,
-  // native/TensorShape.h).
-  MemoryFormat format = suggest_memory_format(*tensors[0], call.shapes);
-  for (const TensorMeta* t : tensors)
-    if (suggest_memory_format(*t, call.shapes) != format) format = MemoryFormat::Contiguous;
-  out.meta.strides = strides_for(format, out.meta.sizes);
+  out.meta.strides = strides_for(common_format(call, tensors), out.meta.sizes);
   return out;
 }
 
@@ -297,7 +301,7 @@ Meta fake_stack(FakeCall& call) {
   // has.
   if (dim < joined.size()) {
     joined[dim] = joined[dim] * count;
-    if (auto view = view_geometry(call, joined, contiguous_strides(joined), sizes))
+    if (auto view = view_geometry(call, joined, strides_for(common_format(call, tensors), joined), sizes))
       out.strides = std::move(view->strides);
   }
   return out;

@@ -35,9 +35,6 @@ V add(In& x) {
 V sub(In& x) {
   return x[0] - times_alpha(x, x[1]);
 }
-V rsub(In& x) {
-  return x[1] - times_alpha(x, x[0]);
-}
 V mul(In& x) {
   return x[0] * x[1];
 }
@@ -209,8 +206,12 @@ void register_pointwise(OpTable& t) {
   binary("aten.add.Scalar", body<add>, {{"self", "grad"}});
   binary("aten.sub.Tensor", body<sub>, {{"self", "grad"}, {"other", "maybe_multiply(-grad, conj(alpha))"}});
   binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
-  binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, conj(alpha))"}, {"other", "grad"}});
-  binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, conj(alpha))"}});
+  // rsub is sub with its operands exchanged, which decides the strides of the result, too.
+  const auto exchanged = [&](std::string_view name, Formulas derivative) {
+    t.add(name, {.pointwise = {.body = body<sub>, .inputs = {"other", "self"}}, .derivative = std::move(derivative)});
+  };
+  exchanged("aten.rsub.Tensor", {{"self", "maybe_multiply(-grad, conj(alpha))"}, {"other", "grad"}});
+  exchanged("aten.rsub.Scalar", {{"self", "maybe_multiply(-grad, conj(alpha))"}});
   // `other` may be a number; PyTorch's autograd calls the Tensor overload with it as well, so the formulas name that
   // overload.
   scaling("aten.mul.Tensor", body<mul>,

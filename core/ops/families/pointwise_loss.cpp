@@ -130,8 +130,13 @@ Meta fake_loss(FakeCall& c) {
   return new_like(meta, {});
 }
 
+/// The strides are those of a sum that begins with self, as FakeTensor has them (eager PyTorch makes some of these
+/// gradients row-major), or with the target.
+template <class Loss>
 Meta fake_loss_backward(FakeCall& c) {
-  constexpr const char* tensors[] = {"self", "target", "weight", "grad_output"};
+  constexpr bool of_target = std::is_same_v<Loss, SoftMargin>;  // its kernel begins with target * exp(...)
+  constexpr const char* tensors[] = {of_target ? "target" : "self", of_target ? "self" : "target", "weight",
+                                     "grad_output"};
   return elementwise(c, operands(c, tensors));
 }
 
@@ -186,7 +191,7 @@ Value eval_loss(EvalCall& c) {
 
 template <class Loss>
 Value eval_loss_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_loss_backward);
+  Tensor out = allocate(c, fake_loss_backward<Loss>);
   DType dtype = evaluation_dtype(out.dtype);
   const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), &c.tensor("grad_output"), optional(c, "weight")};
   Operands x = broadcast_load(inputs, dtype);
@@ -312,9 +317,9 @@ template <class Loss, const char* program>
 Arg decompose(DecomposeCall& c) {
   return run_in_one_dtype(c, program, losses_of<Loss>(c).dtype);
 }
-template <const char* program>
+template <class Loss, const char* program>
 Arg decompose_backward(DecomposeCall& c) {
-  return run_in_one_dtype(c, program, fake_loss_backward(c).tensor()->dtype);
+  return run_in_one_dtype(c, program, fake_loss_backward<Loss>(c).tensor()->dtype);
 }
 
 Arg decompose_with_logits(DecomposeCall& c) {
@@ -356,19 +361,20 @@ void register_pointwise_losses(OpTable& t) {
           "grad, weight, self, reduction)"}},
         {.compile_decompose = decompose_with_logits});
 
-  t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>,
+  t.add("aten.mse_loss_backward.default", fake_loss_backward<Mse>, eval_loss_backward<Mse>,
         {{"grad_output", "grad * mse_loss_backward(ones_like(grad_output), self, target, reduction)"},
          {"self", "mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"},
          {"target", "-mse_loss_backward(grad_output, grad, zeros_like(grad), reduction)"}},
         {.lower = lower_mse_loss_backward});
-  t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>, {},
-        {.compile_decompose = decompose_backward<smooth_l1_loss_backward>});
-  t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>, {},
-        {.compile_decompose = decompose_backward<huber_loss_backward>});
-  t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>, {},
-        {.compile_decompose = decompose_backward<soft_margin_loss_backward>});
-  t.add("aten.binary_cross_entropy_backward.default", fake_loss_backward, eval_loss_backward<BinaryCrossEntropy>, {},
-        {.compile_decompose = decompose_backward<binary_cross_entropy_backward>});
+  t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward<SmoothL1>, eval_loss_backward<SmoothL1>, {},
+        {.compile_decompose = decompose_backward<SmoothL1, smooth_l1_loss_backward>});
+  t.add("aten.huber_loss_backward.default", fake_loss_backward<Huber>, eval_loss_backward<Huber>, {},
+        {.compile_decompose = decompose_backward<Huber, huber_loss_backward>});
+  t.add("aten.soft_margin_loss_backward.default", fake_loss_backward<SoftMargin>, eval_loss_backward<SoftMargin>, {},
+        {.compile_decompose = decompose_backward<SoftMargin, soft_margin_loss_backward>});
+  t.add("aten.binary_cross_entropy_backward.default", fake_loss_backward<BinaryCrossEntropy>,
+        eval_loss_backward<BinaryCrossEntropy>, {},
+        {.compile_decompose = decompose_backward<BinaryCrossEntropy, binary_cross_entropy_backward>});
 }
 
 }  // namespace partita

@@ -107,6 +107,11 @@ Meta fake_pool_backward(FakeCall& c) {
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }
 
+Meta fake_volume_pool_backward(FakeCall& c) {
+  const Meta checked = fake_pool_backward(c);
+  return new_like(*checked.tensor(), checked.tensor()->sizes);
+}
+
 MetaTuple with_indices(TensorMeta values) {
   TensorMeta indices = values;
   indices.dtype = DType::Int64;

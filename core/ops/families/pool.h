@@ -23,6 +23,8 @@ PoolArguments pool_arguments(const EvalCall& c, std::size_t rank);
 TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank);
 /// The meta of self's gradient: self's sizes, in the memory format that self suggests.
 Meta fake_pool_backward(FakeCall& c);
+/// The same in row-major layout, which PyTorch's averages and adaptive maxima of volumes have.
+Meta fake_volume_pool_backward(FakeCall& c);
 /// The metas {values, indices} of a pooling that returns the positions of its maxima too.
 MetaTuple with_indices(TensorMeta values);
 
