@@ -94,14 +94,15 @@ class TestConvolutions : public QObject {
 
   /// One long sum would be several times as far from the result in double as sums of short ones.
   void adds_short_sums_data() {
-    QTest::addColumn<Sizes>("sizes");  // images, channels, filters, height, width, window
+    QTest::addColumn<Sizes>("sizes");  // images, channels, filters, height, width, the window's rows and columns
     QTest::addColumn<bool>("innermost");
     for (const bool innermost : {false, true}) {
       const char* layout = innermost ? "channels innermost" : "row-major";
-      QTest::addRow("3x3, %s", layout) << Sizes{1, 256, 32, 10, 10, 3} << innermost;
-      QTest::addRow("5x5, %s", layout) << Sizes{1, 64, 32, 20, 20, 5} << innermost;
-      QTest::addRow("1x1, %s", layout) << Sizes{2, 1024, 32, 14, 14, 1} << innermost;
-      QTest::addRow("3x3 by Winograd's algorithm, %s", layout) << Sizes{1, 256, 32, 24, 24, 3} << innermost;
+      QTest::addRow("3x3, %s", layout) << Sizes{1, 256, 32, 10, 10, 3, 3} << innermost;
+      QTest::addRow("5x5, %s", layout) << Sizes{1, 64, 32, 20, 20, 5, 5} << innermost;
+      QTest::addRow("1x1, %s", layout) << Sizes{2, 1024, 32, 14, 14, 1, 1} << innermost;
+      QTest::addRow("1x3, %s", layout) << Sizes{2, 96, 96, 1, 64, 1, 3} << innermost;
+      QTest::addRow("3x3 by Winograd's algorithm, %s", layout) << Sizes{1, 256, 32, 24, 24, 3, 3} << innermost;
     }
   }
   void adds_short_sums() {
@@ -110,8 +111,8 @@ class TestConvolutions : public QObject {
     if (own_kernels().empty()) QSKIP("sums of short sums need AVX2");
     const auto laid = [&](const Tensor& t) { return innermost ? channels_last(t) : t; };
     const Tensor x = laid(random_tensor({sizes[0], sizes[1], sizes[3], sizes[4]}, 1));
-    const Tensor w = random_tensor({sizes[2], sizes[1], sizes[5], sizes[5]}, 2);
-    const ValueList one = ints({1, 1}), none = ints({0, 0}), padding = ints({sizes[5] / 2, sizes[5] / 2});
+    const Tensor w = random_tensor({sizes[2], sizes[1], sizes[5], sizes[6]}, 2);
+    const ValueList one = ints({1, 1}), none = ints({0, 0}), padding = ints({sizes[5] / 2, sizes[6] / 2});
     OneCall forward("aten.convolution.default", {x, w, Value(), one, padding, one, false, none, std::int64_t{1}});
     if (innermost) forward.innermost_channels();
     for (const bool fixed : {false, true}) {
@@ -127,9 +128,11 @@ class TestConvolutions : public QObject {
         errors += std::pow(found.item_as_double(i) - want.item_as_double(i), 2);
         squares += std::pow(want.item_as_double(i), 2);
       }
-      // PyTorch's are 2.2e-7 to 2.5e-7, those of 5x5 3.5e-7; one long sum's 5.7e-7 to 8.3e-7.
+      // PyTorch's are 2.2e-7 to 2.5e-7, those of 5x5 3.5e-7 and of 1x3 1.3e-7; one long sum's 5.7e-7 to 8.3e-7, of 1x3
+      // 3.1e-7.
+      const double limit = sizes[5] == 1 && sizes[6] == 3 ? 2.7e-7 : 3.6e-7;
       const double relative = std::sqrt(errors / squares);
-      QVERIFY2(relative < 3.6e-7, fmt::format("{} ({})", relative, (*e)->externs[0].library).c_str());
+      QVERIFY2(relative < limit, fmt::format("{} ({})", relative, (*e)->externs[0].library).c_str());
     }
   }
 

@@ -156,9 +156,9 @@ bool is_of_pixels(const ConvolutionArguments& g, const ConcreteView& weight) {
 }
 
 bool has_long_sums(const ConcreteView& weight) {
-  std::int64_t products = 1;
-  for (std::size_t d = 1; d < weight.sizes.size(); ++d) products *= weight.sizes[d];
-  return is_long_sum(products);
+  std::int64_t window = 1;
+  for (std::size_t d = 2; d < weight.sizes.size(); ++d) window *= weight.sizes[d];
+  return sums_long(weight.sizes[1], window);
 }
 
 std::optional<ConcreteView> matrix_of(const ConcreteView& images) {

@@ -32,13 +32,13 @@ struct Gradients {
   ConcreteView grad, input, kernel;
   dnnl::memory::desc grad_desc, input_desc, kernel_desc;
 
-  /// Products that are added up for an element of the gradient by the input, and by the weight.
-  std::int64_t products_to_input() const {
-    std::int64_t products = grad.sizes[1] / g.groups;
+  std::int64_t window() const {
+    std::int64_t taps = 1;
     for (std::size_t d = kernel.sizes.size() - (input.sizes.size() - 2); d < kernel.sizes.size(); ++d)
-      products *= kernel.sizes[d];
-    return products;
+      taps *= kernel.sizes[d];
+    return taps;
   }
+  /// Products that are added up for an element of the gradient by the weight.
   std::int64_t pixels() const {
     const ConcreteView& image = g.transposed ? input : grad;
     std::int64_t pixels = image.sizes[0];
@@ -59,7 +59,7 @@ struct Gradients {
     const auto by = Of::direct;
     const typename Of::ByInput::desc desc(by, any_layout(result), any_layout(kernel), any_layout(grad), g.strides,
                                           g.dilation, g.padding, g.after);
-    const bool long_sums = is_long_sum(products_to_input());
+    const bool long_sums = sums_long(grad.sizes[1] / g.groups, window());
     const auto pd = with_short_sums(
         long_sums, [&] { return typename Of::ByInput::primitive_desc(desc, cpu_engine(), forward(by)); });
     library = std::string("oneDNN ") + pd.impl_info_str();
