@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/offscreen.h"
-#include "app/report.h"
+#include "app/report_drawing.h"
 #include "views/look/format.h"
 #include "views/look/theme.h"
 

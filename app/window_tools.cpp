@@ -5,17 +5,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/columns.h"
-#include "app/compilers.h"
-#include "app/graphviz.h"
-#include "app/kernels.h"
-#include "app/minify_question.h"
 #include "app/node_measures.h"
 #include "app/own_picture.h"
-#include "app/plant.h"
-#include "app/queries.h"
-#include "app/report.h"
-#include "app/run_artefact.h"
+#include "app/report_drawing.h"
+#include "app/tasks/columns.h"
+#include "app/tasks/compilers.h"
+#include "app/tasks/graphviz.h"
+#include "app/tasks/kernels.h"
+#include "app/tasks/minify_question.h"
+#include "app/tasks/plant.h"
+#include "app/tasks/queries.h"
+#include "app/tasks/report.h"
+#include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
 #include "core/base/output.h"
@@ -307,6 +308,7 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     request.run.inputs = inputs.toStdString();
     request.run.worker = WorkerOptions{.program = program};
     request.run.progress = &progress;
+    request.picture = report_graph;
     TRY(const ReportContent content, report_content(request));
     return pdf ? report_pdf(content) : Result<std::string>(report_page(content));
   };

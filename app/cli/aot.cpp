@@ -8,9 +8,11 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
-#include "app/symbols_json.h"
+#include "app/tasks/config_json.h"
+#include "app/tasks/run_artefact.h"
+#include "app/tasks/symbols_json.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
 #include "core/base/output.h"

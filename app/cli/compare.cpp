@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "app/columns.h"
 #include "app/config_options.h"
-#include "app/plant.h"
 #include "app/progress_line.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/tasks/columns.h"
+#include "app/tasks/config_json.h"
+#include "app/tasks/plant.h"
+#include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"

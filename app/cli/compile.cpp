@@ -5,7 +5,8 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/progress_line.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
+#include "app/tasks/run_artefact.h"
 #include "codegen/library/library.h"
 #include "core/aot/graph_io.h"
 

@@ -8,6 +8,7 @@
 
 #include "app/cli/command.h"
 #include "app/progress_line.h"
+#include "core/base/number_text.h"
 
 namespace partita::cli {
 namespace {
@@ -43,8 +44,8 @@ void print_text(const Diff& diff, bool all) {
     std::size_t graphs = 0;
     for (const Compilation& c : r.compilations) graphs += c.graphs().size();
     const auto compilations = std::ranges::count_if(r.compilations, [](const auto& c) { return !c.graphs().empty(); });
-    fmt::print("{}  {}: {} compilation{}, {} graph{}\n", letter(run), without_control(r.name), compilations,
-               compilations == 1 ? "" : "s", graphs, graphs == 1 ? "" : "s");
+    fmt::print("{}  {}: {}, {}\n", letter(run), without_control(r.name), count_text(compilations, "compilation"),
+               count_text(graphs, "graph"));
   }
   for (auto row = diff.rows.begin(); row != diff.rows.end();) {
     const auto end = std::find_if(row, diff.rows.end(), [&](const DiffRow& r) { return r.aspect != row->aspect; });

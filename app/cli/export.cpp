@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/tasks/run_artefact.h"
 #include "core/aot/graph_io.h"
 #include "core/base/output.h"
 #include "core/ir/print.h"

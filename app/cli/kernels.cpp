@@ -1,4 +1,4 @@
-#include "app/kernels.h"
+#include "app/tasks/kernels.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,8 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
-#include "views/look/format.h"
+#include "app/run_options.h"
+#include "core/base/number_text.h"
 
 namespace partita::cli {
 namespace {
@@ -18,19 +19,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* pytorch = "pytorch";  // what a log or a debug folder has of inductor's
 
-std::string bytes_text(double bytes) {
-  return views::bytes_text(static_cast<std::int64_t>(bytes)).toStdString();
-}
-
-std::string seconds_text(double seconds) {
-  return views::seconds_text(seconds).toStdString();
-}
-
-std::string count_text(double n) {
-  if (n <= 0) return "-";
-  if (n < 1e4) return fmt::format("{:.0f}", n);
-  if (n < 1e6) return fmt::format("{:.3g} k", n / 1e3);
-  return n < 1e9 ? fmt::format("{:.3g} M", n / 1e6) : fmt::format("{:.3g} G", n / 1e9);
+/// Operations of a step or in a second.
+std::string operations_text(double n) {
+  return n <= 0 ? "-" : amount_text(n);
 }
 
 /// "zoo.py:41", where the node comes from in the user's program; empty when that is not known.
@@ -54,9 +45,9 @@ std::string kernels_text(const PlannedGraph& graph) {
     const schedule::MachineLimit& limit = *report.limit;
     out += fmt::format("{} in all; the limit is {}/s copied, {}/s within 1 MiB, and {} operations/s in products",
                        seconds_text(sum), bytes_text(limit.bytes_per_second), bytes_text(limit.cached_bytes_per_second),
-                       count_text(limit.operations_per_second));
+                       operations_text(limit.operations_per_second));
     if (limit.half_operations_per_second > 0)
-      out += fmt::format(", {} of 16-bit floats", count_text(limit.half_operations_per_second));
+      out += fmt::format(", {} of 16-bit floats", operations_text(limit.half_operations_per_second));
     out += "; above 100 %: nearer caches, better sizes; *: fits into the last-level cache\n";
   }
   out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", "step", "kind", "read", "written", "arith");
@@ -65,7 +56,7 @@ std::string kernels_text(const PlannedGraph& graph) {
   for (std::size_t s = 0; s < report.rows.size(); ++s) {
     const schedule::KernelRow& row = report.rows[s];
     out += fmt::format("{:>4}  {:<10} {:>9} {:>9} {:>9}", s, name(row.kind), bytes_text(row.read),
-                       bytes_text(row.written), count_text(row.operations));
+                       bytes_text(row.written), operations_text(row.operations));
     if (timed) {
       const auto share = report.share(row);
       out += fmt::format(" {:>9} {:>7}", seconds_text(row.seconds.value_or(0)),

@@ -5,9 +5,10 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
-#include "app/minify_question.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/tasks/minify_question.h"
+#include "app/tasks/run_artefact.h"
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"

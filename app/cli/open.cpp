@@ -18,8 +18,8 @@
 #include <fmt/ranges.h>
 
 #include "app/cli/command.h"
-#include "app/compilers.h"
 #include "app/standard_streams.h"
+#include "app/tasks/compilers.h"
 #include "app/window_tools.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"

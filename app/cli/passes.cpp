@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/checked_flow.h"
 #include "app/cli/command.h"
 #include "app/config_options.h"
-#include "app/graph_changes.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
+#include "app/tasks/checked_flow.h"
+#include "app/tasks/graph_changes.h"
+#include "app/tasks/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/text_roles.h"

@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "app/queries.h"
+#include "app/run_options.h"
+#include "app/tasks/queries.h"
 
 namespace partita::cli {
 namespace {

@@ -1,9 +1,11 @@
-#include "app/report.h"
+#include "app/tasks/report.h"
 
 #include <fmt/format.h>
 
 #include "app/cli/command.h"
 #include "app/progress_line.h"
+#include "app/report_drawing.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "core/base/output.h"
 
@@ -18,6 +20,7 @@ struct ReportVerbOptions {
 Result<int> run(ReportVerbOptions o) {
   ProgressLine line;
   o.request.run.progress = &line.progress();
+  o.request.picture = report_graph;
   TRY(const ReportContent content, report_content(o.request));
   line.clear();
   if (o.output.ends_with(".pdf")) {

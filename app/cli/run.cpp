@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "app/compilers.h"
 #include "app/config_options.h"
 #include "app/own_picture.h"
-#include "app/plant.h"
 #include "app/progress_line.h"
-#include "app/run_artefact.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/tasks/compilers.h"
+#include "app/tasks/plant.h"
+#include "app/tasks/run_artefact.h"
 #include "codegen/cuda/driver.h"
 #include "core/ir/devices.h"
 #include "core/store/code_store.h"

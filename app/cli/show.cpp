@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "app/graphviz.h"
-#include "app/notes.h"
 #include "app/own_picture.h"
 #include "app/standard_streams.h"
-#include "app/symbols_json.h"
+#include "app/tasks/graphviz.h"
+#include "app/tasks/notes.h"
+#include "app/tasks/symbols_json.h"
 #include "core/base/output.h"
 #include "core/fake/propagate.h"
 #include "core/ir/fx_dot.h"

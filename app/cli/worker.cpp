@@ -1,7 +1,7 @@
 #include "codegen/worker.h"
 
 #include "app/cli/command.h"
-#include "app/plant.h"
+#include "app/tasks/plant.h"
 
 namespace partita::cli {
 namespace {

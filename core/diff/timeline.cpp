@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/number_text.h"
 #include "core/diff/run.h"
 #include "core/load/compile_times.h"
 #include "core/load/records.h"
@@ -130,7 +131,7 @@ std::string Timeline::summary() const {
   }
   out += fmt::format(", {:.3g} s, in {}", steps.front().self_seconds, steps.front().name);
   const auto open = std::ranges::count_if(spans, [](const TimelineSpan& s) { return !s.ended; });
-  if (open > 0) out += fmt::format("; {} step{} without an end in the log", open, open == 1 ? "" : "s");
+  if (open > 0) out += fmt::format("; {} without an end in the log", count_text(open, "step"));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/aot/saved_case.h"
+#include "core/base/number_text.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/minify/repro_script.h"
@@ -16,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string readme(const MinifyResult& r, const ReproText& t) {
-  std::string text = fmt::format("# {}\n\n{} call{} left of {}: it fails with `{}`.\n\n", t.check, r.calls,
-                                 r.calls == 1 ? "" : "s", r.start_calls, r.failure.text());
+  std::string text = fmt::format("# {}\n\n{} left of {}: it fails with `{}`.\n\n", t.check, count_text(r.calls, "call"),
+                                 r.start_calls, r.failure.text());
   if (!r.failure.message.empty()) text += fmt::format("    {}\n\n", r.failure.message);
   text += fmt::format("```python\n{}```\n\n## See it again\n\n", case_text(*plain_copy(*r.graph)));
   text += fmt::format("    {}\n    python repro.py            # eager against torch.compile\n\n", t.again);
@@ -110,9 +111,9 @@ Status SmallestSoFar::write(const Candidate& candidate) const {
     if (moved && fs::exists(made / name, ignored)) moved = move_file((made / name).string(), (folder / name).string());
   fs::remove_all(made, ignored);
   TRY_DO(moved);
-  const std::string found =
-      is_start_ ? std::string("Nothing smaller than the graph itself was found")
-                : fmt::format("{} call{} left of {} were found", calls_, calls_ == 1 ? "" : "s", start_calls_);
+  const std::string found = is_start_
+                                ? std::string("Nothing smaller than the graph itself was found")
+                                : fmt::format("{} left of {} were found", count_text(calls_, "call"), start_calls_);
   return write_file((folder / "README.md").string(),
                     fmt::format("# {}: not finished\n\n{} when this was written: it fails with `{}`.\n\n    {}\n\n"
                                 "The minification was still at work. If it was stopped, the same command with "

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/number_text.h"
+
 namespace partita::minify {
 namespace {
 
@@ -148,10 +150,7 @@ void Search::told(const Candidate& candidate, bool fails, bool remembered) {
   if (!options_.event && !options_.progress) return;
   Event e;
   e.strategy = strategies_.back().name;
-  const auto counted = [](std::size_t n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
-  e.tried = counted(candidate.calls, "call") + ", " + counted(candidate.graph->placeholders().size(), "input");
+  e.tried = count_text(candidate.calls, "call") + ", " + count_text(candidate.graph->placeholders().size(), "input");
   e.fails = fails;
   e.remembered = remembered;
   e.tries = tries_;

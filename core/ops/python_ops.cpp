@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/number_text.h"
 #include "core/ir/place.h"
 #include "core/ops/call.h"
 #include "core/ops/resolve.h"
@@ -231,8 +232,8 @@ Result<const Row*> row_of(const Op* op, std::size_t arguments, bool keywords, co
   const Row* row = find_row(op);
   if (!row) return unknown(op, node);
   if (arguments != row->arguments)
-    return input_error("ops.arguments", fmt::format("{} takes {} argument{} and got {}", op->name, row->arguments,
-                                                    row->arguments == 1 ? "" : "s", arguments));
+    return input_error("ops.arguments", fmt::format("{} takes {} and got {}", op->name,
+                                                    count_text(row->arguments, "argument"), arguments));
   if (keywords) return input_error("ops.arguments", fmt::format("{} takes no keyword arguments", op->name));
   return row;
 }

@@ -2,8 +2,8 @@
 
 #include <QDir>
 #include <QFileInfo>
-#include <cmath>
 
+#include "core/base/number_text.h"
 #include "core/base/shell_word.h"
 
 namespace partita::views {
@@ -13,52 +13,23 @@ QString text(std::string_view utf8) {
 }
 
 QString bytes_text(std::int64_t bytes) {
-  if (bytes < 0) return "-" + bytes_text(-bytes);
-  if (bytes < 1024) return QString::number(bytes) + " B";
-  static constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes) / 1024;
-  int unit = 0;
-  while (value >= 1023.5 && unit < 3) value /= 1024, ++unit;
-  int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return QString::number(value, 'f', decimals) + " " + units[unit];
+  return text(partita::bytes_text(static_cast<double>(bytes)));
 }
 
 QString seconds_text(double seconds) {
-  struct Unit {
-    double size;
-    const char* name;
-  };
-  static constexpr Unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
-  Unit unit = units[3];
-  for (Unit u : units)
-    if (seconds >= u.size * 0.9995) {
-      unit = u;
-      break;
-    }
-  double value = seconds / unit.size;
-  return QString::number(value, 'f', value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2) + " " + unit.name;
+  return text(partita::seconds_text(seconds));
 }
 
 QString error_text(double error) {
-  if (std::isnan(error)) return "nan";
-  if (std::isinf(error)) return "inf";
-  if (error == 0) return "0";
-  int exponent = static_cast<int>(std::floor(std::log10(std::abs(error))));
-  QString mantissa = QString::number(error / std::pow(10, exponent), 'f', 1);
-  if (mantissa == "10.0") mantissa = "1.0", ++exponent;
-  return mantissa + "e" + QString::number(exponent);
+  return text(partita::error_text(error));
 }
 
 QString count_text(std::int64_t n, const char* singular, const char* plural) {
-  if (n == 1) return "1 " + QString(singular);
-  return QString::number(n) + " " + (plural ? QString(plural) : QString(singular) + "s");
+  return text(partita::count_text(n, singular, plural ? plural : ""));
 }
 
 QString amount_text(double n) {
-  const char* units[] = {"", " k", " M", " G", " T"};
-  int unit = 0;
-  for (; n >= 1000 && unit < 4; n /= 1000) ++unit;
-  return QString::number(n, 'g', 3) + units[unit];
+  return text(partita::amount_text(n));
 }
 
 QString log_title(const QString& name) {

@@ -6,11 +6,13 @@
 namespace partita::views {
 
 QString text(std::string_view utf8);
-QString bytes_text(std::int64_t bytes);  ///< "512 B", "10.2 KiB", "3.40 MiB"
-QString seconds_text(double seconds);    ///< three digits and a unit: "1.23 ms", "0.81 s"
-QString error_text(double error);        ///< "3.1e-6"; "0" for none, "nan"
-QString count_text(std::int64_t n, const char* singular, const char* plural = nullptr);  ///< "1 node", "42 nodes"
-QString amount_text(double n);           ///< three digits and a unit: "182 k", "1.2 G"
+// As core/base/number_text.h writes them.
+QString bytes_text(std::int64_t bytes);
+QString seconds_text(double seconds);
+QString error_text(double error);
+QString count_text(std::int64_t n, const char* singular, const char* plural = nullptr);
+QString amount_text(double n);
+
 QString log_title(const QString& name);  ///< a name by torch.compile without what all have: "rank_0_x81.log"
 /// "gpt2/program.pt2": files of one name are told apart by their folder, or by more than one.
 QString file_title(const QString& path, int folders = 1);

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "app/run_artefact.h"
+#include "app/tasks/run_artefact.h"
 #include "core/load/output_code.h"
 #include "core/schedule/kernel_report.h"
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "app/run_artefact.h"
+#include "app/tasks/run_artefact.h"
 
 namespace partita {
 
@@ -16,9 +16,6 @@ struct QuerySubject {
   const Artefact* artefact = nullptr;  ///< null: none is chosen; questions about a log need none
   RunRequest request;                  ///< for what has to run: inputs, train
 };
-
-/// "1 node", "2 nodes"
-std::string counted(std::size_t n, const char* what);
 
 struct QueryRow {
   std::string node;  ///< what the row is about; empty: no node

@@ -1,4 +1,4 @@
-#include "app/notes.h"
+#include "app/tasks/notes.h"
 
 #include <filesystem>
 

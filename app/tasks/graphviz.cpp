@@ -1,4 +1,4 @@
-#include "app/graphviz.h"
+#include "app/tasks/graphviz.h"
 
 #include <fmt/format.h>
 

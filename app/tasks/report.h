@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -6,13 +7,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/run_artefact.h"
+#include "app/tasks/notes.h"
+#include "app/tasks/run_artefact.h"
 
 namespace partita {
 
 struct ReportRequest {
   RunRequest run;
   std::string repro;  ///< a folder that `partita minify` wrote; empty: none
+  /// What the page draws of a graph, with its code and the user's notes.
+  nlohmann::ordered_json (*picture)(std::shared_ptr<const Graph> graph, const std::string& id, const std::string& title,
+                                    const Notes& notes) = nullptr;
 };
 
 /// What a report says.
@@ -29,9 +34,6 @@ Result<ReportContent> report_content(const ReportRequest& request);
 /// One HTML page, which needs no other file and no network: graphs as pictures beside their code. All text of files is
 /// data of the page's program, never markup.
 std::string report_page(const ReportContent& content);
-/// The summary and the tables as a PDF file. Makes an application of Qt where there is none.
-Result<std::string> report_pdf(const ReportContent& content);
-
 /// Text of a page of HTML.
 std::string html_text(std::string_view text);
 

@@ -1,10 +1,8 @@
-#include "app/run_artefact.h"
+#include "app/tasks/run_artefact.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "app/config_options.h"
-#include "app/plant.h"
+#include "app/tasks/plant.h"
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"
 
@@ -18,40 +16,6 @@ bool is_result(const std::string& key) {
 }
 
 }  // namespace
-
-CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph) {
-  app.add_option("--graph", graph, "id of the graph, as `partita list` shows it");
-  return app.add_option("path", path, "graph, archive, log or folder");
-}
-
-void add_run_options(CLI::App& app, RunRequest& request) {
-  add_graph_options(app, request.path, request.graph)->required();
-  app.add_option(
-      "--inputs", request.inputs,
-      "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does");
-  app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
-  add_config_option(app, "--device", "device");
-  add_config_option(app, "--partitioner", "partitioner");
-  add_config_option(app, "--threads", "threads");
-  app.add_option("--random-weights", request.random_weights,
-                 "make up what neither the file nor the inputs hold, from this seed");
-  app.add_option("--seed", request.seed, "as torch.manual_seed, before random operators draw their numbers")
-      ->capture_default_str();
-}
-
-void add_worker_options(CLI::App& app, RunRequest& request) {
-  request.worker.emplace();
-  app.add_option("--plant", request.worker->plant,
-                 "OP:wrong, OP:crash or OP:hang: compile this operator by a wrong rule, to see what is found")
-      ->check([](const std::string& text) {
-        const auto plant = parse_plant(text);
-        return plant ? std::string() : plant.error().message;
-      });
-  app.parse_complete_callback([&request] {
-    if (!request.worker->plant.empty()) request.plant = plant_in(*request.worker, request.worker->plant);
-  });
-  add_config_option(app, "--timeout", "step_seconds");
-}
 
 Result<TensorFile> read_io(const RunRequest& request) {
   if (request.inputs.empty()) return TensorFile();

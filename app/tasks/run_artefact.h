@@ -1,5 +1,5 @@
 #pragma once
-// Runs an artefact as the command line promises.
+// Runs an artefact as `partita run` promises.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,11 +13,6 @@
 #include "core/compare/compare.h"
 #include "core/load/safetensors.h"
 #include "core/load/session.h"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace partita {
 
@@ -33,12 +28,6 @@ struct RunRequest {
   const Progress* progress = nullptr;                    ///< may be null
   std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
-/// Declares where a verb finds its graph; returns the option for the path.
-CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph);
-/// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
-void add_run_options(CLI::App& app, RunRequest& request);
-/// Runs compiled code in a worker, and declares --plant and --timeout for it.
-void add_worker_options(CLI::App& app, RunRequest& request);
 
 /// The --inputs file; empty when none is given.
 Result<TensorFile> read_io(const RunRequest& request);

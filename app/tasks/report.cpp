@@ -1,4 +1,4 @@
-#include "app/report.h"
+#include "app/tasks/report.h"
 
 #include <algorithm>
 #include <array>
@@ -7,20 +7,19 @@
 #include <nlohmann/json.hpp>
 #include <sodium.h>
 
-#include "app/config_options.h"
-#include "app/graph_changes.h"
-#include "app/kernels.h"
-#include "app/notes.h"
-#include "app/report_graph.h"
+#include "app/tasks/config_json.h"
+#include "app/tasks/graph_changes.h"
+#include "app/tasks/kernels.h"
+#include "app/tasks/notes.h"
 #include "codegen/cpu/host.h"
 #include "core/aot/aot.h"
+#include "core/base/number_text.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/report_json.h"
 #include "core/diff/facts.h"
 #include "core/diff/timeline.h"
 #include "core/load/records.h"
 #include "core/store/code_store.h"
-#include "views/look/format.h"
 
 namespace partita {
 
@@ -97,7 +96,7 @@ class Content {
       if (graph->find(node)) data["notes"].push_back({{"graph", title}, {"node", node}, {"text", text}});
     if (graph->size() > most_nodes - nodes_) return row("Left out", fmt::format("{} ({} nodes)", title, graph->size()));
     nodes_ += graph->size();
-    data["graphs"].push_back(report_graph(std::move(graph), id, title, notes ? *notes : Notes()));
+    data["graphs"].push_back(request_.picture(std::move(graph), id, title, notes ? *notes : Notes()));
   }
 
   void add_artefact(const Artefact& a, Json& data) {
@@ -130,8 +129,8 @@ class Content {
                      {"activation_bytes", p.activation_bytes},
                      {"input_bytes", p.input_bytes}};
       row("Saved for the backward", fmt::format("{} values, {} of activations, {} of inputs; {} calls computed again",
-                                                p.saved.size(), views::bytes_text(p.activation_bytes).toStdString(),
-                                                views::bytes_text(p.input_bytes).toStdString(), p.recomputed.size()));
+                                                p.saved.size(), bytes_text(static_cast<double>(p.activation_bytes)),
+                                                bytes_text(static_cast<double>(p.input_bytes)), p.recomputed.size()));
     }
     data["passes"] = Json::array();
     for (const StageRun& stage : made->stages) add_passes(stage.run, "", data["passes"]);

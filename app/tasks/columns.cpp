@@ -1,4 +1,4 @@
-#include "app/columns.h"
+#include "app/tasks/columns.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "app/plant.h"
+#include "app/tasks/plant.h"
 #include "core/aot/run_compiled.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"

@@ -1,4 +1,4 @@
-#include "app/graph_changes.h"
+#include "app/tasks/graph_changes.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "app/checked_flow.h"
+#include "app/tasks/checked_flow.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "app/compilers.h"
+#include "app/tasks/compilers.h"
 
 #include <filesystem>
 #include <map>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/graphviz.h"
+#include "app/tasks/graphviz.h"
 #include "core/aot/dump_folder.h"
 #include "core/aot/ts_graph.h"
 #include "core/base/check.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/run_artefact.h"
+#include "app/tasks/run_artefact.h"
 #include "core/compare/check_passes.h"
 
 namespace partita {

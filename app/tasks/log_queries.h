@@ -1,5 +1,5 @@
 #pragma once
-#include "app/queries.h"
+#include "app/tasks/queries.h"
 
 namespace partita {
 

@@ -1,4 +1,4 @@
-#include "app/kernels.h"
+#include "app/tasks/kernels.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "app/plant.h"
+#include "app/tasks/plant.h"
 
 #include <csignal>
 #include <thread>

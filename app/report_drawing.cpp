@@ -1,4 +1,4 @@
-#include "app/report_graph.h"
+#include "app/report_drawing.h"
 
 #include <cmath>
 

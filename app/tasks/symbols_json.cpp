@@ -1,4 +1,4 @@
-#include "app/symbols_json.h"
+#include "app/tasks/symbols_json.h"
 
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/run_artefact.h"
+#include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/run_program.h"
 

@@ -1,4 +1,4 @@
-#include "app/minify_question.h"
+#include "app/tasks/minify_question.h"
 
 #include <algorithm>
 #include <thread>
@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "app/config_options.h"
-#include "app/plant.h"
+#include "app/tasks/config_json.h"
+#include "app/tasks/plant.h"
 #include "core/base/hash.h"
 #include "core/compare/check_passes.h"
 #include "core/ir/print.h"

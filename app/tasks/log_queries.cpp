@@ -1,4 +1,4 @@
-#include "app/log_queries.h"
+#include "app/tasks/log_queries.h"
 
 #include <algorithm>
 
@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/number_text.h"
 #include "core/diff/facts.h"
 #include "core/diff/timeline.h"
 #include "core/load/compile_times.h"
@@ -127,8 +128,7 @@ QueryAnswer facts_of(const QuerySubject& subject, Facts (*facts)(const Compilati
     for (const Compilation& c : run.compilations)
       for (const auto& [name, value] : facts(c))
         out.rows.push_back({{}, fmt::format("{}{}: {}", label(run, c, runs.size() > 1), name, value), {}});
-  out.text = out.rows.empty() ? fmt::format("no {}s are in it", what)
-                              : fmt::format("{} {}{}", out.rows.size(), what, out.rows.size() == 1 ? "" : "s");
+  out.text = out.rows.empty() ? fmt::format("no {}s are in it", what) : count_text(out.rows.size(), what);
   return out;
 }
 
@@ -207,9 +207,9 @@ std::string count_of(const std::vector<BrokenLine>& lines) {
     ++breaks;
     times += line.graphs.size();
   }
-  std::string out = breaks ? counted(breaks, "graph break") : "no graph break is in it";
+  std::string out = breaks ? count_text(breaks, "graph break") : "no graph break is in it";
   if (times > breaks) out += fmt::format(", {} times in all", times);
-  if (failures) out += fmt::format("; {} failed", counted(failures, "compilation"));
+  if (failures) out += fmt::format("; {} failed", count_text(failures, "compilation"));
   return out;
 }
 
@@ -281,8 +281,9 @@ Result<QueryAnswer> recompilations_of(const QuerySubject& subject, const std::ve
     const std::size_t space = again.function.rfind(' ') + 1, colon = again.function.rfind(':') + 1;
     return std::pair(again.function.substr(space, colon - space), std::atoi(again.function.c_str() + colon));
   });
-  QueryAnswer out{
-      counted(all.size(), "recompilation"), {}, {"Function", "Compiled as", "Guard that failed (of)", "Line", "Code"}};
+  QueryAnswer out{count_text(all.size(), "recompilation"),
+                  {},
+                  {"Function", "Compiled as", "Guard that failed (of)", "Line", "Code"}};
   if (all.empty()) out.text = "no recompilation is in it";
   for (Again& again : all) out.rows.push_back(std::move(again.row));
   return out;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/run_artefact.h"
+#include "app/tasks/run_artefact.h"
 #include "core/compare/side_values.h"
 
 namespace partita {

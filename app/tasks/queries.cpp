@@ -1,4 +1,4 @@
-#include "app/queries.h"
+#include "app/tasks/queries.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,9 +12,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "app/graph_changes.h"
-#include "app/kernels.h"
-#include "app/log_queries.h"
+#include "app/tasks/graph_changes.h"
+#include "app/tasks/kernels.h"
+#include "app/tasks/log_queries.h"
+#include "core/base/number_text.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
@@ -23,10 +24,6 @@
 #include "core/partition/partition.h"
 
 namespace partita {
-
-std::string counted(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
 
 namespace {
 
@@ -64,7 +61,7 @@ Result<QueryAnswer> users(const QuerySubject& s, const Words& words) {
   QueryAnswer out;
   for (const Node* user : *graph)
     if (std::ranges::find(readers, user) != readers.end()) out.rows.push_back(row_of(*user));
-  out.text = fmt::format("{} use {}", counted(out.rows.size(), "node"), node->name());
+  out.text = fmt::format("{} use {}", count_text(out.rows.size(), "node"), node->name());
   return out;
 }
 
@@ -88,15 +85,15 @@ Result<QueryAnswer> path(const QuerySubject& s, const Words& words) {
   }
   for (const Node* at = to; at; at = before[at]) out.rows.push_back(row_of(*at));
   std::ranges::reverse(out.rows);
-  out.text = fmt::format("{} from {} to {}", counted(out.rows.size() - 1, "step"), from->name(), to->name());
+  out.text = fmt::format("{} from {} to {}", count_text(out.rows.size() - 1, "step"), from->name(), to->name());
   return out;
 }
 
 QueryAnswer saved_values(std::vector<SavedValue> values, std::int64_t activations, std::int64_t inputs,
                          std::size_t most) {
   std::ranges::stable_sort(values, std::greater(), &SavedValue::bytes);
-  QueryAnswer out{fmt::format("{} saved: {} bytes of activations, {} bytes of inputs", counted(values.size(), "value"),
-                              activations, inputs),
+  QueryAnswer out{fmt::format("{} saved: {} bytes of activations, {} bytes of inputs",
+                              count_text(values.size(), "value"), activations, inputs),
                   {}};
   for (const SavedValue& v : values) {
     if (out.rows.size() == most) break;
@@ -211,7 +208,7 @@ Result<QueryAnswer> line(const QuerySubject& s, const Words& words) {
       break;
     }
   }
-  out.text = fmt::format("{} come from {}", counted(out.rows.size(), "node"), words[0]);
+  out.text = fmt::format("{} come from {}", count_text(out.rows.size(), "node"), words[0]);
   return out;
 }
 
@@ -237,7 +234,7 @@ Result<QueryAnswer> dtype(const QuerySubject& s, const Words& words) {
     if (!node->is_output()) each_tensor(node->meta, [&](const TensorMeta& t) { has |= t.dtype == *wanted; });
     if (has) out.rows.push_back(row_of(*node));
   }
-  out.text = fmt::format("{} {}{}", counted(out.rows.size(), "node"), words[0], unknown);
+  out.text = fmt::format("{} {}{}", count_text(out.rows.size(), "node"), words[0], unknown);
   return out;
 }
 
@@ -280,7 +277,7 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
     out.rows.push_back({name, line, {}});
     at = end + 1;
   }
-  out.text = fmt::format("{} differ between pass {} and {}; what changed it: {}", counted(out.rows.size(), "line"),
+  out.text = fmt::format("{} differ between pass {} and {}; what changed it: {}", count_text(out.rows.size(), "line"),
                          from, to, names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")));
   return out;
 }
