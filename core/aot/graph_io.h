@@ -1,5 +1,6 @@
 #pragma once
-// Converts between safetensors and a graph's values by the conventions of IO and OUT files (design.md, section 6).
+// Converts between safetensors and a graph's values by the conventions of IO and OUT files: input.N, param.NAME,
+// buffer.NAME, output.N, grad.NAME and so on; what the format cannot say is in its metadata.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -31,9 +31,10 @@ struct RunOptions {
 /// A program prepared to run many times: its graphs are made and compiled, its weights are bound.
 class TrainedFunction {
  public:
-  /// `io` gives the inputs (`input.N`, `param.NAME`, `buffer.NAME`; see design.md) and tangents: `tangent.N` of output
-  /// N, `tangent.input.N` of input N's value after the run. If it marks nothing by requires_grad, the parameters are
-  /// differentiated: the archive's, or those of dynamo's names. Error run.train when there is nothing to differentiate.
+  /// `io` gives the inputs (`input.N`, `param.NAME`, `buffer.NAME`; core/aot/graph_io.h) and tangents: `tangent.N` of
+  /// output N, `tangent.input.N` of input N's value after the run. If it marks nothing by requires_grad, the parameters
+  /// are differentiated: the archive's, or those of dynamo's names. Error run.train when there is nothing to
+  /// differentiate.
   static Result<TrainedFunction> make(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
 
   /// Null when they were not made, because the cache had what is made of them.

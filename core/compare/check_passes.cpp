@@ -63,14 +63,19 @@ Tolerance tolerance_of(const Value& v) {
   return t ? pass_tolerance(t->dtype) : Tolerance{0, 0};
 }
 
+struct OutputDifference {
+  std::size_t output = 0;
+  Difference difference;
+};
+
 /// Compares results; nullopt when they agree. `most` receives the one with the largest error, as far as they are
 /// compared.
-std::optional<Difference> first_difference(const std::vector<Value>& reference, const std::vector<Value>& outputs,
-                                           std::optional<Difference>* most = nullptr) {
+std::optional<OutputDifference> first_difference(const std::vector<Value>& reference, const std::vector<Value>& outputs,
+                                                 std::optional<Difference>* most = nullptr) {
   for (std::size_t i = 0; i < outputs.size() && i < reference.size(); ++i) {
     Difference d = compare_values(fmt::format("output.{}", i), reference[i], outputs[i], tolerance_of(reference[i]));
     if (most && (!*most || d.max_abs > (*most)->max_abs || !d.ok())) *most = d;
-    if (!d.ok()) return d;
+    if (!d.ok()) return OutputDifference{i, std::move(d)};
   }
   return std::nullopt;
 }
@@ -101,9 +106,7 @@ Status locate(const Graph& before, const Graph& after, const std::vector<Value>&
     if (!before.find(in->name())) culprit = in;
   if (first->is_output()) {  // the output is a new node, or reads another node than before
     const auto outputs = after.outputs();
-    const auto index =
-        static_cast<std::size_t>(std::atoi(failure.difference.name.c_str() + std::string_view("output.").size()));
-    if (index < outputs.size() && outputs[index].node()) culprit = outputs[index].node();
+    if (failure.output < outputs.size() && outputs[failure.output].node()) culprit = outputs[failure.output].node();
   }
   failure.node = culprit->name();
   failure.origin = origin_text(*culprit);
@@ -124,7 +127,8 @@ Status blame(const Graph& before, const Graph& after, const Pass& pass, const Pa
     TRY(std::unique_ptr<Graph> graph, after_rewrites(before, pass, context, middle));
     TRY(const std::vector<Value> outputs, run(*graph, inputs, context));
     if (auto d = first_difference(reference, outputs)) {
-      failure.difference = *std::move(d);
+      failure.output = d->output;
+      failure.difference = std::move(d->difference);
       bad = std::move(graph);
       wrong = middle;
     } else {
@@ -174,7 +178,8 @@ Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes
     if (different) {
       checked.failure.emplace();
       checked.failure->pass = pass.name;
-      checked.failure->difference = *different;
+      checked.failure->output = different->output;
+      checked.failure->difference = different->difference;
       const auto guilty = std::ranges::find(passes, pass.name, &Pass::name);
       CHECK(guilty != passes.end(), "a pass that did not run");
       TRY_DO(blame(before, after, *guilty, pass, reference, inputs, context, *checked.failure));

@@ -19,8 +19,9 @@ struct PassFailure {
   std::string seen_at;
   /// The first rewrite after which the values differ, counted from 0; unset for passes that change all at once.
   std::optional<std::size_t> rewrite;
-  RewriteStep step;       ///< that rewrite
-  Difference difference;  ///< difference of the output that revealed it
+  RewriteStep step;        ///< that rewrite
+  std::size_t output = 0;  ///< number of the output that revealed it
+  Difference difference;   ///< of that output
 };
 
 struct CheckedRun {

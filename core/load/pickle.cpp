@@ -19,6 +19,59 @@ Diagnostic bad_pickle(std::string message) {
   return input_error("load.pickle", "not a readable pickle: " + message);
 }
 
+/// The opcodes that are read, by the names of CPython's pickletools.
+enum class Opcode : unsigned char {
+  Proto = 0x80,
+  Frame = 0x95,
+  Mark = '(',
+  Pop = '0',
+  PopMark = '1',
+  Dup = '2',
+  None = 'N',
+  NewTrue = 0x88,
+  NewFalse = 0x89,
+  BinInt = 'J',
+  BinInt1 = 'K',
+  BinInt2 = 'M',
+  Long1 = 0x8a,
+  BinFloat = 'G',
+  ShortBinString = 'U',
+  ShortBinBytes = 'C',
+  ShortBinUnicode = 0x8c,
+  BinString = 'T',
+  BinBytes = 'B',
+  BinUnicode = 'X',
+  BinUnicode8 = 0x8d,
+  BinBytes8 = 0x8e,
+  EmptyList = ']',
+  EmptyTuple = ')',
+  EmptyDict = '}',
+  EmptySet = 0x8f,
+  Tuple1 = 0x85,
+  Tuple2 = 0x86,
+  Tuple3 = 0x87,
+  Tuple = 't',
+  List = 'l',
+  FrozenSet = 0x91,
+  Dict = 'd',
+  Append = 'a',
+  Appends = 'e',
+  AddItems = 0x90,
+  SetItem = 's',
+  SetItems = 'u',
+  BinGet = 'h',
+  LongBinGet = 'j',
+  BinPut = 'q',
+  LongBinPut = 'r',
+  Memoize = 0x94,
+  Global = 'c',
+  StackGlobal = 0x93,
+  Reduce = 'R',
+  NewObj = 0x81,
+  Build = 'b',
+  BinPersId = 'Q',
+};
+
 /// What a global does when it is called (REDUCE), or what it denotes when it is not.
 enum class Callable : unsigned char {
   None,
@@ -267,138 +320,139 @@ class Machine {
   }
 
   Status step(unsigned char op) {
-    switch (op) {
-      case 0x80:
+    const auto opcode = static_cast<Opcode>(op);
+    switch (opcode) {
+      case Opcode::Proto:
         return skip(1);
-      case 0x95:
+      case Opcode::Frame:
         return skip(8);
-      case '(':
+      case Opcode::Mark:
         stack_.push_back(nullptr);
         return {};
-      case '0':
+      case Opcode::Pop:
         if (stack_.empty()) return bad_pickle("the stack is empty");
         stack_.pop_back();  // a mark too
         return {};
-      case '1':
+      case Opcode::PopMark:
         TRY_DO(pop_to_mark());
         return {};
-      case '2': {
+      case Opcode::Dup: {
         TRY(Object o, top());
         stack_.push_back(o);
         return {};
       }
-      case 'N':
+      case Opcode::None:
         return push(std::monostate());
-      case 0x88:
+      case Opcode::NewTrue:
         return push(true);
-      case 0x89:
+      case Opcode::NewFalse:
         return push(false);
-      case 'J':
+      case Opcode::BinInt:
         return integer<std::int32_t>();
-      case 'K':
+      case Opcode::BinInt1:
         return integer<std::uint8_t>();
-      case 'M':
+      case Opcode::BinInt2:
         return integer<std::uint16_t>();
-      case 0x8a:
+      case Opcode::Long1:
         return with<std::uint8_t>(&Machine::big_integer);
-      case 'G': {
+      case Opcode::BinFloat: {
         TRY(auto bits, little<std::uint64_t>());
         bits = __builtin_bswap64(bits);
         double v;
         std::memcpy(&v, &bits, 8);
         return push(v);
       }
-      case 'U':
-      case 'C':
-      case 0x8c:
+      case Opcode::ShortBinString:
+      case Opcode::ShortBinBytes:
+      case Opcode::ShortBinUnicode:
         return with<std::uint8_t>(&Machine::text);
-      case 'T':
-      case 'B':
-      case 'X':
+      case Opcode::BinString:
+      case Opcode::BinBytes:
+      case Opcode::BinUnicode:
         return with<std::uint32_t>(&Machine::text);
-      case 0x8d:
-      case 0x8e:
+      case Opcode::BinUnicode8:
+      case Opcode::BinBytes8:
         return with<std::uint64_t>(&Machine::text);
-      case ']':
+      case Opcode::EmptyList:
         return push(PickleList{});
-      case ')':
+      case Opcode::EmptyTuple:
         return push(PickleList{PickleList::Tuple, {}});
-      case '}':
+      case Opcode::EmptyDict:
         return push(PickleDict{});
-      case 0x8f:
+      case Opcode::EmptySet:
         return push(PickleList{PickleList::Set, {}});
-      case 0x85:
+      case Opcode::Tuple1:
         return tuple(1);
-      case 0x86:
+      case Opcode::Tuple2:
         return tuple(2);
-      case 0x87:
+      case Opcode::Tuple3:
         return tuple(3);
-      case 't':
-      case 'l':
-      case 0x91: {
+      case Opcode::Tuple:
+      case Opcode::List:
+      case Opcode::FrozenSet: {
         TRY(auto items, pop_to_mark());
-        PickleList list{op == 't'   ? PickleList::Tuple
-                        : op == 'l' ? PickleList::List
-                                    : PickleList::Set,
+        PickleList list{opcode == Opcode::Tuple  ? PickleList::Tuple
+                        : opcode == Opcode::List ? PickleList::List
+                                                 : PickleList::Set,
                         {items.begin(), items.end()}};
         return push(std::move(list));
       }
-      case 'd': {
+      case Opcode::Dict: {
         TRY(auto items, pop_to_mark());
         Object dict = make(PickleDict{});
         stack_.push_back(dict);
         return set_items(dict, items);
       }
-      case 'a': {
+      case Opcode::Append: {
         TRY(Object item, pop());
         TRY(Object list, top());
         return append(list, std::span<const Object>(&item, 1));
       }
-      case 'e':
-      case 0x90: {
+      case Opcode::Appends:
+      case Opcode::AddItems: {
         TRY(auto items, pop_to_mark());
         TRY(Object list, top());
         return append(list, items);
       }
-      case 's': {
+      case Opcode::SetItem: {
         TRY(Object value, pop());
         TRY(Object key, pop());
         TRY(Object dict, top());
         Object pair[] = {key, value};
         return set_items(dict, pair);
       }
-      case 'u': {
+      case Opcode::SetItems: {
         TRY(auto items, pop_to_mark());
         TRY(Object dict, top());
         return set_items(dict, items);
       }
-      case 'h':
+      case Opcode::BinGet:
         return with<std::uint8_t>(&Machine::get);
-      case 'j':
+      case Opcode::LongBinGet:
         return with<std::uint32_t>(&Machine::get);
-      case 'q':
+      case Opcode::BinPut:
         return with<std::uint8_t>(&Machine::put);
-      case 'r':
+      case Opcode::LongBinPut:
         return with<std::uint32_t>(&Machine::put);
-      case 0x94:
+      case Opcode::Memoize:
         return put(memo_.size());
-      case 'c': {
+      case Opcode::Global: {
         TRY(std::string_view module, line());
         TRY(std::string_view name, line());
         return global(module, name);
       }
-      case 0x93: {
+      case Opcode::StackGlobal: {
         TRY(Object name, pop());
         TRY(Object module, pop());
         if (!name->get<std::string>() || !module->get<std::string>()) return bad_pickle("a global without a name");
         return global(*module->get<std::string>(), *name->get<std::string>());
       }
-      case 'R':
-      case 0x81:
+      case Opcode::Reduce:
+      case Opcode::NewObj:
         return reduce();
-      case 'b':
+      case Opcode::Build:
         return build();
-      case 'Q':
+      case Opcode::BinPersId:
         return persistent();
       default:
         return bad_pickle(fmt::format("opcode 0x{:02x} is not admitted", op));

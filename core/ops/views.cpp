@@ -52,7 +52,7 @@ bool any_requires_grad(const Graph& graph) {
 
 Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node* value) {
   const OpRecord* record = ops().find(step.op);
-  if (record && record->write_through && step.op->name == "aten.as_strided.default" && any_requires_grad(build.graph))
+  if (record && record->write_through && record->views_storage && any_requires_grad(build.graph))
     return write_with_gradient(build, step, *record, base, value);
   if (record && record->write_through) return record->write_through(build, step, base, value);
   throw Raise{unsupported("functionalize.view",

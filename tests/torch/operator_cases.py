@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes operator cases in the corpus' format (../shared/corpus/README.md) from PyTorch's OpInfo database.
+"""Writes operator cases, as core/compare/op_cases.h reads them, from PyTorch's OpInfo database.
 
   operator_cases.py OUT [--ops NAME ...] [--seed N] [--samples N] [--dtypes NAME ...] [--symbolic] [--in-place]
                         [--part I/N]

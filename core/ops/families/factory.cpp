@@ -196,16 +196,7 @@ Meta fake_permuted(FakeCall& call) {
 
 void fill(const Tensor& out, const Number& value) {
   Tensor one = unwrap(Tensor::empty(out.dtype, {}));
-  dispatch(out.dtype, [&]<class T>() {
-    *one.as<T>() = std::visit(
-        []<class N>(N n) -> T {
-          if constexpr (std::is_same_v<N, std::complex<double>>)
-            return convert<T>(n);
-          else
-            return convert<T>(n);
-        },
-        value);
-  });
+  dispatch(out.dtype, [&]<class T>() { *one.as<T>() = std::visit([](auto n) { return convert<T>(n); }, value); });
   out.copy_from(one.view_as(out.sizes, Sizes(out.sizes.size(), 0), 0));
 }
 
