@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
     const int code = run(argc, argv);
     if (!output_written()) return complain(output_lost(std::strerror(errno)));
     constexpr int bad_input = 2;  // as for other output that cannot be written
-    return code == 0 && trace::lost() ? bad_input : code;
+    return code == 0 && trace::failed() ? bad_input : code;
   } catch (const std::bad_alloc&) {
     return complain(
         input_error("memory.exhausted", "the memory does not suffice; close other programs or take a smaller graph"));

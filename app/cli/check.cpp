@@ -100,11 +100,11 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
       for (const CaseResult& r : check_aot_graphs(files[file])) tell(case_json(r, true));
       return;
     }
-    CaseOptions told = options;
-    told.skip = from;
-    told.starting = [&](const CaseResult& r) { tell(case_json(r, false)); };
-    told.finished = [&](const CaseResult& r) { tell(case_json(r, true)); };
-    if (auto checked = check_cases(files[file], told); !checked) tell({{"error", checked.error().line()}});
+    CaseOptions reporting = options;
+    reporting.skip = from;
+    reporting.starting = [&](const CaseResult& r) { tell(case_json(r, false)); };
+    reporting.finished = [&](const CaseResult& r) { tell(case_json(r, true)); };
+    if (auto checked = check_cases(files[file], reporting); !checked) tell({{"error", checked.error().line()}});
   };
   workers.receive = [&](std::size_t file, std::string_view message) {
     const Json j = Json::parse(message);

@@ -184,11 +184,11 @@ std::vector<BrokenLine> broken_lines(const std::vector<Run>& runs) {
     for (const nlohmann::json& metrics : records(*reason.record)) {
       auto failure = metrics.is_object() ? read_compile_failure(metrics) : std::nullopt;
       // A break at which the function cannot be cut ends its compilation, too.
-      const bool told = failure && std::ranges::any_of(lines, [&](const BrokenLine& l) {
-                          return l.broken.reason == failure->why.reason &&
-                                 std::ranges::find(l.graphs, reason.label) != l.graphs.end();
-                        });
-      if (failure && !told) add(std::move(failure->why), std::move(failure->type), reason);
+      const bool is_listed = failure && std::ranges::any_of(lines, [&](const BrokenLine& l) {
+                               return l.broken.reason == failure->why.reason &&
+                                      std::ranges::find(l.graphs, reason.label) != l.graphs.end();
+                             });
+      if (failure && !is_listed) add(std::move(failure->why), std::move(failure->type), reason);
     }
   });
   std::ranges::stable_sort(lines, {},

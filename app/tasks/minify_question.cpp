@@ -120,10 +120,10 @@ Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::s
   MinifyCheck quick = check;
   quick.timeout = std::min(check.timeout, reduced.hang_seconds);
   TRY(const ProcessEnd end, minify::run_on_case(try_program(quick, program, "--blame"), smallest, no_limit, progress));
-  const auto said = nlohmann::json::parse(end.output, nullptr, false);
-  if (!said.is_object() || !said.contains("pass") || !said.contains("kernel"))
+  const auto answer = nlohmann::json::parse(end.output, nullptr, false);
+  if (!answer.is_object() || !answer.contains("pass") || !answer.contains("kernel"))
     return Diagnostic{Fault::Differs, "minify.no_culprit", "who is to blame could not be found out: " + end.output};
-  return minify::Culprit{said["pass"], said["kernel"], said.value("detail", std::string())};
+  return minify::Culprit{answer["pass"], answer["kernel"], answer.value("detail", std::string())};
 }
 
 std::string to_json(const minify::Culprit& culprit) {

@@ -33,8 +33,8 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
 
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
-  const auto on_sizes = [told = request.on_sizes](const SizeCompilation& c) {
-    if (told) return told(c);
+  const auto on_sizes = [notify = request.on_sizes](const SizeCompilation& c) {
+    if (notify) return notify(c);
     const std::string all = text(c);
     if (c.kind == SizeCompilation::Kind::Interpreted)
       fmt::print(stderr, "{}; run --guards tells why\n", all.substr(0, all.find('\n')));

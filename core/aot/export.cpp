@@ -26,7 +26,7 @@ struct Lifted {
 };
 
 /// aot_export_module's order of inputs.
-int turn(InputRole role) {
+int order_of(InputRole role) {
   return role == InputRole::Parameter ? 0 : role == InputRole::Buffer ? 1 : 2;
 }
 
@@ -153,7 +153,7 @@ Result<Lifted> lifted(const Graph& graph, const ExportedProgram* program, const 
       out.graph->erase(input.node);
       return true;
     });
-    std::ranges::stable_sort(inputs, {}, [](const Input& input) { return turn(input.binding.role); });
+    std::ranges::stable_sort(inputs, {}, [](const Input& input) { return order_of(input.binding.role); });
     Node* first = out.graph->first();
     while (first->is_placeholder()) first = first->next();
     for (const Input& input : inputs) out.graph->move_before(input.node, first);

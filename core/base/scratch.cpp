@@ -79,8 +79,8 @@ void end_by_signal(int signal) {
   std::signal(signal, SIG_DFL);
   if (::getpid() == owner) {
     remove_what_is_left();
-    constexpr std::string_view said = "partita: stopped by a signal\n";
-    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, said.data(), said.size());
+    constexpr std::string_view message = "partita: stopped by a signal\n";
+    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, message.data(), message.size());
   }
   sigset_t unblock;
   sigemptyset(&unblock);

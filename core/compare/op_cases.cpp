@@ -47,19 +47,19 @@ bool reads_number(const Node& node) {
 
 /// Sets `rounding` if the run in double allows it, and appends the run's verdict to `told`.
 void weigh_in_double(Difference& d, const Graph& graph, const std::vector<Value>& inputs, std::size_t result,
-                     const Tensor& expected, const Tensor& found, const Tolerance& tolerance, std::string& told) {
+                     const Tensor& expected, const Tensor& found, const Tolerance& tolerance, std::string& note) {
   if (!d.layout.empty() || expected.dtype == DType::Float64 || expected.dtype == DType::Complex128) return;
   const auto exact = interpret(graph, inputs, {.float64 = true});
   const Tensor* t = exact && result < exact->size() ? (*exact)[result].get<Tensor>() : nullptr;
   if (!t) return;
   judge_by_baseline(d, *t, expected, found, tolerance);
   if (!d.expected_error) return;
-  told = fmt::format(" (from the result in double: {:.2g} what is expected, {:.2g} what was found)", *d.expected_error,
+  note = fmt::format(" (from the result in double: {:.2g} what is expected, {:.2g} what was found)", *d.expected_error,
                      *d.found_error);
   if (!d.rounding) return;
   const auto moved = moved_by_rounding(graph, inputs, *exact, true);
   d.rounding = moved && explained_by_rounding(*t, expected, tolerance, (*moved)[result]);
-  if (!d.rounding) told += ", farther than rounding explains";
+  if (!d.rounding) note += ", farther than rounding explains";
 }
 
 /// Sizes and strides of a case. Anything but integers in the range of memory is refused.
@@ -229,10 +229,10 @@ class Case {
                       const Tensor& expected, const Value& found) {
     Difference d = compare_values(std::move(name), expected, found, tolerance(), false);
     if (d.ok()) return {};
-    std::string told;
+    std::string note;
     if (const Tensor* t = found.get<Tensor>(); t && gauge_.fixed())
-      weigh_in_double(d, graph, inputs, result, expected, *t, tolerance(), told);
-    if (!d.ok()) return differs(first_wrong(d) + told);
+      weigh_in_double(d, graph, inputs, result, expected, *t, tolerance(), note);
+    if (!d.ok()) return differs(first_wrong(d) + note);
     by_double = true;
     return {};
   }

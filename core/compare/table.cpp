@@ -85,10 +85,10 @@ std::string table_text(std::span<const Report> columns, bool all, bool statistic
       text += fmt::format("  {:<{}}", cell(find(rows[c], name)), widths[c]);
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
-    bool told = !statistics;
+    bool shown = !statistics;
     for (std::size_t c = 0; statistics && c < columns.size(); ++c) {
       const Difference* d = find(rows[c], name);
-      if (d && d->expected_statistics && !std::exchange(told, true))
+      if (d && d->expected_statistics && !std::exchange(shown, true))
         text += fmt::format("  {}: {}\n", columns[c].expected_name, statistics_text(*d->expected_statistics));
       if (d && d->found_statistics)
         text += fmt::format("  {}: {}{}\n", columns[c].found_name, statistics_text(*d->found_statistics),

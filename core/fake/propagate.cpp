@@ -70,13 +70,13 @@ Result<std::size_t> propagate(Graph& graph) {
 }
 
 Status settle_annotations(Graph& graph) {
-  std::vector<std::pair<Node*, Meta>> said;
+  std::vector<std::pair<Node*, Meta>> annotations;
   for (Node* node : graph)
-    if (node->op()->is_call() && node->meta.tensor()) said.emplace_back(node, node->meta);
+    if (node->op()->is_call() && node->meta.tensor()) annotations.emplace_back(node, node->meta);
   if (auto done = propagate(graph); !done)
     return done.error().fault == Fault::Unsupported ? Status() : Status(std::move(done).error());
   UnbackedRenaming renaming(*graph.shapes);
-  for (const auto& [node, annotated] : said) {
+  for (const auto& [node, annotated] : annotations) {
     const TensorMeta *old = annotated.tensor(), *now = node->meta.tensor();
     if (!now) continue;
     TensorMeta wanted = *now;

@@ -269,8 +269,8 @@ class Lowering {
       if (node.meta.known() || (inferred.error().code == "ops.unknown" && parts_are_known(node))) return {};
       return std::move(inferred).error();
     }
-    const TensorMeta *said = node.meta.tensor(), *found = inferred->tensor();
-    if (said && found && found->dtype != said->dtype)
+    const TensorMeta *annotated = node.meta.tensor(), *found = inferred->tensor();
+    if (annotated && found && found->dtype != annotated->dtype)
       return input_error("functionalize.annotation",
                          fmt::format("{} is annotated {}, but its call gives {}; mend one of them", node.name(),
                                      annotation(node.meta), annotation(*inferred)),

@@ -119,10 +119,10 @@ SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
   };
   std::set<std::string> names;
   for_each([&](SymExpr e, std::size_t, Part part, std::size_t) {
-    const bool told = e.is_float()           ? part == Part::Number && e.kind() == SymKind::Symbol
-                      : part == Part::Stride ? is_symbol(e)
-                                             : solve(e, 0).has_value();
-    if (told) names.merge(symbols_of(e));
+    const bool is_given = e.is_float()           ? part == Part::Number && e.kind() == SymKind::Symbol
+                          : part == Part::Stride ? is_symbol(e)
+                                                 : solve(e, 0).has_value();
+    if (is_given) names.merge(symbols_of(e));
   });
   names_.assign(names.begin(), names.end());
   for_each([&](SymExpr e, std::size_t input, Part part, std::size_t dim) {

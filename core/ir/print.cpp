@@ -233,9 +233,9 @@ class Printer {
   /// The node's tag where the comment does not have it from a file.
   static std::string_view own_tag(const Node& node) {
     const std::string_view known = node.origin ? std::string_view(node.origin->prefix) : std::string_view();
-    const bool said =
+    const bool is_printed =
         known.find("recompute: ") != std::string_view::npos || known.find("ac_graph_id: ") != std::string_view::npos;
-    return said ? std::string_view() : name_of(node.recompute);
+    return is_printed ? std::string_view() : name_of(node.recompute);
   }
 
   void comment(const Origin& o, std::string_view tag) {

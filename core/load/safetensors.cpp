@@ -148,8 +148,8 @@ Result<Tensor> copy_in(const TensorEntry& entry, const char* data, bool is_compl
 /// The dtype that the metadata `dtypes` names for a tensor stored as bits; `stored` when it names none.
 Result<DType> dtype_of_bits(const Json& dtypes, const std::string& name, DType stored) {
   if (!dtypes.is_object() || !dtypes.contains(name)) return stored;
-  const Json& said = dtypes[name];
-  const auto dtype = said.is_string() ? dtype_from_torch(said.get<std::string>()) : std::nullopt;
+  const Json& named = dtypes[name];
+  const auto dtype = named.is_string() ? dtype_from_torch(named.get<std::string>()) : std::nullopt;
   if (!dtype || !is_opaque(*dtype) || stored != stored_as(*dtype))
     return bad_header(fmt::format("metadata 'dtypes' names no dtype that '{}' can have", name));
   return *dtype;

@@ -43,7 +43,7 @@ thread_local Frame* frame = nullptr;
 struct Log {
   std::mutex mutex;
   std::atomic<bool> off = false;
-  std::atomic<bool> lost = false;  ///< it was asked for, and could not be written
+  std::atomic<bool> failed = false;  ///< it was asked for, and could not be written
   std::atomic<int> fd = -1;
   pid_t pid = 0;  ///< whose file it is
   std::string path;
@@ -73,7 +73,7 @@ double now() {
 
 void give_up(Log& log, const std::string& path) {
   std::fprintf(stderr, "partita: %s: no trace is written: %s\n", path.c_str(), std::strerror(errno));
-  log.off = log.lost = true;
+  log.off = log.failed = true;
 }
 
 /// Makes the file. False when there is none.
@@ -299,8 +299,8 @@ bool on() {
   return !log.off && (log.fd >= 0 || !folder().empty());
 }
 
-bool lost() {
-  return the_log().lost;
+bool failed() {
+  return the_log().failed;
 }
 
 std::string file() {

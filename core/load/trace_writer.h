@@ -21,7 +21,7 @@ namespace partita::trace {
 /// Is a log written? If not, what the functions below take need not be made.
 bool on();
 /// Could a log that was asked for not be written, or not to its end? What failed is said at once, on stderr.
-bool lost();
+bool failed();
 /// The log of this process, which is made if there is none; empty when none is written.
 std::string file();
 /// From here on this process writes to the log of the process that started it; empty: to none.

@@ -327,7 +327,7 @@ class Verifier {
         since.clear();
       } else if (group && l && !l->parallel()) {
         // The end of one iteration is followed by the beginning of the next.
-        for (int turn = 0; turn < 2; ++turn) region(l->body, since, group);
+        for (int iteration = 0; iteration < 2; ++iteration) region(l->body, since, group);
       } else {
         Accesses now;
         collect(s, group, group, now);

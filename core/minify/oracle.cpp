@@ -90,14 +90,14 @@ Result<Verdict> decode(const std::string& answer) {
 
 /// Of a child or a program that gave no answer.
 Result<Verdict> verdict_without_answer(const ProcessEnd& end) {
-  std::string said = last_line(end.errors);
-  if (!end.at.empty()) said += (said.empty() ? "while " : "; while ") + end.at;
+  std::string message = last_line(end.errors);
+  if (!end.at.empty()) message += (message.empty() ? "while " : "; while ") + end.at;
   switch (end.how) {
     case ProcessEnd::Exited:
     case ProcessEnd::NotFound:
-      return Verdict(Failure{fmt::format("exit {}", end.code), {}, end.node, said});
+      return Verdict(Failure{fmt::format("exit {}", end.code), {}, end.node, message});
     case ProcessEnd::Signalled:
-      return Verdict(Failure{fmt::format("signal {}", end.code), {}, end.node, said});
+      return Verdict(Failure{fmt::format("signal {}", end.code), {}, end.node, message});
     case ProcessEnd::TimedOut:
       return Verdict(
           Failure{"timeout",
@@ -105,7 +105,7 @@ Result<Verdict> verdict_without_answer(const ProcessEnd& end) {
                   end.node,
                   fmt::format("no answer within {:.3g} s{}{}", end.seconds, end.at.empty() ? "" : "; while ", end.at)});
     case ProcessEnd::OutOfMemory:
-      return Verdict(Failure{"out of memory", {}, end.node, said});
+      return Verdict(Failure{"out of memory", {}, end.node, message});
     case ProcessEnd::Cancelled:
       break;
   }

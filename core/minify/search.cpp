@@ -50,7 +50,7 @@ Status Search::begin(const Candidate& start) {
   TRY(target_, failure_from_json(*answer));
   failure_ = target_;
   known_[start.hash()] = true;
-  told(start, true, remembered);
+  report_try(start, true, remembered);
   if (options_.taken) options_.taken(best_, failure_);
   return target_.what == "timeout" && !patient_ ? learn_what_passing_takes(start) : Status();
 }
@@ -77,7 +77,7 @@ Result<bool> Search::confirm() {
   nodes_tried_ += best_.graph->size();
   const bool fails = verdict && verdict->same(target_);
   if (fails) failure_ = *verdict;
-  told(best_, fails, false);
+  report_try(best_, fails, false);
   return fails;
 }
 
@@ -100,7 +100,7 @@ Result<std::vector<bool>> Search::fail(std::span<const Candidate> candidates) {
       if (out[i]) failure_ = *failure;
       known_[hash] = out[i];
       ++recalled_;
-      told(candidates[i], out[i], true);
+      report_try(candidates[i], out[i], true);
       continue;
     }
     unknown.push_back(i);
@@ -122,7 +122,7 @@ Result<std::vector<bool>> Search::fail(std::span<const Candidate> candidates) {
     if (options_.memory.remember) options_.memory.remember(hashes[k], verdict ? to_json(*verdict) : passed);
     ++tries_;
     nodes_tried_ += asked[k].graph->size();
-    told(asked[k], fails, false);
+    report_try(asked[k], fails, false);
   }
   return out;
 }
@@ -145,7 +145,7 @@ void Search::strategy(std::string name) {
   strategies_.push_back({std::move(name), 0, 0, best_.calls, best_.calls, 0});
 }
 
-void Search::told(const Candidate& candidate, bool fails, bool remembered) {
+void Search::report_try(const Candidate& candidate, bool fails, bool remembered) {
   ++strategies_.back().tries;
   if (!options_.event && !options_.progress) return;
   Event e;

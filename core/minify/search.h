@@ -41,7 +41,7 @@ class Search {
   Status wait_while_paused() const;
   Status learn_what_passing_takes(const Candidate& start);
   double seconds_for_a_try() const;
-  void told(const Candidate& candidate, bool fails, bool remembered);
+  void report_try(const Candidate& candidate, bool fails, bool remembered);
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
 
   const Oracle& oracle_;

@@ -175,10 +175,12 @@ class Batch {
     const bool none = !tuple && !node.meta.tensor();
     if (results.size() != (tuple ? tuple->items.size() : none ? 0 : 1)) return false;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      const TensorMeta* said = tuple ? tuple->items[i].tensor() : node.meta.tensor();
-      if (!said && results[i].is_none()) continue;
+      const TensorMeta* annotated = tuple ? tuple->items[i].tensor() : node.meta.tensor();
+      if (!annotated && results[i].is_none()) continue;
       const TensorMeta* found = results[i].node() ? results[i].node()->meta.tensor() : nullptr;
-      if (!said || !found || found->dtype != said->dtype || found->sizes.size() != said->sizes.size() + 1) return false;
+      if (!annotated || !found || found->dtype != annotated->dtype ||
+          found->sizes.size() != annotated->sizes.size() + 1)
+        return false;
     }
     return true;
   }
@@ -278,10 +280,10 @@ Result<Meta> meta_of_call(const Node& call, Functorch kind) {
 
 Status give_vmap_meta(Node& call) {
   TRY(Meta meta, meta_of_call(call, functorch_call(call.op())));
-  const TensorMeta* said = call.meta.tensor();
-  if (call.meta.known() && (!said || said->sizes.size() != meta.tensor()->sizes.size()))
+  const TensorMeta* annotated = call.meta.tensor();
+  if (call.meta.known() && (!annotated || annotated->sizes.size() != meta.tensor()->sizes.size()))
     return bad(call, "is annotated with another number of dimensions");
-  if (!said) call.meta = std::move(meta);
+  if (!annotated) call.meta = std::move(meta);
   return {};
 }
 

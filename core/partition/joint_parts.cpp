@@ -122,7 +122,7 @@ Result<std::size_t> count_forward_outputs(const Graph& joint, const JointParts& 
                                    "or None per primal after the forward's outputs)",
                                    joint.name, outputs.size(), primals.size()),
                        {.graph = joint.name});
-  if (const auto told = described_forward_outputs(joint, outputs.size())) return *told;
+  if (const auto described = described_forward_outputs(joint, outputs.size())) return *described;
   const std::vector<std::size_t> possible = possible_forward_outputs(parts, outputs, primals, tangents);
   if (possible.size() == 1) return possible[0];
   if (possible.size() > 1)

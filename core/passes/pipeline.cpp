@@ -72,10 +72,11 @@ Meta under_guards(const Graph& graph, const Pass& pass, Meta promised, const Met
   TensorMeta* t = promised.tensor();
   const TensorMeta* now = found.tensor();
   if (!t || !now || t->dim() != now->dim() || !graph.shapes) return promised;
-  const auto meet = [&](SymExpr& said, SymExpr is) {
-    if (said == is) return;
-    const auto equal = graph.shapes->evaluate(sym_eq(said, is), fmt::format("an output after {}", pass.name));
-    if (equal && *equal) said = is;
+  const auto meet = [&](SymExpr& promised_size, SymExpr found_size) {
+    if (promised_size == found_size) return;
+    const auto equal =
+        graph.shapes->evaluate(sym_eq(promised_size, found_size), fmt::format("an output after {}", pass.name));
+    if (equal && *equal) promised_size = found_size;
   };
   for (std::size_t d = 0; d < t->dim(); ++d) meet(t->sizes[d], now->sizes[d]);
   for (std::size_t d = 0; d < t->strides.size() && d < now->strides.size(); ++d) meet(t->strides[d], now->strides[d]);

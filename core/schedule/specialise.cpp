@@ -88,11 +88,11 @@ class Specialiser {
 };
 
 /// Compares dtypes and sizes. A size that depends on data is inferred as a symbol, which agrees with any number.
-bool same_tensors(const Meta& inferred, const Meta& said) {
+bool same_tensors(const Meta& inferred, const Meta& annotated) {
   const auto agree = [](SymExpr a, SymExpr b) { return a == b || !a.symbols().empty(); };
-  if (const TensorMeta *x = inferred.tensor(), *y = said.tensor(); x && y)
+  if (const TensorMeta *x = inferred.tensor(), *y = annotated.tensor(); x && y)
     return x->dtype == y->dtype && std::ranges::equal(x->sizes, y->sizes, agree);
-  const MetaTuple *x = inferred.tuple(), *y = said.tuple();
+  const MetaTuple *x = inferred.tuple(), *y = annotated.tuple();
   for (std::size_t i = 0; x && y && i < x->items.size() && i < y->items.size(); ++i)
     if (!same_tensors(x->items[i], y->items[i])) return false;
   return true;
@@ -116,8 +116,8 @@ Status check_calls(Graph& graph) {
                       node->name(), annotation(*inferred), annotation(node->meta)),
           place_of(*node));
     // unbind of a size that was a symbol: the graph says as many results as it had when it was made.
-    if (const MetaTuple *now = inferred->tuple(), *said = node->meta.tuple();
-        now && said && now->items.size() != said->items.size())
+    if (const MetaTuple *now = inferred->tuple(), *annotated = node->meta.tuple();
+        now && annotated && now->items.size() != annotated->items.size())
       node->meta = *inferred;
   }
   return {};

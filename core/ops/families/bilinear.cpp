@@ -74,7 +74,7 @@ Meta fake_trilinear(FakeCall& c) {
   if (unrolled < 0 || unrolled >= static_cast<std::int64_t>(rank))
     fail("unroll_dim must be in [0," + std::to_string(static_cast<std::int64_t>(rank) - 1) + "]");
   std::vector<SymList> operands;
-  SymList told(rank, 0);
+  SymList declared(rank, 0);
   for (const auto& [name, expand] :
        {std::pair("i1", "expand1"), std::pair("i2", "expand2"), std::pair("i3", "expand3")}) {
     const TensorMeta& operand = c.tensor(name);
@@ -87,15 +87,15 @@ Meta fake_trilinear(FakeCall& c) {
     const std::vector<bool> expanded = Trilinear::marked(dims, static_cast<std::int64_t>(rank));
     SymList& sizes = operands.emplace_back(rank, 1);
     for (std::size_t i = 0, d = 0; i < rank; ++i)
-      if (!expanded[i]) told[i] = sizes[i] = operand.sizes[d++];
+      if (!expanded[i]) declared[i] = sizes[i] = operand.sizes[d++];
   }
   const SymList sizes = broadcast(c, operands);
   const std::vector<bool> summed = Trilinear::marked(c.integers("sumdim"), static_cast<std::int64_t>(rank));
   SymList kept;
   for (std::size_t i = 0; i < rank; ++i) {
     if ((!summed[i] || static_cast<std::int64_t>(i) == unrolled) &&
-        !checked(c, sym_eq(told[i], sizes[i]), "_trilinear sizes"))
-      fail("_trilinear: the last operand has size " + told[i].str() + " at dimension " + std::to_string(i) +
+        !checked(c, sym_eq(declared[i], sizes[i]), "_trilinear sizes"))
+      fail("_trilinear: the last operand has size " + declared[i].str() + " at dimension " + std::to_string(i) +
            ", the others " + sizes[i].str());
     if (!summed[i]) kept.push_back(sizes[i]);
   }

@@ -126,15 +126,15 @@ Value eval_assert_metadata(EvalCall& call) {
 bool metadata_holds(const Args& bound) {
   const TensorMeta* t = bound[0].node() ? bound[0].node()->meta.tensor() : nullptr;
   if (!t || !t->strides_known || !t->device_known) return false;
-  const auto as_said = [](const Arg& said, const SymList& known) {
-    const ArgList* items = said.get<ArgList>();
-    return said.is_none() || (items && std::ranges::equal(items->items, known, [](const Arg& item, SymExpr e) {
-                                const Meta* meta = item.node() ? &item.node()->meta : nullptr;
-                                const auto* n = item.get<std::int64_t>();
-                                return n ? e.is(*n) : meta && meta->sym() && *meta->sym() == e;
-                              }));
+  const auto as_given = [](const Arg& given, const SymList& known) {
+    const ArgList* items = given.get<ArgList>();
+    return given.is_none() || (items && std::ranges::equal(items->items, known, [](const Arg& item, SymExpr e) {
+                                 const Meta* meta = item.node() ? &item.node()->meta : nullptr;
+                                 const auto* n = item.get<std::int64_t>();
+                                 return n ? e.is(*n) : meta && meta->sym() && *meta->sym() == e;
+                               }));
   };
-  return as_said(bound[1], t->sizes) && as_said(bound[2], t->strides) &&
+  return as_given(bound[1], t->sizes) && as_given(bound[2], t->strides) &&
          (bound[3].is_none() || bound[3] == Arg(t->dtype)) && (bound[4].is_none() || bound[4] == Arg(t->device)) &&
          (bound[5].is_none() || bound[5] == Arg(Layout::Strided));
 }
