@@ -24,7 +24,7 @@ struct EntryRow {
   }
   void chip(const QColor& colour) {
     painter.setPen(Qt::NoPen);
-    painter.setBrush(colour.isValid() ? colour : QColor(Qt::transparent));
+    painter.setBrush(colour.isValid() ? QBrush(colour) : Qt::NoBrush);
     painter.drawRoundedRect(QRectF(x, strip.center().y() - 5, 10, 10), 2, 2);
     x += 15;
   }

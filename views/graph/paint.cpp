@@ -123,7 +123,7 @@ struct Brush {
     lines.reserve(static_cast<int>(links.size()) * (detail == Detail::Blocks ? 2 : 12));
     for (int link : links)
       if (scene.layout.routes[link].kind == RouteKind::Line) append_route(lines, scene, link, detail != Detail::Blocks);
-    QColor colour = theme.dark ? QColor(0x5a6272) : QColor(0xa9b0bb);
+    QColor colour = theme.link;
     if (detail == Detail::Blocks) colour.setAlpha(170);
     painter.setPen(cosmetic(colour, detail == Detail::Full ? 1.3 : 1));
     painter.setBrush(Qt::NoBrush);
@@ -289,7 +289,7 @@ struct Brush {
     if (detail != Detail::Full) return;
     painter.setFont(state.detail_font);
     for (const StubLabel& label : stub_labels(scene, index, state.detail_font)) {
-      painter.setPen(theme.dark ? QColor(0x8ab4e8) : QColor(0x3a6ea5));
+      painter.setPen(theme.far_link);
       painter.drawText(label.box, Qt::AlignVCenter | Qt::AlignLeft, label.text);
     }
   }

@@ -21,21 +21,16 @@ double luminance(const QColor& c) {
 
 QColor sequential(double t, const Theme& theme) {
   t = std::clamp(t, 0.0, 1.0);
-  QColor low = theme.dark ? QColor(0x26415f) : QColor(0xbfd5ec);
-  QColor middle = theme.dark ? QColor(0x7a7f86) : QColor(0x8fa0a8);
-  QColor high = theme.dark ? QColor(0xfde737) : QColor(0xb37400);
-  return t < 0.5 ? mix(low, middle, t * 2) : mix(middle, high, t * 2 - 1);
+  return t < 0.5 ? mix(theme.low, theme.middle, t * 2) : mix(theme.middle, theme.high, t * 2 - 1);
 }
 
 QColor diverging(double t, const Theme& theme) {
   t = std::clamp(t, -1.0, 1.0);
-  QColor none = theme.dark ? QColor(0x262a31) : QColor(0xf4f4f2);
-  if (t < 0) return mix(none, theme.dark ? QColor(0x56b4e9) : QColor(0x0060a0), -t);
-  return mix(none, theme.dark ? QColor(0xf0a040) : QColor(0xb85200), t);
+  return t < 0 ? mix(theme.calm, theme.below, -t) : mix(theme.calm, theme.above, t);
 }
 
 QColor nan_colour(const Theme& theme) {
-  return theme.dark ? QColor(0xe58fc0) : QColor(0xa8377e);
+  return theme.not_a_number;
 }
 
 QColor inf_colour(const Theme& theme) {
@@ -48,7 +43,7 @@ double contrast(const QColor& a, const QColor& b) {
 }
 
 QColor ink_on(const QColor& fill) {
-  const QColor dark(0x14171c), light(0xffffff);
+  const QColor &dark = Theme::night().paper, &light = Theme::light().raised;
   return contrast(dark, fill) > contrast(light, fill) ? dark : light;
 }
 

@@ -67,6 +67,8 @@ const Theme& Theme::light() {
       .accent = 0x0b62d0,
       .forward = QColor(0, 114, 178, 10),
       .backward = QColor(213, 94, 0, 10),
+      .link = 0xa9b0bb,
+      .far_link = 0x3a6ea5,
       .input_link = 0x0b62d0,
       .output_link = 0xb34700,
       .added = 0x1a7f37,
@@ -81,6 +83,15 @@ const Theme& Theme::light() {
       .comment = 0x6a727d,
       .annotation = 0x5b6a7d,
       .current_line = 0xe3edfa,
+      .hover = 0xe9ebee,
+      .shadow = QColor(0, 0, 0, 90),
+      .low = 0xbfd5ec,
+      .middle = 0x8fa0a8,
+      .high = 0xb37400,
+      .below = 0x0060a0,
+      .calm = 0xf4f4f2,
+      .above = 0xb85200,
+      .not_a_number = 0xa8377e,
   };
   return theme;
 }
@@ -97,6 +108,8 @@ const Theme& Theme::night() {
       .accent = 0x6cb0ff,
       .forward = QColor(86, 180, 233, 11),
       .backward = QColor(230, 140, 60, 11),
+      .link = 0x5a6272,
+      .far_link = 0x8ab4e8,
       .input_link = 0x6cb0ff,
       .output_link = 0xff9d5c,
       .added = 0x57c26b,
@@ -111,6 +124,15 @@ const Theme& Theme::night() {
       .comment = 0x8b949e,
       .annotation = 0x8fa3bd,
       .current_line = 0x243349,
+      .hover = 0x2a2f38,
+      .shadow = QColor(0, 0, 0, 90),
+      .low = 0x26415f,
+      .middle = 0x7a7f86,
+      .high = 0xfde737,
+      .below = 0x56b4e9,
+      .calm = 0x262a31,
+      .above = 0xf0a040,
+      .not_a_number = 0xe58fc0,
   };
   return theme;
 }
@@ -221,16 +243,8 @@ QString Theme::style_sheet() const {
     #palette { background: @raised; border: 1px solid @line; border-radius: 8px; }
   )";
   const std::pair<const char*, QColor> names[] = {
-      {"@line", line},
-      {"@paper", paper},
-      {"@panel", panel},
-      {"@raised", raised},
-      {"@ink", ink},
-      {"@dim", dim},
-      {"@accent", accent},
-      {"@current", current_line},
-      {"@hover", dark ? QColor(0x2a2f38) : QColor(0xe9ebee)},
-      {"@bad", bad},
+      {"@line", line}, {"@paper", paper},   {"@panel", panel},          {"@raised", raised}, {"@ink", ink},
+      {"@dim", dim},   {"@accent", accent}, {"@current", current_line}, {"@hover", hover},   {"@bad", bad},
   };
   for (const auto& [name, colour] : names) sheet.replace(name, colour.name());
   return sheet;

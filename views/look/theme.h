@@ -16,10 +16,16 @@ struct Theme {
   QColor ink, dim, line;           ///< text, secondary text, rules and borders
   QColor accent;                   ///< selection, links that can be clicked
   QColor forward, backward;        ///< tints of the two halves
+  QColor link, far_link;           ///< links; where one is cut, the name of its other end
   QColor input_link, output_link;  ///< links of the selected card
   QColor added, removed, changed;  ///< between two passes
   QColor good, warn, bad;
   QColor keyword, string, number, comment, annotation, current_line;  ///< code
+  QColor hover;                                                       ///< a button under the mouse
+  QColor shadow;                                                      ///< of what floats over the window
+  QColor low, middle, high;                                           ///< of sequential()
+  QColor below, calm, above;                                          ///< of diverging()
+  QColor not_a_number;                                                ///< not a colour of these ramps
 
   QColor family(Family family) const;
   QPalette palette() const;

@@ -57,7 +57,7 @@ CommandPalette::CommandPalette(QWidget* parent) : QFrame(parent) {
   auto* shadow = new QGraphicsDropShadowEffect(this);
   shadow->setBlurRadius(24);
   shadow->setOffset(0, 6);
-  shadow->setColor(QColor(0, 0, 0, 90));
+  shadow->setColor(Theme::current().shadow);
   setGraphicsEffect(shadow);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 8, 8, 8);
