@@ -15,6 +15,14 @@ bool is_word(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
+/// Is this, behind the point of a number, the name of a method, as in 0.5.__round__(), and no exponent as in 1.e5?
+bool begins_member(std::string_view rest) {
+  if (rest.empty() || !is_word(rest[0]) || is_digit(rest[0])) return false;
+  const auto second_is = [&](auto fits) { return rest.size() > 1 && fits(rest[1]); };
+  if (rest[0] == 'e' || rest[0] == 'E') return !second_is([](char c) { return is_digit(c) || c == '+' || c == '-'; });
+  return (rest[0] != 'j' && rest[0] != 'J') || second_is(is_word);
+}
+
 /// Longest first.
 constexpr std::string_view operators[] = {"**=", "//=", "<<=", ">>=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=",
                                           "->",  "+=",  "-=",  "*=",  "/=", "%=", "&=", "|=", "^=", "@=", "+",  "-",
@@ -48,7 +56,7 @@ void Lexer::advance() {
   std::size_t end = at_;
   if (is_digit(c) || (c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))) {
     while (end < text_.size() &&
-           (is_word(text_[end]) || text_[end] == '.' ||
+           (is_word(text_[end]) || (text_[end] == '.' && !begins_member(text_.substr(end + 1))) ||
             ((text_[end] == '+' || text_[end] == '-') && (text_[end - 1] == 'e' || text_[end - 1] == 'E'))))
       ++end;
     return make(TokenKind::Number, end - start);

@@ -123,7 +123,11 @@ std::string statement(const Node& node, bool annotated) {
     case OpKind::Function:
       return fmt::format("{} = {}({})", head, node.op()->name, arguments(node, 0));
     case OpKind::Method:
-      return fmt::format("{} = {}.{}({})", head, a.empty() ? "" : print(a[0]), node.op()->name, arguments(node, 1));
+      return fmt::format("{} = {}.{}({})", head,
+                         a.empty()     ? ""
+                         : a[0].node() ? print(a[0])
+                                       : fmt::format("({})", print(a[0])),
+                         node.op()->name, arguments(node, 1));
     case OpKind::Placeholder:
       return node.target == node.name() ? head : fmt::format("{} = {}", node.name(), node.target);
     case OpKind::Output:

@@ -26,6 +26,14 @@ std::optional<double> real_literal(const Expression& e) {
   return std::nullopt;
 }
 
+/// None for what is no number.
+Arg negated(const Arg& number) {
+  if (const auto* i = number.get<std::int64_t>(); i && *i != INT64_MIN) return -*i;
+  if (const auto* d = number.get<double>()) return -*d;
+  if (const auto* c = number.get<std::complex<double>>()) return -*c;
+  return {};
+}
+
 std::optional<Arg> torch_constant(std::string_view name) {
   if (auto dtype = dtype_from_torch(name)) return Arg(*dtype);
   for (Layout l : {Layout::Strided, Layout::SparseCoo, Layout::SparseCsr, Layout::Mkldnn})
@@ -129,17 +137,19 @@ Result<Expression> ExpressionReader::prefix() {
   if (t.is("-") || t.is("~") || t.is("+")) {
     Token sign = lexer_.next();
     bool negative = sign.is("-");
-    if (negative && lexer_.peek().kind == TokenKind::Number) return number(true);
+    if (negative && lexer_.peek().kind == TokenKind::Number) {
+      TRY(Expression whole, number(true));
+      if (!lexer_.peek().is(".")) return whole;
+      TRY(Expression of_positive, postfix(Expression{negated(whole.value)}));  // -0.5.__ceil__() is -(0.5.__ceil__())
+      return Expression{{}, operator_function("neg"), {as_argument(std::move(of_positive))}};
+    }
     if (negative && (lexer_.peek().is_name("inf") || lexer_.peek().is_name("nan")) &&
         !names.contains(lexer_.peek().text))
       return Expression{lexer_.next().text == "inf" ? -HUGE_VAL : -std::nan("")};
     TRY(Expression operand, expression(unary_precedence));
     // -(1) is a number as -1 is.
-    if (negative && !operand.op) {
-      if (const auto* i = operand.value.get<std::int64_t>(); i && *i != INT64_MIN) return Expression{-*i};
-      if (const auto* d = operand.value.get<double>()) return Expression{-*d};
-      if (const auto* c = operand.value.get<std::complex<double>>()) return Expression{-*c};
-    }
+    if (negative && !operand.op)
+      if (Arg value = negated(operand.value); !value.is_none()) return Expression{std::move(value)};
     return Expression{{},
                       operator_function(negative       ? "neg"
                                         : sign.is("~") ? "invert"
@@ -390,7 +400,10 @@ Result<Expression> ExpressionReader::postfix(Expression e) {
         continue;
       }
       Arg object = as_argument(std::move(e));
-      if (!object.node()) return expected(fmt::format("a node before '.{}'", member.substr(0, 60)));
+      const bool method_of_number =
+          lexer_.peek().is("(") && (object.get<double>() || object.get<std::int64_t>());  // of a size that is fixed
+      if (!object.node() && !method_of_number)
+        return expected(fmt::format("a node before '.{}'", member.substr(0, 60)));
       if (lexer_.peek().is("(")) {
         TRY(e, call(Op::get(OpKind::Method, member), {std::move(object)}));
       } else {

@@ -136,7 +136,8 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (!is_tensor(args[0])) {
     // Indexing is the only method of lists and tuples that occurs in a graph.
     if (name == "__getitem__") return b.call("_operator.getitem", args);
-    if (args[0].node() && args[0].node()->meta.sym()) return call_number_method(b, name, args);
+    const bool symbolic = args[0].node() && args[0].node()->meta.sym();
+    if (symbolic || args[0].get<double>() || args[0].get<std::int64_t>()) return call_number_method(b, name, args);
     return std::nullopt;
   }
   for (const CastRow& row : casts)

@@ -114,6 +114,13 @@ std::vector<Case> cases() {
        "return (a, b, c, d, e)",
        {tensor(DType::Float64, {}, {6.25}), Value(std::int64_t{4})},
        {{6}, {7}, {0}, {1}, {2}}},
+      {"methods of numbers that are written",
+       "n: <f64[][]>",
+       "a = 0.8214829564094543.__round__(3)\nb = -2.5.__ceil__()\nc = (-2.5).__ceil__()\nd = torch.scalar_tensor(a, "
+       "dtype "
+       "= torch.float64)\nreturn (a, b, c, d)",
+       {tensor(DType::Float64, {}, {6.25})},
+       {{0.821}, {-3}, {-2}, {0.821}}},
       {"numbers in the place of tensors",
        "n: <b8[][]>, x: <i64[2][1]>",
        "b: \"Sym(Eq(u0, 1))\" = n.item()\na = torch.div(7, 2, rounding_mode = 'trunc')\nc = torch.div(7, x)\n"

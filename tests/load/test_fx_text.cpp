@@ -102,6 +102,8 @@ void TestFxText::printed_text_reads_as_the_same_graph_data() {
   QTest::newRow("a comment that is almost an origin")
       << QByteArray("# $File: File: a.py:2 in f, code: c\ny = x + 1\nreturn (y,)");
   QTest::newRow("minus of a number") << QByteArray("y = ---0 - x\nz = -(2.5) * y\nreturn (z,)");
+  QTest::newRow("method of a number") << QByteArray(
+      "y = 0.8214.__round__(3)\nz = -2.5.__ceil__()\nw = (-2.5).__ceil__() + 1.e2 + 1.e+2\nreturn (y, z, w)");
   QTest::newRow("module named as an unnamed call") << QByteArray("here.run(x)\ny = run.there.go(x)\nreturn (y,)");
   QTest::newRow("unnamed call named as a module") << QByteArray("y = run.there.go(x)\nhere.run(x)\nreturn (y,)");
 }
