@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/natural_order.h"
 #include "core/load/fx_text.h"
 #include "core/load/sources.h"
 #include "core/sym/term_budget.h"
@@ -72,7 +73,7 @@ Status scan(const fs::path& folder, int depth, std::vector<fs::path>& files, Loa
   std::vector<fs::directory_entry> entries;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) entries.push_back(*it);
   if (error) return input_error("file.read", "cannot read the folder: " + error.message(), {.file = folder.string()});
-  std::sort(entries.begin(), entries.end(), [](auto& a, auto& b) { return a.path() < b.path(); });
+  std::ranges::sort(entries, naturally_before, [](const auto& entry) { return entry.path().filename().string(); });
   for (const fs::directory_entry& entry : entries) {
     std::string name = entry.path().filename().string();
     if (name.starts_with(".") || name == "__pycache__" || entry.is_symlink(error)) continue;

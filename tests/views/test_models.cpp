@@ -12,6 +12,7 @@
 #include "views/code/fx_highlight.h"
 #include "views/compare/compare_view.h"
 #include "views/coverage/coverage_view.h"
+#include "views/diff/diff_view.h"
 #include "views/graph/budget_slider.h"
 #include "views/graph/sizes.h"
 #include "views/inspector/inspector.h"
@@ -20,6 +21,7 @@
 #include "views/look/style.h"
 #include "views/passes/graph_diff.h"
 #include "views/passes/passes_view.h"
+#include "views/run/run_view.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/document.h"
 #include "views/session/selection.h"
@@ -426,6 +428,18 @@ class TestModels : public QObject {
     QCOMPARE(table.current_node(), QString("k9"));
     table.select_node("elsewhere");
     QCOMPARE(table.current_node(), QString());
+  }
+
+  void results_and_files_come_by_the_numbers_in_their_names() {
+    ProgramResult result;
+    for (const char* name : {"grad.input.0", "output.10", "output.2", "output.1"})
+      result.results.tensors[name] = *Tensor::zeros(DType::Float32, {1});
+    QStringList names;
+    for (const Row& row : result_rows(result)) names << row.cells[0].text;
+    QCOMPARE(names, (QStringList{"grad.input.0", "output.1", "output.2", "output.10"}));
+    DiffView diff;
+    diff.set_files({"/logs/rank_10.log", "/logs/rank_2.log"});
+    QCOMPARE(diff.chosen_files(), (QStringList{"/logs/rank_2.log", "/logs/rank_10.log"}));
   }
 
   void modules_stay_folded_when_the_cut_makes_new_pieces_of_them() {

@@ -6,6 +6,7 @@
 #include <QToolButton>
 #include <algorithm>
 
+#include "core/base/natural_order.h"
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
 #include "views/look/format.h"
@@ -125,7 +126,8 @@ QStringList DiffView::chosen_files() const {
   QStringList paths;
   for (const QAction* action : files_menu_->actions())
     if (action->isChecked()) paths << action->data().toString();
-  paths.sort();  // not in the order in which they happened to be read
+  // Not in the order in which they happened to be read.
+  std::ranges::sort(paths, naturally_before, &QString::toStdString);
   return paths;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/natural_order.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 #include "views/look/elided_label.h"
@@ -55,7 +56,11 @@ void add_verdict(std::vector<Cell>& cells, const Report& report, const std::stri
 
 std::vector<Row> result_rows(const ProgramResult& result) {
   std::vector<Row> rows;
-  for (const auto& [name, tensor] : result.results.tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : result.results.tensors) names.push_back(name);
+  std::ranges::sort(names, naturally_before);
+  for (const std::string& name : names) {
+    const Tensor& tensor = result.results.tensors.at(name);
     const Values v = values_of(tensor);
     Row row{{}, {Cell(text(name)), Cell(type_of(tensor), Tone::Dim)}};
     add_verdict(row.cells, result.against_file, name);

@@ -16,6 +16,7 @@
 #include <QVBoxLayout>
 #include <utility>
 
+#include "core/base/natural_order.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
 #include "views/look/tell.h"
@@ -47,31 +48,6 @@ class ToneDelegate : public QStyledItemDelegate {
   QTableView* view_;
 };
 
-/// Negative, 0 or positive: by the numbers in both texts, else by their letters. QCollator does this only where Qt was
-/// built with ICU, and not in the C locale.
-int compare_naturally(QStringView a, QStringView b) {
-  const auto digits = [](QStringView text, qsizetype from) {
-    qsizetype end = from;
-    while (end < text.size() && text[end] >= u'0' && text[end] <= u'9') ++end;
-    return text.mid(from, end - from);
-  };
-  qsizetype i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    QStringView left = digits(a, i), right = digits(b, j);
-    if (left.isEmpty() || right.isEmpty()) {
-      if (const int order = a.mid(i++, 1).compare(b.mid(j++, 1), Qt::CaseInsensitive)) return order;
-      continue;
-    }
-    i += left.size();
-    j += right.size();
-    while (left.startsWith(u'0')) left = left.mid(1);
-    while (right.startsWith(u'0')) right = right.mid(1);
-    if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
-    if (const int order = left.compare(right)) return order;
-  }
-  return static_cast<int>(i < a.size()) - static_cast<int>(j < b.size());
-}
-
 /// Numbers sort as numbers, before texts; texts by the numbers in them: k9 before k10. What is empty comes last in both
 /// directions.
 class NumberOrder : public QSortFilterProxyModel {
@@ -87,7 +63,9 @@ class NumberOrder : public QSortFilterProxyModel {
     const int first = rank(left), second = rank(right);
     if ((first == 2) != (second == 2)) return (second == 2) == (sortOrder() == Qt::AscendingOrder);
     if (first != second) return first < second;
-    return first == 0 ? left.toDouble() < right.toDouble() : compare_naturally(left.toString(), right.toString()) < 0;
+    if (first == 0) return left.toDouble() < right.toDouble();
+    const std::u16string x = left.toString().toStdU16String(), y = right.toString().toStdU16String();
+    return compare_naturally<char16_t>(x, y) < 0;
   }
 };
 
