@@ -360,6 +360,10 @@ class TestWorkbench : public QObject {
     bench.open(folder_.filePath("missing.py"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(!shown_errors(bench).isEmpty());
+    // What is no graph can still be read.
+    QVERIFY(bench.current() && bench.current()->path == path);
+    QCOMPARE(bench.window().page(), texts(bench));
+    QVERIFY(texts(bench)->document()->text().contains("def forward"));
   }
 
   void a_report_is_written_from_the_window() {

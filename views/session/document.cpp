@@ -78,8 +78,14 @@ Result<Rendering> read(const Document& document, const Progress& progress) {
   }
   if (!out.graph) {
     progress.at(-1, "reading the graph");
-    TRY(auto graph, document.artefact.graph());
-    out.graph = std::move(graph);
+    auto graph = document.artefact.graph();
+    if (!graph) {
+      TRY(std::string source, document.artefact.text());
+      out.code = std::make_shared<CodeDocument>(QString::fromStdString(source), nullptr);
+      out.graph_problem = std::move(graph).error();
+      return out;
+    }
+    out.graph = *std::move(graph);
   }
   TRY_DO(check_cancelled(&progress));
   // Beside the cut, which takes longer.

@@ -76,7 +76,8 @@ struct Rendering {
   std::shared_ptr<const CodeDocument> code;
   std::shared_ptr<const Scene> scene;
   std::shared_ptr<const CutSummary> cut;
-  std::optional<Diagnostic> cut_problem;  ///< why there is no cut; the picture is shown without it
+  std::optional<Diagnostic> graph_problem;  ///< why what is said to be a graph is none; its text is shown
+  std::optional<Diagnostic> cut_problem;    ///< why there is no cut; the picture is shown without it
   std::unordered_set<std::string> folded;
 };
 /// The part that needs no layout: graph, code and cut. The rest stays empty.

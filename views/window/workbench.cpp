@@ -388,9 +388,13 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   document.drawn = document;
   document.read.reset();
   if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
-  if (current_ != &document) return;
-  put_on_screen(document);
-  tell_pin(document);
+  if (current_ == &document) {
+    put_on_screen(document);
+    tell_pin(document);
+  }
+  if (!rendering.graph_problem) return;
+  report(*rendering.graph_problem);
+  Q_EMIT failed(*rendering.graph_problem);
 }
 
 // A pin that changes nothing would look like a key that was not heard.
