@@ -246,6 +246,16 @@ class TestLayout : public QObject {
     QCOMPARE(make_picture(graph, options).card_by_key("tangents_1"), -1);
   }
 
+  void a_backward_that_hands_an_input_on_has_no_cut() {
+    auto graph = std::make_shared<Graph>();
+    Node* saved = graph->placeholder("relu");
+    Node* mesh = graph->placeholder("primals_2");
+    Node* tangent = graph->placeholder("tangents_1");
+    Node* grad = graph->create(Op::torch("aten.mul.Tensor"), {tangent, saved}, {});
+    graph->set_output(Arg::list({grad, mesh}));
+    QVERIFY(!make_picture(graph).joint);
+  }
+
   void two_layers_are_blocks() {
     auto graph = joint_graph(6);
     std::size_t next = 0;

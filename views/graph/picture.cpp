@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/partition/joint_parts.h"
+#include "core/partition/partition.h"
 #include "views/graph/frames.h"
 
 namespace partita::views {
@@ -42,10 +43,13 @@ std::vector<bool> backward_nodes(const Graph& graph, const CutSummary* cut) {
     for (const Node* node : graph) backward[node->id()] = is_tangent(*node) || cut->backward.contains(node->name());
     return backward;
   }
-  // A backward graph has tangents too, but no output that a forward would have.
+  // A backward graph has tangents too, but computes no output that a forward would have. An input that it hands on,
+  // such as a device mesh, is none.
   std::vector<Arg> outputs = graph.outputs();
-  if (std::none_of(outputs.begin(), outputs.end(),
-                   [&](const Arg& out) { return out.node() && !depends[out.node()->id()]; }))
+  const bool handed_on_too = is_joint(graph);
+  if (std::none_of(outputs.begin(), outputs.end(), [&](const Arg& out) {
+        return out.node() && !depends[out.node()->id()] && (handed_on_too || out.node()->op()->is_call());
+      }))
     return {};
   std::vector<bool> forward(graph.id_limit());
   for (const Arg& out : outputs)
