@@ -16,6 +16,7 @@
 #include <QTableView>
 #include <QTest>
 #include <QTextBrowser>
+#include <QTextDocument>
 #include <QToolTip>
 #include <QTreeView>
 #include <fstream>
@@ -281,7 +282,7 @@ class TestSession : public QObject {
 
   void a_long_way_of_modules_keeps_its_end() {
     PictureBar bar;
-    bar.resize(500, 40);
+    bar.resize(640, 40);
     bar.show();
     std::vector<Crumb> path;
     for (int i = 0; i < 30; ++i) path.push_back({QString("key%1").arg(i), QString("module_%1").arg(i), false});
@@ -295,6 +296,12 @@ class TestSession : public QObject {
     QVERIFY((*modules)->toolTip().contains("module_0"));
     bar.set_modules({path.back()});
     QVERIFY(!(*modules)->text().contains("…"));
+    // A name that is too long alone is cut with dots, too.
+    bar.set_modules({path.front(), {"key", QString("a_long_name_").repeated(20), true}});
+    QTextDocument shown;
+    shown.setHtml((*modules)->text());
+    QVERIFY2(shown.toPlainText().count("…") == 2, qPrintable(shown.toPlainText()));
+    QVERIFY((*modules)->fontMetrics().horizontalAdvance(shown.toPlainText()) <= (*modules)->width());
   }
 
   void back_and_forward_go_through_selections() {

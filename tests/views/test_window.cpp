@@ -539,6 +539,14 @@ class TestWindow : public QObject {
     QTest::keyClick(&bench.window(), Qt::Key_Question, Qt::ShiftModifier);
     auto* keys = bench.window().findChild<QDialog*>("keys");
     QVERIFY(keys && keys->findChild<QTextBrowser*>()->toPlainText().contains("Run and compare"));
+    keys->close();
+    // These move the picture, and are no menu's.
+    for (const Qt::Key arrow : {Qt::Key_Left, Qt::Key_Right, Qt::Key_Up, Qt::Key_Down}) {
+      const QPointF before = picture(bench)->to_view({0, 0});
+      picture(bench)->setFocus();
+      QTest::keyClick(picture(bench), arrow, Qt::ShiftModifier);
+      QVERIFY(picture(bench)->to_view({0, 0}) != before);
+    }
     // No node is chosen: the graph itself is told about.
     QVERIFY(
         bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>()->toPlainText().contains("largest saved"));

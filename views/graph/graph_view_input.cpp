@@ -185,7 +185,7 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Down:
     case Qt::Key_Left:
     case Qt::Key_Right:
-      if (event->modifiers() & Qt::ControlModifier) {
+      if (event->modifiers() & Qt::ShiftModifier) {
         double step = 80;
         return pan_by({event->key() == Qt::Key_Left    ? step
                        : event->key() == Qt::Key_Right ? -step
@@ -231,8 +231,8 @@ void GraphView::keyReleaseEvent(QKeyEvent* event) {
 }
 
 bool GraphView::focusNextPrevChild(bool) {
-  return false;
-}  // Tab walks nodes; F6 and Ctrl+Tab leave
+  return false;  // Tab walks nodes; the keys of the panels leave
+}
 
 void GraphView::contextMenuEvent(QContextMenuEvent* event) {
   int card = event->reason() == QContextMenuEvent::Mouse ? card_under(event->pos()) : state_.selected;

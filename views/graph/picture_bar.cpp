@@ -2,6 +2,7 @@
 
 #include <QMenu>
 #include <QToolButton>
+#include <algorithm>
 
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
@@ -71,23 +72,31 @@ bool PictureBar::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
-// What does not fit is left out from the outermost module on.
+// What does not fit is left out from the outermost module on; where the last one alone is too long, so is its end.
 void PictureBar::show_modules() {
-  QStringList parts, labels;
-  for (const Crumb& crumb : path_) {
-    parts << QString("<a href=\"%1\" style=\"text-decoration:none;color:%2\">%3</a>%4")
-                 .arg(crumb.frame_key.toHtmlEscaped(), Theme::current().accent.name(), crumb.label.toHtmlEscaped(),
-                      crumb.folded ? " ▸" : "");
-    labels << crumb.label;
-  }
+  const QFontMetrics metrics = modules_->fontMetrics();
+  QStringList labels;
+  for (const Crumb& crumb : path_) labels << crumb.label;
+  const QString left_out_mark = "… › ", folded_mark = " ▸";
+  const auto width_of_marks = [&](qsizetype left_out) {
+    return metrics.horizontalAdvance((left_out > 0 ? left_out_mark : QString()) +
+                                     (path_.back().folded ? folded_mark : QString()));
+  };
   const auto fits = [&](qsizetype left_out) {
-    const QString shown =
-        labels.mid(left_out).join(" › ") + (left_out > 0 ? "… › " : "") + (path_.back().folded ? " ▸" : "");
-    return modules_->fontMetrics().horizontalAdvance(shown) <= modules_->width();
+    return metrics.horizontalAdvance(labels.mid(left_out).join(" › ")) + width_of_marks(left_out) <= modules_->width();
   };
   qsizetype left_out = 0;
   while (left_out + 1 < labels.size() && !fits(left_out)) ++left_out;
-  modules_->setText((left_out > 0 ? "… › " : "") + parts.mid(left_out).join(" › "));
+  QStringList parts;
+  for (const Crumb& crumb : path_) {
+    QString label = crumb.label;
+    if (&crumb == &path_.back())
+      label = metrics.elidedText(label, Qt::ElideMiddle, std::max(0, modules_->width() - width_of_marks(left_out)));
+    parts << QString("<a href=\"%1\" style=\"text-decoration:none;color:%2\">%3</a>%4")
+                 .arg(crumb.frame_key.toHtmlEscaped(), Theme::current().accent.name(), label.toHtmlEscaped(),
+                      crumb.folded ? folded_mark : QString());
+  }
+  modules_->setText((left_out > 0 ? left_out_mark : QString()) + parts.mid(left_out).join(" › "));
   modules_->setToolTip(labels.empty() ? QString()
                                       : labels.join(" › ") + "\n" + tr("A click on a module folds or unfolds it"));
   modules_->setFocusPolicy(labels.empty() ? Qt::NoFocus : Qt::StrongFocus);

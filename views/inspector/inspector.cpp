@@ -211,6 +211,7 @@ Inspector::Inspector(QWidget* parent) : QWidget(parent) {
   layout->addWidget(page_, 1);
   auto* buttons = new QHBoxLayout;
   buttons->setContentsMargins(12, 8, 12, 8);
+  buttons->setSpacing(8);
   const auto pin = [this](Pin to) { return [this, to] { Q_EMIT pin_asked(account_.title, to); }; };
   save_ = button_of(tr("Save"), this, pin(Pin::Save), tr("Keep this value for the backward (S)"));
   recompute_ =

@@ -501,7 +501,7 @@ void MainWindow::show_keys() {
     html += QString("<h4>%1</h4><table>%2</table>").arg(title.toHtmlEscaped(), rows);
   };
   auto row = [](const QString& keys, const QString& what) {
-    return QString("<tr><td style='padding-right:24px'><b>%1</b></td><td>%2</td></tr>")
+    return QString("<tr><td width='160'><b>%1</b></td><td>%2</td></tr>")
         .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
   };
   section(tr("In the picture"), row(tr("Arrows"), tr("along the links, and across the cut")) +
@@ -510,7 +510,7 @@ void MainWindow::show_keys() {
                                     row(tr("S, R, U"), tr("save, recompute, let the partitioner choose")) +
                                     row(tr("F, Shift+F, Z"), tr("fit, show the whole, zoom to the chosen node")) +
                                     row(tr("+, -, wheel"), tr("zoom")) +
-                                    row(tr("Ctrl+arrows, drag"), tr("move the picture")) + row("/", tr("search")) +
+                                    row(tr("Shift+arrows, drag"), tr("move the picture")) + row("/", tr("search")) +
                                     row("Esc", tr("close a page like Values or the minifier")));
   QStringList menus;
   for (const auto& [menu, action] : commands_)
