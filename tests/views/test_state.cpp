@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QDir>
 #include <QLabel>
+#include <QSignalSpy>
 #include <QTest>
 #include <QTextBrowser>
 #include <atomic>
@@ -234,6 +235,14 @@ class TestState : public QObject {
     // The copied command is that of the report, not of what was chosen since.
     for (QComboBox* box : compare.view()->findChildren<QComboBox*>()) box->setCurrentText("interp");
     QVERIFY2(bench.command_line().contains(" --backends interp,broken "), qPrintable(bench.command_line()));
+    // Another cut does not fill the table anew: with thousands of rows that would be felt.
+    const TableModel* table = compare.view()->findChild<TablePanel*>()->model();
+    QVERIFY(table->rowCount() > 0);
+    QSignalSpy filled(table, &QAbstractItemModel::modelReset);
+    bench.get<GraphController>().bar()->budget()->setValue(0);
+    QTRY_COMPARE(bench.current()->memory_budget, 0.0);
+    QVERIFY(idle(bench));
+    QCOMPARE(filled.size(), 0);
   }
 
   /// The window's name for it means nothing to the command line.

@@ -224,8 +224,14 @@ void CompareController::show_reports(const QString& key, const CompareRequest& r
   bench_.get<GraphController>().measure(request.inputs);  // times of the same run
 }
 
+void CompareController::wait_for(const Document&) {
+  shown_.clear();
+  view_->clear();
+}
+
+// A large report takes a while to show, and a new cut does not change it.
 void CompareController::set_document(const Document& document) {
-  show_report_of(document.key);
+  if (shown_.isEmpty() || shown_ != document.key) show_report_of(document.key);
   read_past(document);
 }
 
@@ -258,7 +264,8 @@ void CompareController::read_past(const Document& document) {
 
 void CompareController::show_report_of(const QString& key) {
   const auto found = compared_.find(key);
-  if (found == compared_.end()) return view_->clear();
+  shown_ = found == compared_.end() ? QString() : key;
+  if (shown_.isEmpty()) return view_->clear();
   const Compared& done = found->second;
   view_->set_report(done.reports, done.request.tolerance, done.summary, done.first_wrong, done.shown);
 }

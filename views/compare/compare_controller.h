@@ -14,7 +14,7 @@ class CompareController : public WidgetController<CompareView> {
   void show() override { compare(view_->request()); }
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;
-  void wait_for(const Document&) override { view_->clear(); }
+  void wait_for(const Document&) override;
   void set_document(const Document& document) override;
 
   void compare(const CompareRequest& request);
@@ -37,6 +37,7 @@ class CompareController : public WidgetController<CompareView> {
     QString summary, first_wrong;
   };
   std::map<QString, Compared> compared_;  ///< the last comparison of each document
+  QString shown_;                         ///< the document whose report the table has; empty: none
   int job_ = 0;                           ///< of the running comparison; 0: none
 };
 
