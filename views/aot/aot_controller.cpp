@@ -69,9 +69,10 @@ void AotController::set_document(const Document& document) {
 
 void AotController::fold(bool of_backward, const QString& frame_key) {
   auto folds = std::make_shared<AotPair>(*view_->pair());
-  auto& folded = of_backward ? folds->backward.folded : folds->forward.folded;
+  AotPair::Half& half = of_backward ? folds->backward : folds->forward;
+  half.asked = true;
   const std::string key = frame_key.toStdString();
-  if (folded.erase(key) == 0) folded.insert(key);
+  if (half.folded.erase(key) == 0) half.folded.insert(key);
   make_pair(std::move(folds));
 }
 
@@ -90,12 +91,14 @@ void AotController::make_pair(std::shared_ptr<const AotPair> folds) {
         picture.text_width = width;
         pair->cut = std::make_shared<CutSummary>(CutSummary::of(*kept));
         pair->unknown = unknown_bytes(*kept->forward, kept->saved);
-        const auto half = [&](const Graph* graph, const Overview* asked) -> Overview {
+        // What the user folded stays. Else another cut gets an overview of its own: where more is computed again, a
+        // block may fall into a hundred pieces, and these side by side could not be read.
+        const auto half = [&](const Graph* graph, const AotPair::Half* before) -> AotPair::Half {
           const std::shared_ptr<const Graph> shared(kept, graph);
-          if (!asked) return fitting(shared, picture, room, true);
+          if (!before || !before->asked) return {fitting(shared, picture, room, true)};
           picture.folded.clear();
-          picture.folded = carried_folds(asked->folded, asked->scene->picture, make_picture(shared, picture));
-          return {picture.folded, make_scene(shared, picture)};
+          picture.folded = carried_folds(before->folded, before->scene->picture, make_picture(shared, picture));
+          return {{picture.folded, make_scene(shared, picture)}, true};
         };
         pair->forward = half(kept->forward.get(), folds ? &folds->forward : nullptr);
         pair->backward = half(kept->backward.get(), folds ? &folds->backward : nullptr);

@@ -12,7 +12,10 @@ namespace partita::views {
 
 /// The forward and the backward of a joint graph as they will be compiled, with what is saved between them.
 struct AotPair {
-  Overview forward, backward;
+  struct Half : Overview {
+    bool asked = false;  ///< the user folded or unfolded something
+  };
+  Half forward, backward;
   std::shared_ptr<const CutSummary> cut;
   UnknownBytes unknown;
 };

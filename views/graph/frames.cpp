@@ -127,12 +127,13 @@ void name_lines_in_modules(const std::vector<const Node*>& nodes, std::vector<Pa
   }
 }
 
-// Replaces the file by stack and block in the paths of lines that repeat.
-void name_blocks(std::vector<Path>& paths, bool backward) {
+// Replaces the file by stack and block in the paths of lines that repeat. `again`: what a backward computes once more
+// does not tell where its blocks begin, since that may differ from block to block; it belongs to the one it stands in.
+void name_blocks(std::vector<Path>& paths, bool backward, const std::vector<bool>& again) {
   std::vector<Run> runs;
   const std::string* before = nullptr;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (paths[i].empty()) continue;
+    if (paths[i].empty() || again[i]) continue;
     const std::string& line = paths[i].back();
     if (!before || *before != line) runs.push_back({i, &line});
     before = &line;
@@ -200,9 +201,18 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
   };
   const bool two_sides =
       std::any_of(graph.begin(), graph.end(), [&](const Node* node) { return side_of(*node) == Side::Backward; });
+  // A backward alone: all that depends on a tangent, and what is computed again for that.
+  std::vector<bool> of_tangents(graph.id_limit());
+  bool backward_alone = false;
+  for (const Node* node : graph) {
+    const bool needs_one = std::ranges::any_of(node->inputs(), [&](const Node* in) { return of_tangents[in->id()]; });
+    of_tangents[node->id()] = is_tangent(*node) || needs_one;
+    backward_alone = !two_sides && (backward_alone || needs_one);
+  }
   for (Side side : {Side::Forward, Side::Backward}) {
     std::vector<const Node*> nodes;
     std::vector<Path> paths;
+    std::vector<bool> again;  // by node
     bool modules = false, backward_began = false;
     std::vector<const Node*> late;
     for (const Node* node : graph) {
@@ -217,12 +227,13 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
       }
       nodes.push_back(node);
       paths.push_back(path_of(*node));
+      again.push_back(backward_alone && !of_tangents[node->id()]);
       modules = modules || (node->origin && !node->origin->modules.empty());
     }
     if (modules)
       name_lines_in_modules(nodes, paths);
     else
-      name_blocks(paths, side == Side::Backward);
+      name_blocks(paths, side == Side::Backward || backward_alone, again);
     std::vector<int> open;  // frames of the current run, outermost first
     Path open_path;         // their parts
     for (std::size_t n = 0; n < nodes.size(); ++n) {
