@@ -7,6 +7,7 @@
 
 #include "views/graph/graph_view.h"
 #include "views/look/format.h"
+#include "views/look/keys.h"
 
 namespace partita::views {
 
@@ -170,6 +171,12 @@ void GraphView::step_in_order(int by) {
 }
 
 void GraphView::keyPressEvent(QKeyEvent* event) {
+  const bool tab = event->key() == Qt::Key_Tab || event->key() == Qt::Key_Backtab;
+  if (tab && event->modifiers() & Qt::ControlModifier) {
+    QWidget::focusNextPrevChild(event->key() == Qt::Key_Tab);
+    return;
+  }
+  if (is_command(*event)) return QWidget::keyPressEvent(event);
   switch (event->key()) {
     case Qt::Key_F:
       return fit(event->modifiers() & Qt::ShiftModifier ||
@@ -194,7 +201,6 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
                        : event->key() == Qt::Key_Down ? -step
                                                       : 0});
       }
-      if (event->modifiers() & Qt::AltModifier) break;
       return step_along(event->key());
     case Qt::Key_PageUp:
       return pan_by({0, height() * 0.8});
@@ -231,7 +237,7 @@ void GraphView::keyReleaseEvent(QKeyEvent* event) {
 }
 
 bool GraphView::focusNextPrevChild(bool) {
-  return false;  // Tab walks nodes; the keys of the panels leave
+  return false;  // Tab walks nodes; Ctrl+Tab and the keys of the panels leave
 }
 
 void GraphView::contextMenuEvent(QContextMenuEvent* event) {

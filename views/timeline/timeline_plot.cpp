@@ -12,6 +12,7 @@
 
 #include "views/graph/paint.h"
 #include "views/look/format.h"
+#include "views/look/keys.h"
 #include "views/look/ramp.h"
 
 namespace partita::views {
@@ -328,6 +329,7 @@ void TimelinePlot::walk(int key) {
 }
 
 void TimelinePlot::keyPressEvent(QKeyEvent* event) {
+  if (is_command(*event)) return QAbstractScrollArea::keyPressEvent(event);
   switch (event->key()) {
     case Qt::Key_Left:
     case Qt::Key_Right:
