@@ -203,6 +203,24 @@ class TestWindow : public QObject {
     }
   }
 
+  void halves_that_nobody_folded_stay_readable_while_the_budget_moves() {
+    const auto joint = partita::testing::corpus() / "big/gpt12/joint.py";
+    if (!std::filesystem::exists(joint)) QSKIP("no corpus");
+    Workbench bench(tools());
+    bench.window().resize(1440, 900);
+    bench.window().show();
+    bench.open(QString::fromStdString(joint.string()));
+    QVERIFY(wait_shown(bench, 60000));
+    QVERIFY(bench.show_view("aot"));
+    AotView* halves = bench.get<AotController>().view();
+    QTRY_VERIFY_WITH_TIMEOUT(halves->pair(), 60000);
+    const auto first = halves->pair();
+    bench.get<GraphController>().bar()->budget()->setValue(BudgetSlider::kSteps / 2);
+    QTRY_VERIFY_WITH_TIMEOUT(bench.jobs().idle() && halves->pair() != first, 60000);
+    for (GraphView* half : halves->findChildren<GraphView*>())
+      QCOMPARE(half->cards_in_view().size(), half->scene()->picture.cards.size());
+  }
+
   void every_view_leaves_the_panels_their_room_in_a_small_window() {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));
@@ -430,7 +448,7 @@ class TestWindow : public QObject {
       QVERIFY(bar && bar->isVisible());
       QCOMPARE(window.page()->geometry(), before);
       QVERIFY2(!QRect(bar->mapToGlobal(QPoint()), bar->size()).contains(QCursor::pos()), below ? "below" : "above");
-      window.clear_problems();
+      QTest::keyClick(&window, Qt::Key_Escape);
       QVERIFY(!bar->isVisible());
     }
   }
@@ -546,6 +564,11 @@ class TestWindow : public QObject {
       picture(bench)->setFocus();
       QTest::keyClick(picture(bench), arrow, Qt::ShiftModifier);
       QVERIFY(picture(bench)->to_view({0, 0}) != before);
+    }
+    for (const Qt::Key tab : {Qt::Key_Tab, Qt::Key_Backtab}) {
+      picture(bench)->setFocus();
+      QTest::keyClick(picture(bench), tab, Qt::ControlModifier);
+      QVERIFY(bench.window().focusWidget() != picture(bench));
     }
     // No node is chosen: the graph itself is told about.
     QVERIFY(

@@ -2,6 +2,7 @@
 
 #include <QDir>
 #include <QFileInfo>
+#include <QRegularExpression>
 
 #include "core/base/number_text.h"
 #include "core/base/shell_word.h"
@@ -48,7 +49,8 @@ QString file_title(const QString& path, int folders) {
 }
 
 QString file_name_of(const QString& title) {
-  return title.simplified().replace(' ', '_').replace('/', '_');
+  static const QRegularExpression others("[^\\w.+-]+", QRegularExpression::UseUnicodePropertiesOption);
+  return QString(title).replace(others, "_");
 }
 
 QString shell_word(const QString& word) {

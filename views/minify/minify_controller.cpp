@@ -58,6 +58,7 @@ MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
   connect(view_->graph(), &GraphView::fold_asked, this, &MinifyController::fold);
   connect(view_, &MinifyView::folder_asked, this,
           [](const QString& folder) { QDesktopServices::openUrl(QUrl::fromLocalFile(folder)); });
+  bench.window().add_command("File", tr("Save the repro…"), {}, [this] { ask_repro_folder(); });
   // The tracker tells ten times a second, so that a fast minification does not flood the event loop.
   connect(&bench.jobs(), &JobTracker::changed, this, &MinifyController::show_tries);
   bench.offer(bench.window().add_command("Graph", tr("Minify"), QKeySequence("Ctrl+M"), [this] { show_page(); }),
@@ -208,6 +209,7 @@ void MinifyController::fold(const QString& frame_key) {
 }
 
 void MinifyController::ask_repro_folder() {
+  if (!last_ || !last_->reduced) return bench_.window().tell(tr("There is no repro yet: Ctrl+M minifies a graph"));
   auto* dialog = new QFileDialog(&bench_.window(), tr("Save the repro in a new folder"));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setAcceptMode(QFileDialog::AcceptSave);

@@ -66,8 +66,8 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
     QApplication::clipboard()->setText(problem_details_.join('\n'));
     tell(tr("Copied the details of %1 to the clipboard").arg(count_text(problem_details_.size(), "problem")));
   };
-  add_all(bar,
-          {button_of(tr("Copy details"), this, copy), button_of(tr("Dismiss"), this, &MainWindow::clear_problems)});
+  add_all(bar, {button_of(tr("Copy details"), this, copy),
+                button_of(tr("Dismiss  Esc"), this, &MainWindow::clear_problems)});
   problem_->hide();
   make_page_head(column);
   pages_ = new QStackedWidget;
@@ -490,7 +490,7 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
     search_->selectAll();
     return;
   }
-  if (event->key() == Qt::Key_Escape) return close_page();
+  if (event->key() == Qt::Key_Escape) return problem_->isHidden() ? close_page() : clear_problems();
   if (event->key() == Qt::Key_Question) return show_keys();
   QMainWindow::keyPressEvent(event);
 }
@@ -504,14 +504,15 @@ void MainWindow::show_keys() {
     return QString("<tr><td width='160'><b>%1</b></td><td>%2</td></tr>")
         .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
   };
-  section(tr("In the picture"), row(tr("Arrows"), tr("along the links, and across the cut")) +
-                                    row(tr("Tab, Shift+Tab"), tr("next and previous node in execution order")) +
-                                    row(tr("Enter, double click"), tr("fold or unfold the module")) +
-                                    row(tr("S, R, U"), tr("save, recompute, let the partitioner choose")) +
-                                    row(tr("F, Shift+F, Z"), tr("fit, show the whole, zoom to the chosen node")) +
-                                    row(tr("+, -, wheel"), tr("zoom")) +
-                                    row(tr("Shift+arrows, drag"), tr("move the picture")) + row("/", tr("search")) +
-                                    row("Esc", tr("close a page like Values or the minifier")));
+  section(tr("In the picture"),
+          row(tr("Arrows"), tr("along the links, and across the cut")) +
+              row(tr("Tab, Shift+Tab"), tr("next and previous node in execution order")) +
+              row(tr("Ctrl+Tab, Ctrl+Shift+Tab"), tr("out of the picture, to what stands behind or before it")) +
+              row(tr("Enter, double click"), tr("fold or unfold the module")) +
+              row(tr("S, R, U"), tr("save, recompute, let the partitioner choose")) +
+              row(tr("F, Shift+F, Z"), tr("fit, show the whole, zoom to the chosen node")) +
+              row(tr("+, -, wheel"), tr("zoom")) + row(tr("Shift+arrows, drag"), tr("move the picture")) +
+              row("/", tr("search")) + row("Esc", tr("dismiss an error, close a page like Values or the minifier")));
   QStringList menus;
   for (const auto& [menu, action] : commands_)
     if (!menus.contains(menu)) menus << menu;

@@ -168,11 +168,12 @@ void Workbench::refresh_recent() {
 QString Workbench::command_line() const {
   if (!current_) return "partita open";
   QStringList command, files;
-  for (const Made& view : views_) {
-    if (!command.isEmpty()) break;
-    command = view.controller->command();
-    files = view.controller->command_files();
-  }
+  for (const bool of_page : {true, false})  // the page is looked at; the panel below it may show what was done before
+    for (const Made& view : views_) {
+      if (!command.isEmpty() || (view.controller->widget() == window_.page()) != of_page) continue;
+      command = view.controller->command();
+      files = view.controller->command_files();
+    }
   QStringList words{"partita", command.isEmpty() ? "open" : command.takeFirst()};
   for (const QString& file : files) words << shell_word(file);
   if (files.isEmpty()) words << shell_word(current_->path);
