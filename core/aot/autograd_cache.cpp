@@ -18,9 +18,9 @@ namespace partita {
 template <class A>
 void fields(A& a, InputAliasInfo& i) {
   a(i.is_leaf, i.mutates_data, i.mutates_metadata, i.mutations_under_no_grad, i.mutations_hidden_from_autograd,
-    i.requires_grad);
+    i.mutates_storage, i.resizes_storage, i.requires_grad);
   a.choice(i.mutation_type, 3);
-  a(i.seen_by_autograd, i.shown);
+  a(i.seen_by_autograd, i.memory_of, i.shown);
 }
 template <class A>
 void fields(A& a, Place& p) {
@@ -47,7 +47,7 @@ void fields(A& a, AotEntry& e) {
 
 namespace {
 
-constexpr std::string_view heading = "PTA2";
+constexpr std::string_view heading = "PTA3";
 
 std::string text_of(const AotOptions& o, bool lazy_backward) {
   std::string text = fmt::format(

@@ -45,8 +45,8 @@ Json metadata_json(const AotGraphs& graphs) {
                       {"mutates_metadata", i.mutates_metadata},
                       {"mutations_hidden_from_autograd", i.mutations_hidden_from_autograd},
                       {"mutations_under_no_grad_or_inference_mode", i.mutations_under_no_grad},
-                      {"mutates_storage_metadata", false},          // set_ is refused
-                      {"mutation_inductor_storage_resize", false},  // and so are inductor's operators on storages
+                      {"mutates_storage_metadata", i.mutates_storage},
+                      {"mutation_inductor_storage_resize", i.resizes_storage},
                       {"requires_grad", i.requires_grad},
                       {"keep_input_mutations", meta.keep_input_mutations},
                       {"mutation_type", name_of(i.mutation_type)}});

@@ -112,7 +112,7 @@ std::set<std::size_t> written_inputs(const Graph& graph, const std::vector<Value
   const std::vector<Node*> placeholders = graph.placeholders();
   std::set<std::size_t> written;
   for (const Node* n : graph) {
-    if (view_in_place(n->op())) continue;
+    if (view_in_place(n->op()) || takes_memory(n->op())) continue;
     for (const Node* target : written_by(*n)) {
       const auto at =
           static_cast<std::size_t>(std::ranges::find(placeholders, memory_owner(target)) - placeholders.begin());
@@ -419,7 +419,8 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));
   const GraphInputs given = inputs;
   TRY(const std::unique_ptr<Graph> resolved, with_aten_calls(*graph));
-  if (may_write_conjugates(*resolved)) {
+  const bool resizes = std::ranges::any_of(*resolved, [](const Node* n) { return resizes_storage(n->op()); });
+  if (resizes || may_write_conjugates(*resolved)) {
     const AotOptions functional{.train = false, .choose_layouts = false};
     return run_program(artefact, file, {.aot = functional, .forward = compile, .random_weights = random_weights});
   }

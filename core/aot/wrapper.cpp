@@ -62,6 +62,7 @@ std::string summary_of(const RuntimeWrapper& w) {
   for (const RuntimeWrapper::Mutated& m : w.mutated)
     parts.push_back(fmt::format("input {} {}", m.input,
                                 !m.view_offset ? m.data ? "is written" : "is replaced"
+                                : m.memory_of  ? fmt::format("is a view of input {}", *m.memory_of)
                                 : m.data       ? "is viewed anew and written"
                                                : "is viewed anew"));
   for (const RuntimeWrapper::Alias& a : w.aliases)

@@ -113,6 +113,8 @@ struct RuntimeWrapper {
     /// Set if the input shows its memory in another way afterwards (t_): from where, and in which strides.
     std::optional<SymExpr> view_offset;
     SymList view_strides = {};
+    bool storage = false;                       ///< it has other memory afterwards, as by set_
+    std::optional<std::size_t> memory_of = {};  ///< that of this input
     bool operator==(const Mutated&) const = default;
   };
   struct Alias {

@@ -39,6 +39,7 @@ void fields(F& f, InputShapes::Shape& s) {
 template <class F>
 void fields(F& f, RuntimeWrapper::Mutated& m) {
   f("input", m.input), f("data", m.data), f("view_offset", m.view_offset), f("view_strides", m.view_strides);
+  f("storage", m.storage), f("memory_of", m.memory_of);
 }
 template <class F>
 void fields(F& f, RuntimeWrapper::Alias& a) {

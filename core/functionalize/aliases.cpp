@@ -113,9 +113,10 @@ class Classifier {
       : eager_(eager), user_(user), needs_(needs) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (const std::size_t object = eager.object_of[inputs[i]->id()]; object != npos) {
-        input_of_memory_.emplace(eager.objects[object].memory, i);
         input_of_object_.emplace(object, i);
       }
+    for (std::size_t m = 0; m < eager.memories.size(); ++m)
+      if (eager.memories[m].input != npos) input_of_memory_.emplace(m, eager.memories[m].input);
     for (const Arg& a : user)
       if (const std::size_t object = eager.object_at(a); object != npos) {
         const EagerObject& o = eager.objects[object];
@@ -137,12 +138,14 @@ class Classifier {
         info.base_idx = it->second;
         return;
       }
-      const auto same = input_of_object_.find(object);
-      const bool is_input = same != input_of_object_.end();
-      info.type = is_input ? OutputType::IsInput : OutputType::AliasOfInput;
-      info.base_idx = is_input ? same->second : it->second;
-      return;
+      info.type = OutputType::AliasOfInput;
+      info.base_idx = it->second;
     }
+    if (const auto same = input_of_object_.find(object); same != input_of_object_.end()) {
+      info.type = OutputType::IsInput;
+      info.base_idx = same->second;
+    }
+    if (info.base_idx) return;
     Node* content = eager_.memories[o.memory].content;
     if (!o.steps.empty() && info.requires_grad && needs_[content->id()]) {
       if (count == 1 || single <= 1)
@@ -264,6 +267,14 @@ void refuse_unknown_write(const Node& call) {
                           place_of(call))};
 }
 
+void refuse_freed(const EagerMemory& memory, const Node* value) {
+  if (!memory.freed) return;
+  throw Raise{unsupported("functionalize.storage",
+                          (value ? value->name() : std::string("a tensor")) +
+                              " has no values: inductor.resize_storage_bytes_ freed its memory",
+                          value ? place_of(*value) : Where{})};
+}
+
 void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory) {
   if (!views_storage(step) || memory.content == memory.first) return;
   const TensorMeta &now = Builder::tensor(memory.content), &first = Builder::tensor(memory.first);
@@ -330,6 +341,29 @@ bool is_detached(const EagerObject& object) {
   });
 }
 
+namespace {
+
+/// An input that set_ gave other memory.
+void describe_taken(const EagerTensors& eager, const Node& input, std::size_t i, ShapeEnv& shapes,
+                    InputAliasInfo& info) {
+  const EagerObject& o = eager.objects[eager.object_of[input.id()]];
+  const EagerMemory& now = eager.memories[o.memory];
+  const auto given = std::ranges::find(eager.memories, i, &EagerMemory::input);
+  if (given->version > 0 && !given->freed)
+    throw Raise{unsupported("functionalize.set",
+                            "the memory that input " + input.name() +
+                                " had before set_ is written; pass that memory as an input of its own",
+                            place_of(input))};
+  info.mutates_metadata = info.mutates_storage = true;
+  info.resizes_storage = given->resized || now.resized;
+  if (!now.freed) info.mutation_type = MutationType::MutatedOutGraph;
+  if (now.freed || now.input == npos) return;
+  info.memory_of = now.input;
+  if (!now.replaced) info.shown = shown(eager, o, shapes);
+}
+
+}  // namespace
+
 InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
                               const FunctionalizeOptions& options, const FunctionalGraph& made) {
   InputAliasInfo info;
@@ -341,7 +375,12 @@ InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std:
   }
   const EagerObject& o = eager.objects[object];
   const EagerMemory& m = eager.memories[o.memory];
-  info.mutates_data = m.version > 0;
+  if (m.input != i) {
+    describe_taken(eager, input, i, *made.graph->shapes, info);
+    return info;
+  }
+  info.resizes_storage = m.resized;
+  info.mutates_data = m.version > 0 && !m.freed;
   if (const TensorMeta* t = input.meta.tensor(); info.mutates_data && t && repeats_elements(*t))
     throw Raise{unsupported(
         "functionalize.mutation",

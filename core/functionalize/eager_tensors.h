@@ -14,6 +14,9 @@ struct EagerMemory {
   bool written_with_grad = false;
   bool seen_by_autograd = false;  ///< a write has a derivative
   bool replaced = false;          ///< by other memory, because resize_ needed more
+  std::size_t input = static_cast<std::size_t>(-1);  ///< the input whose memory it was at first
+  bool resized = false;                              ///< by inductor.resize_storage_bytes_
+  bool freed = false;                                ///< and has no room for its elements now
 };
 
 /// A tensor object of the eager program: the view steps that lead from a memory to it, and its value at some version of
@@ -25,6 +28,10 @@ struct EagerObject {
   Node* value = nullptr;
   bool own_metadata_changed = false;
   std::size_t no_grad_from = static_cast<std::size_t>(-1);  ///< the first step that was taken under no_grad
+  /// If set_ gave a tensor other memory: the step from which on it is that tensor, and the value whose gradient it
+  /// still takes (null without one).
+  std::size_t taken_at = static_cast<std::size_t>(-1);
+  Node* stands_for = nullptr;
 };
 
 struct EagerTensors {
@@ -49,6 +56,9 @@ bool is_detached(const EagerObject& object);
 
 /// Raises functionalize.mutation for a call that writes its argument, as its name tells, but not its schema.
 void refuse_unknown_write(const Node& call);
+
+/// Raises functionalize.storage for a tensor whose memory inductor.resize_storage_bytes_ has freed.
+void refuse_freed(const EagerMemory& memory, const Node* value);
 
 /// Refuses a view of the storage (as_strided) if the memory was written and its value does not lie as the memory does.
 void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory);

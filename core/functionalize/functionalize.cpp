@@ -77,7 +77,10 @@ class Functionalizer {
     made->target = node.target.empty() ? node.name() : node.target;
     made->origin = node.origin;
     made->note = node.note;
-    if (node.meta.tensor()) eager_.object_of[node.id()] = new_object(made);
+    if (node.meta.tensor()) {
+      eager_.object_of[node.id()] = new_object(made);
+      eager_.memories.back().input = inputs_.size();
+    }
     plain_[node.id()] = made;
     inputs_.push_back(&node);
   }
@@ -118,7 +121,10 @@ class Functionalizer {
   Written mapped(const Written& written) {
     return map_nodes(written, [&](Node* n) -> Arg {
       std::size_t object = eager_.object_of[n->id()];
-      if (object != npos) return Arg(read(object));
+      if (object != npos) {
+        refuse_freed(eager_.memories[eager_.objects[object].memory], n);
+        return Arg(read(object));
+      }
       if (!plain_[n->id()])
         fail_unsupported(n->name() + ", a list of results that are written or viewed, as an argument");
       return Arg(plain_[n->id()]);
@@ -212,6 +218,7 @@ class Functionalizer {
       repeated_.insert(n);
       if (k >= o.no_grad_from) out_.no_grad.insert(n);
     }
+    if (k == o.taken_at && o.stands_for) out_.hidden[view] = o.stands_for;
     return view;
   }
 
@@ -266,6 +273,7 @@ class Functionalizer {
   void aten_call(Node& node) {
     const Schema* schema = find_schema(node.op());
     if (schema && schema->is_mutable) return mutate(node, *schema);
+    if (schema && resizes_storage(node.op())) return resize_storage(node, *schema);
     refuse_unknown_write(node);
     if (schema && schema->is_view && schema->returns.size() == 1) return view(node, *schema);
     copy(node);
@@ -422,18 +430,58 @@ class Functionalizer {
     eager_.object_of[node.id()] = object;
   }
 
-  /// set_: from now on the first argument is the tensor that the second is.
+  /// set_: from now on the first argument is the tensor that the second is, or without one an empty tensor. To autograd
+  /// it stays what it was.
   void take_memory(Node& node, const Args& bound) {
-    const std::size_t object = eager_.object_at(bound[0]), source = eager_.object_at(bound[1]);
+    const std::size_t object = eager_.object_at(bound[0]);
+    const std::size_t source =
+        bound.size() > 1 ? eager_.object_at(bound[1])
+                         : new_object(builder().call("aten.new_empty.default", {mapped(bound[0]), Arg(ArgList{{0}})}));
     if (object == npos || source == npos) fail("a value that is not a tensor takes memory");
-    const bool input = std::ranges::any_of(inputs_, [&](Node* n) { return eager_.object_of[n->id()] == object; });
-    if (input || requires_grad(bound[0].node()) || requires_grad(bound[1].node()))
+    const bool differentiable = requires_grad(bound[0].node());
+    if (!under_no_grad() && (differentiable || (bound.size() > 1 && requires_grad(bound[1].node()))))
       throw Raise{unsupported("functionalize.set",
-                              fmt::format("{} {}", node.op()->name, input ? "of an input" : "with gradients"),
+                              node.op()->name + " with gradients, for which PyTorch has no derivative",
                               place_of(node))};
+    Node* const before = differentiable ? read(object) : nullptr;
     read(source);
-    eager_.objects[object] = eager_.objects[source];
+    EagerObject taken = eager_.objects[source];
+    // Eager PyTorch takes no notice that what it saved for the backward has changed.
+    const bool saved = before && !before->users().empty();
+    if (saved || (before && Builder::tensor(before).sizes != Builder::tensor(taken.value).sizes))
+      throw Raise{unsupported("functionalize.set",
+                              fmt::format("{} of a tensor that requires a gradient {}", node.op()->name,
+                                          saved ? "after it was read" : "to other sizes"),
+                              place_of(node))};
+    taken.own_metadata_changed = true;
+    taken.stands_for = before;
+    eager_.objects[object] = std::move(taken);
+    if (is_differentiated()) {
+      eager_.objects[object].taken_at = eager_.objects[object].steps.size();
+      eager_.objects[object].no_grad_from = npos;
+      show_as(object, ViewStep{Op::torch("aten.detach.default"), {Arg()}});
+    }
     eager_.object_of[node.id()] = object;
+  }
+
+  bool is_differentiated() const {
+    return std::ranges::find(options_.requires_grad, true) != options_.requires_grad.end();
+  }
+
+  /// inductor.resize_storage_bytes_: the memory is freed or has room again. Which values it has then is not defined, so
+  /// those that it had are as good as any.
+  void resize_storage(Node& node, const Schema& schema) {
+    const Args bound = unwrap(bind_arguments(schema, node.args(), node.kwargs()));
+    const std::size_t object = eager_.object_at(bound[0]);
+    if (object == npos) fail("a value that is not a tensor has no memory");
+    EagerMemory& memory = eager_.memories[eager_.objects[object].memory];
+    const SymExpr size = FakeCall(schema, bound, *out_.graph->shapes).sym("new_size");
+    const auto holds = out_.graph->shapes->evaluate(sym_le(byte_size(Builder::tensor(memory.first)), size),
+                                                    "whether a resized memory has room for its tensor");
+    if (!holds) fail_unsupported(node.op()->name + " to a size that is known only at run time");
+    memory.resized = true;
+    memory.freed = !*holds;
+    plain_[node.id()] = nullptr;
   }
 
   /// resize_ to other sizes of no more elements, or to other strides: the object is another view of its memory, as for
@@ -475,6 +523,9 @@ class Functionalizer {
   void write(std::size_t object, Node* value) {
     EagerObject& o = eager_.objects[object];
     EagerMemory& m = eager_.memories[o.memory];
+    if (o.stands_for && !under_no_grad())
+      throw Raise{unsupported("functionalize.set", "a write with gradients to a tensor to which set_ gave other memory",
+                              current_ ? place_of(*current_) : Where{})};
     Node* const before = m.content;
     Builder build = builder();
     if (const DType dtype = Builder::tensor(o.value).dtype; Builder::tensor(value).dtype != dtype)

@@ -20,12 +20,16 @@ struct InputAliasInfo {
   bool mutates_metadata = false;  ///< sizes or strides change, as by t_, unsqueeze_, resize_
   bool mutations_under_no_grad = false;
   bool mutations_hidden_from_autograd = true;  ///< true without any, false for numbers
+  bool mutates_storage = false;  ///< it shows other memory afterwards, as by set_; then mutates_metadata too
+  bool resizes_storage = false;  ///< by inductor.resize_storage_bytes_
   bool requires_grad = false;
   MutationType mutation_type = MutationType::NotMutated;
   // What PyTorch's class does not have.
   bool seen_by_autograd = false;  ///< a write of data has a derivative, be it zero
-  /// If mutates_metadata: how it shows its memory afterwards, with an offset from where it begins. Nullopt if it has
-  /// other memory then (resize_ to more elements).
+  /// If mutates_storage: the input whose memory it shows; nullopt if it is memory that the graph made.
+  std::optional<std::size_t> memory_of = {};
+  /// If mutates_metadata: how it shows its memory (or that of memory_of) afterwards, with an offset from where it
+  /// begins. Nullopt if that is no input's (resize_ to more elements).
   std::optional<TensorMeta> shown = {};
 };
 

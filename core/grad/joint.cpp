@@ -162,6 +162,7 @@ class Differentiator {
       if (!value || !needs_[value->id()]) continue;
       if (i < mutated.size()) {
         const InputAliasInfo& input = meta.inputs[mutated[i]];
+        if (input.mutates_storage) continue;  // not through autograd
         if (input.mutates_data ? input.mutations_under_no_grad : !options_.tangents_for_aliases) continue;
       } else if (i < mutated.size() + meta.outputs.size()) {
         OutputType type = meta.outputs[i - mutated.size()].type;

@@ -11,6 +11,8 @@ namespace partita {
 namespace {
 
 constexpr std::array resizes = {std::string_view("aten.resize_.default"), std::string_view("aten.resize_as_.default")};
+constexpr std::array takers = {std::string_view("aten.set_.source_Tensor"), std::string_view("aten.set_.default"),
+                               std::string_view("aten.set_.source_Tensor_storage_offset")};
 constexpr std::array untraced = {
     std::string_view("aten.logical_not_.default"), std::string_view("aten.logical_and_.default"),
     std::string_view("aten.logical_or_.default"), std::string_view("aten.logical_xor_.default")};
@@ -68,7 +70,11 @@ const Op* view_in_place(const Op* op) {
 }
 
 bool takes_memory(const Op* op) {
-  return op->name == "aten.set_.source_Tensor";
+  return std::ranges::find(takers, op->name) != takers.end();
+}
+
+bool resizes_storage(const Op* op) {
+  return op->name == "inductor.resize_storage_bytes_.default";
 }
 
 bool is_untraced_write(const Op* op) {

@@ -9,8 +9,12 @@ namespace partita {
 /// others. Takes the same arguments.
 const Op* view_in_place(const Op* op);
 
-/// Does the call, as set_ does, make its first argument a tensor over the memory of its second?
+/// Does the call, as set_ does, make its first argument a tensor over the memory of its second, or over a new and empty
+/// one?
 bool takes_memory(const Op* op);
+
+/// inductor.resize_storage_bytes_, which frees the memory of its argument, or takes new memory for it.
+bool resizes_storage(const Op* op);
 
 /// Does autograd leave no trace of the call? PyTorch has no derivative of logical_not_ and its like and notes nothing,
 /// so that gradients pass as if nothing had been written.

@@ -7,6 +7,7 @@
 #include "core/ops/control.h"
 #include "core/ops/effect_tokens.h"
 #include "core/ops/functional_rng.h"
+#include "core/ops/in_place.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -33,6 +34,7 @@ class Rules {
 
   void functional() {
     for (Node* node : graph_) {
+      if (resizes_storage(node->op())) report(*node, node->op()->name + " resizes its argument's memory");
       const Schema* schema = find_schema(node->op());
       if (!schema || !schema->is_mutable) continue;
       if (!is_epilogue(*node)) report(*node, node->op()->name + " writes to its argument");

@@ -290,6 +290,82 @@ class TestWrappers : public QObject {
     QCOMPARE(out.error().code, std::string("aot.metadata"));
   }
 
+  void set_gives_an_input_other_memory_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QList<double>>("x");  // afterwards
+    QTest::addColumn<QList<double>>("y");
+    QTest::addColumn<QList<double>>("out");
+    QTest::addColumn<bool>("shared");  // does x then lie in y's memory?
+    using L = QList<double>;
+    QTest::newRow("of a result") << "m = $mul.Tensor(y, 2)\ns = $set_.source_Tensor(x, m)\na = $neg(x)\nreturn (a,)"
+                                 << L{2, 4, 6} << L{1, 2, 3} << L{-2, -4, -6} << false;
+    QTest::newRow("that is returned")
+        << "m = $mul.Tensor(y, 2)\ns = $set_.source_Tensor(x, m)\nw = $add_.Tensor(m, 1)\nreturn (x, m)" << L{3, 5, 7}
+        << L{1, 2, 3} << L{3, 5, 7} << false;
+    QTest::newRow("of an input") << "s = $set_.source_Tensor(x, y)\nw = $add_.Tensor(x, 1)\nreturn (x,)" << L{2, 3, 4}
+                                 << L{2, 3, 4} << L{2, 3, 4} << true;
+    QTest::newRow("of a view of an input")
+        << "v = $slice.Tensor(y, 0, 1, 3)\ns = $set_.source_Tensor(x, v)\nw = $mul_.Tensor(y, 3)\nreturn (s,)"
+        << L{6, 9} << L{3, 6, 9} << L{6, 9} << true;
+    QTest::newRow("at a place") << "s = $set_.source_Tensor_storage_offset(x, y, 1, [2])\nreturn (x,)" << L{2, 3}
+                                << L{1, 2, 3} << L{2, 3} << true;
+    QTest::newRow("of nothing") << "s = $set_(x)\na = $neg(y)\nreturn (a,)" << L{} << L{1, 2, 3} << L{-1, -2, -3}
+                                << false;
+    QTest::newRow("an older view keeps the first")
+        << "v = $slice.Tensor(x, 0, 0, 1)\ns = $set_.source_Tensor(x, y)\nreturn (v,)" << L{1, 2, 3} << L{1, 2, 3}
+        << L{7} << true;
+    QTest::newRow("which is freed") << "m = $mul.Tensor(y, 2)\ns = $set_.source_Tensor(x, m)\na = $neg(x)\n"
+                                       "f = torch.ops.inductor.resize_storage_bytes_.default(x, 0)\nreturn (a,)"
+                                    << L{7, 8, 9} << L{1, 2, 3} << L{-2, -4, -6} << false;
+    QTest::newRow("resized for a copy")
+        << "u = torch.ops.inductor.resize_storage_bytes_.default(x, 12)\nc = $copy_(x, y)\na = $neg(x)\nreturn (a,)"
+        << L{1, 2, 3} << L{1, 2, 3} << L{-1, -2, -3} << false;
+    QTest::newRow("and freed after it")
+        << "u = torch.ops.inductor.resize_storage_bytes_.default(x, 12)\nc = $copy_(x, y)\na = $neg(x)\n"
+           "f = torch.ops.inductor.resize_storage_bytes_.default(x, 0)\nreturn (a,)"
+        << L{7, 8, 9} << L{1, 2, 3} << L{-1, -2, -3} << false;
+  }
+
+  void set_gives_an_input_other_memory() {
+    QFETCH(QString, lines);
+    QFETCH(QList<double>, x);
+    QFETCH(QList<double>, y);
+    QFETCH(QList<double>, out);
+    QFETCH(bool, shared);
+    const Made made = made_of(*fx("x: <f32[3][1]>, y: <f32[3][1]>", lines.toStdString()));
+    std::vector<Value> inputs = {f32({3}, {7, 8, 9}), f32({3}, {1, 2, 3})};
+    const std::vector<Value> given = inputs;
+    const auto found = post_compile(made.wrappers, boxed(interpreted(*made.graphs.partition.forward)))(inputs);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    const auto list = [](const Value& v) {
+      const std::vector<double> all = elements(v);
+      return QList<double>(all.begin(), all.end());
+    };
+    // A run takes what it does not give back.
+    const Value now = inputs[0].is_none() ? given[0] : inputs[0];
+    QCOMPARE(list(now), x);
+    QCOMPARE(list(given[1]), y);
+    QCOMPARE(list((*found)[0]), out);
+    QCOMPARE(now.get<Tensor>()->storage == given[1].get<Tensor>()->storage, shared);
+  }
+
+  /// set_ under no_grad leaves what a tensor is to autograd: x's gradient is that of what follows, y's of what does not
+  /// go through x.
+  void set_keeps_gradients() {
+    const auto graph =
+        fx("x: <f32[2][1]>, y: <f32[2][1]>",
+           "m = $mul.Tensor(y, 3)\ng = torch._C._set_grad_enabled(False)\ns = $set_.source_Tensor(x, m)\n"
+           "h = torch._C._set_grad_enabled(True)\nq = $mul.Tensor(x, m)\nreturn (q,)");
+    const auto out = aot(*graph, nullptr, {.requires_grad = {true, true}});
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QVERIFY(out->meta.inputs[0].mutates_storage);
+    const auto run = interpret(*out->joint, {f32({2}, {7, 8}), f32({2}, {1, 2}), f32({2}, {1, 1})});
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    // q = x * m with x = m = 3 y: the gradients are m, and 3 x.
+    QCOMPARE(elements((*run)[run->size() - 2]), (std::vector<double>{3, 6}));
+    QCOMPARE(elements(run->back()), (std::vector<double>{9, 18}));
+  }
+
   void a_smaller_size_is_a_view() {
     const auto graph =
         fx("x: <f32[2, 3][3, 1]>", "v = $view(x, [6])\nr = $resize_(v, [2, 2])\na = $mul_.Tensor(r, 2)\nreturn (v,)");

@@ -122,11 +122,35 @@ class TestFunctionalize : public QObject {
     QCOMPARE(made.error().code, std::string("functionalize.resize"));
   }
 
-  void an_input_that_takes_memory_is_refused() {
-    const auto made =
-        functionalize(*fx("x: <f32[2][1]>, y: <f32[3][1]>", "a = $set_.source_Tensor(x, y)\nb = $neg(a)\nreturn (b,)"));
+  /// Here x requires a gradient.
+  void memory_that_autograd_would_miss_is_refused_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QString>("code");
+    const QString no_grad = "g = torch._C._set_grad_enabled(False)\n";
+    QTest::newRow("PyTorch has no derivative") << "a = $set_.source_Tensor(y, x)\nb = $neg(a)\nreturn (b,)"
+                                               << "functionalize.set";
+    QTest::newRow("a gradient of another size")
+        << no_grad + "a = $set_.source_Tensor(x, z)\nreturn (a,)" << "functionalize.set";
+    QTest::newRow("it was saved for the backward")
+        << "s = $sin(x)\n" + no_grad + "a = $set_.source_Tensor(x, y)\nreturn (s,)" << "functionalize.set";
+    QTest::newRow("its first memory is written")
+        << no_grad + "w = $add_.Tensor(y, 1)\na = $set_.source_Tensor(y, z)\nreturn (a,)" << "functionalize.set";
+    QTest::newRow("a storage") << no_grad + "a = $set_.source_Storage(y, z)\nreturn (a,)" << "ops.unknown";
+    QTest::newRow("freed memory is read")
+        << "f = torch.ops.inductor.resize_storage_bytes_.default(y, 0)\nb = $neg(y)\nreturn (b,)"
+        << "functionalize.storage";
+    QTest::newRow("freed memory is returned")
+        << "b = $neg(y)\nf = torch.ops.inductor.resize_storage_bytes_.default(b, 4)\nreturn (b,)"
+        << "functionalize.storage";
+  }
+
+  void memory_that_autograd_would_miss_is_refused() {
+    QFETCH(QString, lines);
+    QFETCH(QString, code);
+    const auto made = functionalize(*fx("x: <f32[2][1]>, y: <f32[2][1]>, z: <f32[3][1]>", lines.toStdString()),
+                                    {.requires_grad = {true}});
     QVERIFY(!made);
-    QCOMPARE(made.error().code, std::string("functionalize.set"));
+    QCOMPARE(QString::fromStdString(made.error().code), code);
   }
 
   /// A library's operator of which only the name is known.
@@ -135,7 +159,7 @@ class TestFunctionalize : public QObject {
       const auto made = functionalize(*fx("x: <f32[2][1]>", "a: <f32[2][1]> = torch.ops." + call + "\nreturn (x, a)"));
       return made ? std::string() : made.error().code;
     };
-    QCOMPARE(code("inductor.resize_storage_bytes_.default(x, 0)"), std::string("functionalize.mutation"));
+    QCOMPARE(code("mylib.twice_.default(x)"), std::string("functionalize.mutation"));
     QCOMPARE(code("mylib.twice.default(x)"), std::string());
   }
 

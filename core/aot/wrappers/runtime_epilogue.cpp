@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/aot/wrapper.h"
 #include "core/base/check.h"
@@ -45,7 +46,11 @@ class Epilogue {
   /// Keeps those inputs that it needs after the run.
   Epilogue(const RuntimeWrapper& wrapper, const std::vector<Value>& inputs)
       : w_(wrapper), symbols_(wrapper.shapes.bind(inputs)), before_(inputs.size()), newest_(inputs.size(), nullptr) {
-    for (const RuntimeWrapper::Mutated& m : w_.mutated) before_[m.input] = inputs[m.input];
+    for (const RuntimeWrapper::Mutated& m : w_.mutated) {
+      before_[m.input] = inputs[m.input];
+      if (m.memory_of) before_[*m.memory_of] = inputs[*m.memory_of];
+      if (m.storage) taken_.insert(m.input);
+    }
     for (const RuntimeWrapper::Alias& a : w_.aliases) before_[a.input] = inputs[a.input];
     after_ = before_;
   }
@@ -58,7 +63,7 @@ class Epilogue {
     make_aliases(outputs);
     share(outputs, values);
     TRY_DO(join(outputs));
-    write(inputs);
+    write(inputs, outputs);
     return outputs;
   }
 
@@ -69,7 +74,7 @@ class Epilogue {
   void find_new_views(const std::vector<Value>& values) {
     for (std::size_t k = 0; k < w_.mutated.size(); ++k) {
       const RuntimeWrapper::Mutated& m = w_.mutated[k];
-      const Tensor *now = values[k].get<Tensor>(), *input = before(m.input);
+      const Tensor *now = values[k].get<Tensor>(), *input = before(m.memory_of.value_or(m.input));
       CHECK(now && input, "a mutated input is not a tensor");
       if (!m.data && now->storage == input->storage) {
         after_[m.input] = *now;
@@ -89,6 +94,11 @@ class Epilogue {
   void make_aliases(std::vector<Value>& outputs) {
     for (const RuntimeWrapper::Alias& a : w_.aliases) {
       const Tensor *shown = outputs[a.output].get<Tensor>(), *input = before(a.input), *now = newest_[a.input];
+      if (a.is_input && taken_.contains(a.input)) {
+        outputs[a.output] = now ? Value(*now) : after_[a.input];
+        continue;
+      }
+      if (taken_.contains(a.input)) now = nullptr;  // a view of the memory that it had
       if (!shown || !input || shown->storage == input->storage) continue;
       if (!as_made_for(w_.shapes.inputs[a.input], *input)) continue;
       if (now && now->sizes != input->sizes) {  // it has other memory now
@@ -140,11 +150,15 @@ class Epilogue {
     return {};
   }
 
-  void write(std::vector<Value>& inputs) {
+  void write(std::vector<Value>& inputs, const std::vector<Value>& outputs) {
     for (const auto& [view, value] : written_) view.copy_from(value);
     for (const RuntimeWrapper::Mutated& m : w_.mutated) {
       const Tensor *now = newest_[m.input], *input = before(m.input);
-      if (now && now->sizes == input->sizes)
+      const auto returned = std::ranges::find_if(
+          w_.aliases, [&](const RuntimeWrapper::Alias& a) { return a.is_input && a.input == m.input; });
+      if (m.storage && returned != w_.aliases.end())
+        inputs[m.input] = outputs[returned->output];
+      else if (now && !m.storage && now->sizes == input->sizes)
         input->copy_from(*now);
       else
         inputs[m.input] = now ? Value(*now) : after_[m.input];
@@ -154,6 +168,7 @@ class Epilogue {
   const RuntimeWrapper& w_;
   const SymbolMap symbols_;
   std::vector<Value> before_, after_;
+  std::set<std::size_t> taken_;                     ///< inputs that have other memory now
   std::vector<const Tensor*> newest_;               ///< new values of inputs, which lie elsewhere
   std::vector<std::pair<Tensor, Tensor>> written_;  ///< new views of inputs, and their values
 };
@@ -166,7 +181,11 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   const Graph& forward = *graphs.partition.forward;
   for (std::size_t i : meta.mutated_runtime_inputs()) {
     const InputAliasInfo& info = meta.inputs[i];
-    w.mutated.push_back({i, info.mutates_data, std::nullopt});
+    w.mutated.push_back({.input = i,
+                         .data = info.mutates_data,
+                         .view_offset = std::nullopt,
+                         .storage = info.mutates_storage,
+                         .memory_of = info.memory_of});
     if (!info.shown) continue;
     w.mutated.back().view_offset = info.shown->offset;
     w.mutated.back().view_strides = info.shown->strides;
@@ -178,10 +197,14 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
     const auto of_itself = [&](std::size_t j) {
       return j < meta.outputs.size() && meta.outputs[j].place && meta.outputs[j].place->of == j;
     };
+    if (is_input && meta.inputs[*info.base_idx].mutates_storage)
+      w.aliases.push_back({i, *info.base_idx, true, std::nullopt});
     if (place && !place->in_input && of_itself(place->of))
       w.parts.push_back({i, place->of, place->shown.offset, place->shown.strides});
     else if (place && !place->in_input)
       w.shared.push_back({i, place->of, place->shown.offset, place->shown.strides, place->strides});
+    else if (is_input && meta.inputs[*info.base_idx].mutates_storage)
+      continue;
     else if (place)
       w.aliases.push_back({i, place->of, is_input, place->shown.offset, place->shown.strides});
     else if (is_input)
@@ -197,7 +220,7 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
 std::optional<RuntimeWrapper> RuntimeWrapper::of_changed(const std::vector<std::size_t>& inputs) {
   if (inputs.empty()) return std::nullopt;
   RuntimeWrapper w;
-  for (std::size_t i : inputs) w.mutated.push_back({i, false, std::nullopt});
+  for (std::size_t i : inputs) w.mutated.push_back({.input = i, .view_offset = std::nullopt, .storage = true});
   return w;
 }
 

@@ -162,6 +162,35 @@ Value eval_set(EvalCall& c) {
   return c.tensor("source");
 }
 
+Meta fake_set_empty(FakeCall& c) {
+  return new_like(c.tensor("self"), {0});
+}
+
+Value eval_set_empty(EvalCall& c) {
+  return empty_of(c, fake_set_empty);
+}
+
+/// The view begins where the storage of `source` does. Without strides it is row-major.
+Arg set_to_place(DecomposeCall& c) {
+  Builder& b = c.build;
+  const Arg* stride = &c.arg("stride");
+  const ArgList* given = stride->get<ArgList>();
+  Arg strides = given && !given->items.empty() ? *stride : b.sizes(contiguous_strides(c.syms("size")));
+  Node* const view =
+      b.call("aten.as_strided.default", {c.arg("source"), c.arg("size"), strides, c.arg("storage_offset")});
+  return b.call("aten.set_.source_Tensor", {c.arg("self"), view});
+}
+
+Meta fake_resize_storage(FakeCall&) {
+  return {};
+}
+
+/// What a tensor whose memory was freed holds is not defined, so the interpreter leaves it. Functionalisation refuses
+/// to read it.
+Value eval_resize_storage(EvalCall&) {
+  return {};
+}
+
 }  // namespace
 
 void add_blocks(OpTable& t) {
@@ -174,6 +203,10 @@ void add_blocks(OpTable& t) {
   t.add("aten.resize_as_.default", fake_resize_as, eval_resize<fake_resize_as, true>, {},
         {.from_any_device = "the_template"});
   t.add("aten.set_.source_Tensor", fake_set, eval_set, {}, {.not_differentiable = true});
+  t.add("aten.set_.default", fake_set_empty, eval_set_empty, {}, {.not_differentiable = true});
+  t.add("aten.set_.source_Tensor_storage_offset", {.decompose = set_to_place, .not_differentiable = true});
+  t.add("inductor.resize_storage_bytes_.default", fake_resize_storage, eval_resize_storage, {},
+        {.not_differentiable = true, .side_effect = true});
 }
 
 }  // namespace partita
