@@ -12,8 +12,8 @@ struct EagerMemory {
   Node* first = nullptr;  ///< the content before any write, which lies as the memory does
   int version = 0;
   bool written_with_grad = false;
-  bool seen_by_autograd = false;  ///< a write has a derivative
-  bool replaced = false;          ///< by other memory, because resize_ needed more
+  bool seen_by_autograd = false;                     ///< a write has a derivative
+  bool replaced = false;                             ///< by other memory, because resize_ needed more
   std::size_t input = static_cast<std::size_t>(-1);  ///< the input whose memory it was at first
   bool resized = false;                              ///< by inductor.resize_storage_bytes_
   bool freed = false;                                ///< and has no room for its elements now

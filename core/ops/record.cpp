@@ -11,6 +11,7 @@
 #include "core/ir/extent.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/complex_half.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/families.h"
 #include "core/ops/formula.h"
@@ -227,13 +228,18 @@ Result<Meta> infer(const Node& node) {
 
 namespace {
 
-/// Values of float8, complex32 and opaque dtypes may be stored and viewed, those of float8 converted and of opaque
-/// dtypes copied, but there is no arithmetic on them.
+/// Values of float8 and opaque dtypes may be stored and viewed, those of float8 converted and of opaque dtypes copied,
+/// but there is no arithmetic on them. Of complex32 there is what PyTorch has.
 Status check_computable(DType t, const Op* op, const Node* node) {
   if (has_arithmetic(t)) return {};
   const OpRecord* record = ops().find(op);
-  if ((is_float8(t) || is_opaque(t)) && record && record->takes_float8) return {};
-  return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
+  if (record && record->takes_float8) return {};
+  const bool half = t == DType::Complex32;
+  if (half && takes_complex_half(op)) return {};
+  return unsupported(
+      "ops.dtype",
+      fmt::format("{} of {}{}", op->name, torch_name(t), half ? ", which PyTorch does not compute on a CPU" : ""),
+      place_of(node));
 }
 
 /// A copy has the dtype of what is copied, if either is opaque: bits that have no value cannot be converted.
@@ -319,6 +325,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   return guarded<Value>(node, [&]() -> Value {
     const StopsLoops listening(context.progress);
     const LoopBudget turns;
+    if (std::optional<Value> value = eval_complex_half(*record, call, node)) return *std::move(value);
     if (!record->eval && record->pointwise.body) return eval_pointwise(*record, call);
     Meta results;
     // The fake checks the arguments before the kernel runs: kernels rely on sizes that fit together.

@@ -61,6 +61,10 @@ Arg legacy_tensor(Builder& build, DType dtype, const Args& args, const Kwargs& k
 bool is_flex_attention(const Op* op);
 /// higher_order.flex_attention and flex_attention_backward (flex_attention.cpp): the tuple of its results.
 Arg flex_attention(Builder& build, const Node& call);
+bool is_associative_scan(const Op* op);
+/// higher_order.associative_scan(combine_fn, xs, additional_inputs) (associative_scan.cpp): the list of its results,
+/// by a scan of the second and later rows that begins with the first.
+Arg associative_scan(Builder& build, const Node& call);
 
 bool is_tensor(const Arg& arg);
 /// A literal int or a node that holds a symbolic integer.

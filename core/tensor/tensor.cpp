@@ -239,6 +239,31 @@ void Tensor::copy_from(const Tensor& src) const {
     });
     return;
   }
+  if (src.dtype == DType::Complex32) {
+    return dispatch(dtype, [&]<class To>() {
+      To* to = as<To>();
+      const Half* from = src.as<Half>();
+      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          const Half* z = from + 2 * (s + i * ss);
+          to[d + i * ds] = convert<To>(std::complex<float>(to_float(z[0]), to_float(z[1])));
+        }
+      });
+    });
+  }
+  if (dtype == DType::Complex32) {
+    return dispatch(src.dtype, [&]<class From>() {
+      Half* to = as<Half>();
+      const From* from = src.as<From>();
+      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto z = convert_at<std::complex<float>>(from, s + i * ss);
+          to[2 * (d + i * ds)] = to_half(z.real());
+          to[2 * (d + i * ds) + 1] = to_half(z.imag());
+        }
+      });
+    });
+  }
   if (is_float8(dtype)) {
     auto* to = as<std::uint8_t>();
     auto each = [&](auto value) {
@@ -283,8 +308,10 @@ Result<Tensor> Tensor::clone() const {
 
 Result<Tensor> Tensor::to(DType other) const {
   TRY_DO(reachable(device()));
-  const auto convertible = [](DType t) { return has_arithmetic(t) || is_float8(t); };
-  if (other != dtype && !(convertible(other) && convertible(dtype)))
+  const auto convertible = [](DType t, DType u) {
+    return has_arithmetic(t) || (is_float8(t) && u != DType::Complex32) || (t == DType::Complex32 && !is_float8(u));
+  };
+  if (other != dtype && !(convertible(other, dtype) && convertible(dtype, other)))
     return unsupported("tensor.dtype", fmt::format("conversion of {} to {}", torch_name(dtype), torch_name(other)));
   TRY(Tensor out, empty(other, sizes));
   out.copy_from(*this);
@@ -292,6 +319,10 @@ Result<Tensor> Tensor::to(DType other) const {
 }
 
 Result<Tensor> Tensor::scalar(DType dtype, double value) {
+  if (dtype == DType::Complex32) {
+    TRY(const Tensor single, scalar(DType::Complex64, value));
+    return single.to(dtype);
+  }
   if (!has_arithmetic(dtype)) return unsupported("tensor.dtype", fmt::format("numbers in {}", torch_name(dtype)));
   TRY(Tensor out, empty(dtype, {}));
   dispatch(dtype, [&]<class T>() { *out.as<T>() = convert<T>(value); });

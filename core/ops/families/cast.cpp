@@ -139,7 +139,11 @@ Value eval_conj(EvalCall& call) {
   Tensor out = empty_of(call, fake);
   out.copy_from(self);
   if (!is_complex(self.dtype)) return out;
-  if (!has_arithmetic(self.dtype)) fail_unsupported(fmt::format("a conjugate of {}", torch_name(self.dtype)));
+  if (self.dtype == DType::Complex32) {
+    auto* parts = reinterpret_cast<Half*>(out.storage->data());
+    for (std::size_t i = 1; i < out.storage->bytes() / sizeof(Half); i += 2) parts[i].bits ^= 0x8000;
+    return out;
+  }
   dispatch(out.dtype, [&]<class T>() {
     if constexpr (is_complex_type<T>::value) {
       T* data = reinterpret_cast<T*>(out.storage->data());

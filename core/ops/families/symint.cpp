@@ -151,7 +151,10 @@ Value eval_constrain(EvalCall& call) {
 void register_symint(OpTable& t) {
   const auto number = [&t](std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
                            Family family = Family::Other, bool reads_strides = false) {
-    t.add(name, fake, eval, {}, {.not_differentiable = true, .family = family, .reads_strides = reads_strides});
+    const bool reads_values = eval == eval_item;
+    t.add(
+        name, fake, eval, {},
+        {.not_differentiable = true, .family = family, .reads_strides = reads_strides, .takes_float8 = !reads_values});
   };
   number("aten.sym_size.int", fake_size, number_of<fake_size>, Family::View);
   number("aten.size.int", fake_size, number_of<fake_size>, Family::View);
