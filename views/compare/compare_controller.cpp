@@ -17,6 +17,7 @@ namespace {
 
 struct Comparison {
   std::vector<Report> reports;
+  std::unordered_map<std::string, std::string> shown;  ///< see shown_nodes()
   double seconds = 0;
   QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
 };
@@ -169,6 +170,7 @@ void CompareController::compare(const CompareRequest& request) {
         } else {
           TRY(done.reports, compare_flow(artefact, request, progress));
         }
+        done.shown = shown_nodes(*graph, done.reports);
         done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         for (const Report& report : done.reports) {
           CheckRow kept = row;
@@ -187,17 +189,16 @@ void CompareController::compare(const CompareRequest& request) {
           return;
         }
         if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
-        show_reports(key, request, std::move(done->reports), done->seconds);
+        Compared compared{request, std::move(done->reports), std::move(done->shown), {}, {}};
+        compared.summary = summary_of(request, compared.reports, done->seconds);
+        show_reports(key, std::move(compared));
       });
 }
 
-void CompareController::show_reports(const QString& key, const CompareRequest& request, std::vector<Report> reports,
-                                     double seconds) {
+void CompareController::show_reports(const QString& key, Compared done) {
   Document* document = bench_.document(key);
   if (!document) return;
-  Compared done{request, std::move(reports), {}, {}, {}};
-  done.summary = summary_of(request, done.reports, seconds);
-  done.shown = shown_nodes(*document->graph, done.reports);
+  const CompareRequest request = done.request;
   const auto node_of = [&done](const Difference& d) {
     const auto node = done.shown.find(d.name);
     return node == done.shown.end() ? d.name : node->second;

@@ -25,17 +25,16 @@ class CompareController : public WidgetController<CompareView> {
   void ended(bool with_report);
 
  private:
-  void show_reports(const QString& key, const CompareRequest& request, std::vector<Report> reports, double seconds);
-  void read_past(const Document& document);
-
-  void show_report_of(const QString& key);
-
   struct Compared {
     CompareRequest request;
     std::vector<Report> reports;
     std::unordered_map<std::string, std::string> shown;  ///< see shown_nodes()
     QString summary, first_wrong;
   };
+  void show_reports(const QString& key, Compared done);
+  void show_report_of(const QString& key);
+  void read_past(const Document& document);
+
   std::map<QString, Compared> compared_;  ///< the last comparison of each document
   QString shown_;                         ///< the document whose report the table has; empty: none
   int job_ = 0;                           ///< of the running comparison; 0: none

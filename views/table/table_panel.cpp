@@ -195,7 +195,7 @@ void TablePanel::set_rows(std::vector<Row> rows, bool keep_widths) {
   select_node(chosen);  // the place in the table is kept when its rows change
   if (keep_widths) return;
   // Widths follow the first rows: measuring thousands would block the window.
-  constexpr int kMostMeasured = 200;
+  constexpr int kMostMeasured = 60;
   view_->horizontalHeader()->setResizeContentsPrecision(kMostMeasured);
   for (int c = 0; c + 1 < model_->columnCount(); ++c) {
     view_->resizeColumnToContents(c);
