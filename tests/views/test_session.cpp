@@ -278,6 +278,11 @@ class TestSession : public QObject {
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(picture(bench)->scene()->picture.card_by_key("gelu_1") < 0);
     QVERIFY(!picture(bench)->module_path().empty() && picture(bench)->module_path().back().folded);
+    // The other panes speak of the module, too.
+    const QString told = bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>()->toPlainText();
+    QVERIFY2(told.simplified().startsWith(path.back().label.simplified()) && told.contains("Enter shows") &&
+                 told.contains("1 matmul"),
+             qPrintable(told));
     Q_EMIT bar->module_chosen(path.back().frame_key);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(picture(bench)->scene()->picture.card_by_key("gelu_1") >= 0);

@@ -95,6 +95,12 @@ std::vector<Crumb> GraphView::module_path() const {
   return path;
 }
 
+int GraphView::chosen_module() const {
+  if (!scene_ || state_.selected < 0) return -1;
+  const Card& card = scene_->picture.cards[state_.selected];
+  return card.node ? -1 : card.frame;
+}
+
 void GraphView::ask_fold_of(const QString& frame_key) {
   const int first = scene_ ? first_card_of(frame_key.toStdString()) : -1;
   if (first < 0) return;

@@ -39,6 +39,7 @@ class GraphView : public QWidget {
   QString selected_node() const;
   /// The modules that the chosen card is in, the outermost first; a folded module is the last.
   std::vector<Crumb> module_path() const;
+  int chosen_module() const;                   ///< the folded frame whose card is chosen; -1: none is
   void ask_fold_of(const QString& frame_key);  ///< fold or unfold; it stays in view
   /// Cards that are wholly in view, by node or folded frame, with their places in this widget.
   std::vector<std::pair<QString, QRectF>> cards_in_view() const;

@@ -77,6 +77,30 @@ void add_cut_rows(const Document& document, const Node& node, NodeAccount& accou
   }
 }
 
+/// How many calls there are of each family, the most first.
+QString calls_text(const std::vector<const Node*>& nodes) {
+  std::map<QString, int> families;
+  for (const Node* node : nodes)
+    if (node->op()->is_call()) ++families[text(family_name(family_of(node->op())))];
+  std::vector<std::pair<int, QString>> most;
+  for (const auto& [family, count] : families) most.emplace_back(count, family);
+  std::ranges::sort(most, std::greater<>());
+  QStringList parts;
+  for (const auto& [count, family] : most) parts << QString("%1 %2").arg(count).arg(family.toHtmlEscaped());
+  return parts.join(", ");
+}
+
+/// The largest of these values with their sizes, as links.
+QString largest_text(const Document& document, std::vector<const SavedValue*> saved) {
+  constexpr std::size_t kMost = 8;
+  std::ranges::stable_sort(saved, std::greater(), &SavedValue::bytes);
+  QStringList largest;
+  for (std::size_t i = 0; i < std::min(saved.size(), kMost); ++i)
+    largest << link_to(saved[i]->name) + "  " + size_text(*saved[i], document.scene->picture.unknown);
+  if (saved.size() > kMost) largest << QObject::tr("and %1 more").arg(saved.size() - kMost);
+  return largest.join("<br>");
+}
+
 }  // namespace
 
 NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts) {
@@ -138,32 +162,67 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
   return account;
 }
 
+NodeAccount account_of(const Document& document, const Picture& picture, int frame) {
+  const Frame& module = picture.frames[static_cast<std::size_t>(frame)];
+  const auto inside = [&](const Node& node) {
+    int at = picture.frame_of[node.id()];
+    while (at >= 0 && at != frame) at = picture.frames[static_cast<std::size_t>(at)].parent;
+    return at == frame;
+  };
+  NodeAccount account;
+  account.title = text(module.label);
+  account.subtitle = QObject::tr("folded; Enter shows what is in it");
+  account.why_no_pin = why_not_pinned(document, {}, Pin::Save);
+  std::vector<const Node*> nodes, reads, users;
+  double seconds = -1, error = -1;
+  for (const Node* node : *picture.graph) {
+    if (!inside(*node)) continue;
+    nodes.push_back(node);
+    std::ranges::copy_if(node->inputs(), std::back_inserter(reads), [&](const Node* in) { return !inside(*in); });
+    std::ranges::copy_if(node->users(), std::back_inserter(users), [&](const Node* user) { return !inside(*user); });
+    if (const auto facts = document.facts.find(node->name()); facts != document.facts.end()) {
+      if (facts->second.seconds >= 0) seconds = std::max(seconds, 0.0) + facts->second.seconds;
+      error = std::max(error, facts->second.error);
+    }
+  }
+  std::ranges::sort(users, {}, &Node::id);
+  account.rows.push_back({"nodes", count_text(static_cast<std::int64_t>(nodes.size()), "node")});
+  account.rows.push_back({"size", size_text(module.bytes).toHtmlEscaped()});
+  account.rows.push_back({"calls", calls_text(nodes)});
+  if (document.cut) {
+    std::vector<const SavedValue*> saved;
+    for (const SavedValue& value : document.cut->saved)
+      if (const Node* node = picture.graph->find(value.name); node && inside(*node)) saved.push_back(&value);
+    if (!saved.empty()) account.rows.push_back({"saved", largest_text(document, std::move(saved))});
+  }
+  if (error >= 0) account.rows.push_back({"largest error", error_text(error)});
+  if (seconds >= 0) account.rows.push_back({"time", seconds_text(seconds) + " in the interpreter"});
+  if (!nodes.empty() && nodes.front()->origin && !nodes.front()->origin->file.empty())
+    account.rows.push_back({"from", frame_html(nodes.front()->origin->of_user())});
+  account.rows.push_back({"begins with", nodes.empty() ? QString() : link(*nodes.front())});
+  if (!reads.empty()) account.rows.push_back({"reads", links(std::move(reads))});
+  account.rows.push_back({"used by", users.empty() ? "no node" : links(std::move(users))});
+  return account;
+}
+
 NodeAccount account_of(const Document& document) {
   const Graph& graph = *document.graph;
   NodeAccount account;
   account.title = document.title;
   account.subtitle = text(kind_name(document.kind));
   account.why_no_pin = why_not_pinned(document, {}, Pin::Save);
-  std::map<QString, int> families;
+  std::vector<const Node*> calls;
   ByteSum inputs;
-  int calls = 0;
   for (const Node* node : graph) {
     if (node->is_placeholder()) inputs.add(node->meta, graph.shapes.get());
-    if (!node->op()->is_call()) continue;
-    ++calls;
-    ++families[text(family_name(family_of(node->op())))];
+    if (node->op()->is_call()) calls.push_back(node);
   }
   account.rows.push_back({"file", escaped(document.path.toStdString())});
   account.rows.push_back({"nodes", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(graph.size()), "node"),
-                                                         count_text(calls, "call"))});
+                                                         count_text(static_cast<std::int64_t>(calls.size()), "call"))});
   account.rows.push_back({"inputs", QString("%1, %2").arg(graph.placeholders().size()).arg(size_text(inputs))});
   account.rows.push_back({"outputs", QString::number(graph.outputs().size())});
-  std::vector<std::pair<int, QString>> most;
-  for (const auto& [family, count] : families) most.emplace_back(count, family);
-  std::ranges::sort(most, std::greater<>());
-  QStringList parts;
-  for (const auto& [count, family] : most) parts << QString("%1 %2").arg(count).arg(family.toHtmlEscaped());
-  account.rows.push_back({"calls", parts.join(", ")});
+  account.rows.push_back({"calls", calls_text(calls)});
   for (const auto& [name, what] : document.wrappers)
     account.rows.push_back({"wrapper", code(name.toHtmlEscaped()) + "<br>" + what.toHtmlEscaped()});
   if (!document.cut) return account;
@@ -178,12 +237,7 @@ NodeAccount account_of(const Document& document) {
   std::vector<const SavedValue*> saved;
   for (const SavedValue& value : cut.saved)
     if (!value.is_input && graph.find(value.name)) saved.push_back(&value);
-  std::ranges::sort(saved, [](const SavedValue* a, const SavedValue* b) { return a->bytes > b->bytes; });
-  constexpr std::size_t kMost = 8;
-  QStringList largest;
-  for (std::size_t i = 0; i < std::min(saved.size(), kMost); ++i)
-    largest << link(*graph.find(saved[i]->name)) + "  " + size_text(*saved[i], unknown);
-  if (!largest.isEmpty()) account.rows.push_back({"largest saved", largest.join("<br>")});
+  if (!saved.empty()) account.rows.push_back({"largest saved", largest_text(document, std::move(saved))});
   return account;
 }
 
@@ -237,6 +291,11 @@ void Inspector::show_node(const Document* document, const QString& name, const N
   account_ = node                          ? account_of(*document, *node, facts)
              : document && document->graph ? account_of(*document)
                                            : NodeAccount{};
+  refresh();
+}
+
+void Inspector::show_module(const Document& document, const Picture& picture, int frame) {
+  account_ = account_of(document, picture, frame);
   refresh();
 }
 

@@ -22,6 +22,8 @@ struct NodeAccount {
 NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts);
 /// What is known of the graph as a whole, for when no node is chosen.
 NodeAccount account_of(const Document& document);
+/// What is known of a module, for when it is folded and its card is chosen. `frame`: of the picture.
+NodeAccount account_of(const Document& document, const Picture& picture, int frame);
 /// The same as HTML; other nodes are links "node:NAME".
 QString account_html(const NodeAccount& account, const Theme& theme);
 
@@ -32,6 +34,7 @@ class Inspector : public QWidget {
  public:
   explicit Inspector(QWidget* parent = nullptr);
   void show_node(const Document* document, const QString& node, const NodeFacts* facts);
+  void show_module(const Document& document, const Picture& picture, int frame);
 
  Q_SIGNALS:
   void node_chosen(QString node);
