@@ -563,6 +563,7 @@ class TestModels : public QObject {
 
   void numbers_are_formatted() {
     QCOMPARE(bytes_text(0), QString("0 B"));
+    QCOMPARE(file_name_of("joint (inner_f)"), QString("joint_inner_f"));
     QCOMPARE(file_name_of("exported program / joint, made here"), QString("exported_program_joint_made_here"));
     QCOMPARE(bytes_text(1023), QString("1023 B"));
     QCOMPARE(bytes_text(10445), QString("10.2 KiB"));

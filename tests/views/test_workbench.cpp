@@ -385,6 +385,24 @@ class TestWorkbench : public QObject {
     }
   }
 
+  void a_picture_is_what_the_ending_of_its_file_says() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(folder_.write("ending.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    for (const auto& [name, begins] :
+         {std::pair("p.svg", "<?xml"), std::pair("p.PNG", "\x89PNG"), std::pair("p.pdf", "%PDF-")}) {
+      bench.get<GraphController>().write_picture(folder_.filePath(name));
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+      QFile file(folder_.filePath(name));
+      QVERIFY2(file.open(QIODevice::ReadOnly) && file.readAll().startsWith(begins), name);
+    }
+    bench.get<GraphController>().write_picture(folder_.filePath("p.txt"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+    QVERIFY2(shown_errors(bench).contains("svg, png and pdf"), qPrintable(shown_errors(bench)));
+    QVERIFY(!QFile::exists(folder_.filePath("p.txt")));
+  }
+
   void pictures_export_data() {
     QTest::addColumn<QString>("format");
     QTest::addColumn<QByteArray>("magic");

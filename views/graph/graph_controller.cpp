@@ -308,13 +308,18 @@ void GraphController::write(const QString& job, const QString& path,
 
 void GraphController::export_picture(const QString& format) {
   if (!bench_.current() || !bench_.current()->scene) return;
-  ask_path(tr("Export the picture"), format, {}, [this, format, scene = bench_.current()->scene](const QString& path) {
-    write(tr("Export %1"), path,
-          [scene, format, theme = &bench_.window().theme()](const Progress&) -> Result<std::string> {
-            TRY(QByteArray bytes, export_scene(*scene, format, *theme));
-            return bytes.toStdString();
-          });
-  });
+  ask_path(tr("Export the picture"), format, {QString("%1 (*.%2)").arg(format.toUpper(), format)},
+           [this](const QString& path) { write_picture(path); });
+}
+
+void GraphController::write_picture(const QString& path) {
+  if (!bench_.current() || !bench_.current()->scene) return;
+  write(tr("Export %1"), path,
+        [scene = bench_.current()->scene, format = QFileInfo(path).suffix().toLower(),
+         theme = &bench_.window().theme()](const Progress&) -> Result<std::string> {
+          TRY(QByteArray bytes, export_scene(*scene, format, *theme));
+          return bytes.toStdString();
+        });
 }
 
 void GraphController::ask_graphviz_path() {

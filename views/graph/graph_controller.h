@@ -34,6 +34,7 @@ class GraphController : public WidgetController<GraphView> {
   void export_graphviz(const QString& path);
   /// The report of the current document's file, as a page, or for a path that ends in .pdf as that.
   void write_report(const QString& path);
+  void write_picture(const QString& path);  ///< as SVG, PNG or PDF, by its ending
   /// Shows a graph that a pass made of the current one, until the document is shown again.
   void show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes, Facts facts,
                  std::vector<Ghost> removed);

@@ -50,7 +50,9 @@ QString file_title(const QString& path, int folders) {
 
 QString file_name_of(const QString& title) {
   static const QRegularExpression others("[^\\w.+-]+", QRegularExpression::UseUnicodePropertiesOption);
-  return QString(title).replace(others, "_");
+  QString name = QString(title).replace(others, "_");
+  while (name.endsWith('_')) name.chop(1);
+  return name;
 }
 
 QString shell_word(const QString& word) {
