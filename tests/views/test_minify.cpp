@@ -78,8 +78,7 @@ class TestMinify : public QObject {
     view.set_choices({"accuracy", "crash"}, {"cpu", "nnc_jit"}, "cpu");
     view.resize(720, 480);
     view.show();
-    for (const char* name :
-         {"Pause", "Accept now", "Cancel", "Save the repro…", "Open the small graph", "Show the folder"})
+    for (const char* name : {"Pause", "Accept now", "Cancel", "Save repro…", "Open graph", "Show folder"})
       QVERIFY2(button(view, name)->isHidden(), name);
     view.choose({"crash", "nnc_jit"});
     QSignalSpy run(&view, &MinifyView::run_asked), pause(&view, &MinifyView::pause_asked),
@@ -110,18 +109,18 @@ class TestMinify : public QObject {
     QVERIFY(button(view, "Pause")->isHidden() && button(view, "Minify")->isEnabled());
     Q_EMIT view.graph()->node_chosen("gelu");
     QCOMPARE(view.code()->current_line(), view.code()->document()->line_of("gelu"));
-    QVERIFY(button(view, "Show the folder")->isHidden());
-    button(view, "Save the repro…")->click();
-    button(view, "Open the small graph")->click();
+    QVERIFY(button(view, "Show folder")->isHidden());
+    button(view, "Save repro…")->click();
+    button(view, "Open graph")->click();
     QCOMPARE(save.size(), 1);
     QCOMPARE(open.size(), 1);
     view.set_saved("/tmp/repro");
-    QVERIFY(!button(view, "Save the repro…")->isEnabled());
-    button(view, "Show the folder")->click();
+    QVERIFY(!button(view, "Save repro…")->isEnabled());
+    button(view, "Show folder")->click();
     QCOMPARE(folder.at(0).at(0).toString(), QString("/tmp/repro"));
     view.start();
     view.fail("the graph does not fail");
-    QVERIFY(!view.running() && !button(view, "Save the repro…")->isEnabled());
+    QVERIFY(!view.running() && !button(view, "Save repro…")->isEnabled());
   }
 };
 

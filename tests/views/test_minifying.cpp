@@ -68,9 +68,9 @@ class TestMinifying : public QObject {
     bench.get<MinifyController>().save_repro(folder_.filePath("repro"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QFile::exists(folder_.filePath("repro/README.md")) && QFile::exists(folder_.filePath("repro/repro.py")));
-    QVERIFY(button(view, "Show the folder")->isVisible());
+    QVERIFY(button(view, "Show folder")->isVisible());
     QString parent = bench.current()->key;
-    button(view, "Open the small graph")->click();
+    button(view, "Open graph")->click();
     QVERIFY(wait_shown(bench));
     QCOMPARE(bench.current()->key, parent + "/minified 1");
     bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});

@@ -16,11 +16,11 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   pause_ = button_of(tr("Pause"), this, [this] { set_paused(!paused_); });
   accept_ = button_of(tr("Accept now"), this, &MinifyView::accept_asked, tr("End with the smallest graph so far"));
   cancel_ = button_of(tr("Cancel"), this, &MinifyView::cancel_asked);
-  save_ = button_of(tr("Save the repro…"), this, &MinifyView::save_asked,
+  save_ = button_of(tr("Save repro…"), this, &MinifyView::save_asked,
                     tr("A folder with the graph, its inputs, a script for PyTorch and a README for a bug report"));
-  open_ = button_of(tr("Open the small graph"), this, &MinifyView::open_asked,
-                    tr("Beside the graph it was made from, on the inputs it fails on"));
-  folder_ = button_of(tr("Show the folder"), this, [this] { Q_EMIT folder_asked(repro_); });
+  open_ = button_of(tr("Open graph"), this, &MinifyView::open_asked,
+                    tr("The small one, beside the graph it was made from, on the inputs it fails on"));
+  folder_ = button_of(tr("Show folder"), this, [this] { Q_EMIT folder_asked(repro_); });
 
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);

@@ -504,15 +504,15 @@ void MainWindow::show_keys() {
     return QString("<tr><td width='160'><b>%1</b></td><td>%2</td></tr>")
         .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
   };
-  section(tr("In the picture"),
-          row(tr("Arrows"), tr("along the links, and across the cut")) +
-              row(tr("Tab, Shift+Tab"), tr("next and previous node in execution order")) +
-              row(tr("Ctrl+Tab, Ctrl+Shift+Tab"), tr("out of the picture, to what stands behind or before it")) +
-              row(tr("Enter, double click"), tr("fold or unfold the module")) +
-              row(tr("S, R, U"), tr("save, recompute, let the partitioner choose")) +
-              row(tr("F, Shift+F, Z"), tr("fit, show the whole, zoom to the chosen node")) +
-              row(tr("+, -, wheel"), tr("zoom")) + row(tr("Shift+arrows, drag"), tr("move the picture")) +
-              row("/", tr("search")) + row("Esc", tr("dismiss an error, close a page like Values or the minifier")));
+  section(tr("In the picture"), row(tr("Arrows"), tr("along the links, and across the cut")) +
+                                    row(tr("Tab, Shift+Tab"), tr("next and previous node in execution order")) +
+                                    row(tr("Ctrl+Tab, Ctrl+Shift+Tab"), tr("leave the picture")) +
+                                    row(tr("Enter, double click"), tr("fold or unfold the module")) +
+                                    row(tr("S, R, U"), tr("save, recompute, let the partitioner choose")) +
+                                    row(tr("F, Shift+F, Z"), tr("fit, show the whole, zoom to the chosen node")) +
+                                    row(tr("+, -, wheel"), tr("zoom")) +
+                                    row(tr("Shift+arrows, drag"), tr("move the picture")) + row("/", tr("search")) +
+                                    row("Esc", tr("dismiss an error, close a page like Values")));
   QStringList menus;
   for (const auto& [menu, action] : commands_)
     if (!menus.contains(menu)) menus << menu;
