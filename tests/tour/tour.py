@@ -319,7 +319,8 @@ def files(env, work):
         painted = w.expect("painted", key=path)
         check(name in TEXTS or painted["cards"] > 0, f"{name}: nothing on the screen")
         events += w.quit()
-    problems = [e["text"] for e in events if e["event"] == "problem" and "could not be read" not in e["text"]]
+    problems = [e["text"] for e in events if e["event"] == "problem" and "could not be read" not in e["text"]
+                and "all was read" not in e["text"]]
     check(not problems, f"problems were shown: {problems}")
     return events
 
