@@ -98,7 +98,7 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 if "${limited[@]}" "$partita" list "$sample/program.pt2" >/dev/null 2>&1; then
   expect 2 "take fewer with --threads" "${limited[@]}" "${run[@]}" --threads 4
-  expect 2 "cannot start a child process" "${limited[@]}" "$partita" check "$2/tests/ops/cases"
+  expect 2 "a child process cannot be started" "${limited[@]}" "$partita" check "$2/tests/ops/cases"
 else
   echo "skipped: another user cannot start the program, so the limit of threads is not tried"
 fi
