@@ -60,9 +60,9 @@ std::vector<std::optional<std::string>> tangent_keys(const Graph& graph, const E
 
 /// Converts a stored tensor to what the meta wants: integers are stored as tensors of one element, tensors perhaps
 /// without their strides.
-Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
+Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key, const SymbolMap& symbols) {
   if (!meta.sym()) {
-    TRY(Tensor tensor, laid_out(t, meta));
+    TRY(Tensor tensor, laid_out(t, meta, symbols));
     return Value(std::move(tensor));
   }
   if (meta.sym()->is_float() && t.numel() == 1 && !is_complex(t.dtype)) {
@@ -77,13 +77,14 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
 }
 
 Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,
-                     const ExportedProgram* program, const TensorFile& io, std::optional<std::uint64_t> seed) {
+                     const ExportedProgram* program, const TensorFile& io, const SymbolMap& symbols,
+                     std::optional<std::uint64_t> seed) {
   if (const Tensor* t = io.find(key)) {
     if (io.storages.contains(key) && !node.meta.sym()) return Value(*t);
-    return as_meta_wants(node.meta, *t, key);
+    return as_meta_wants(node.meta, *t, key, symbols);
   }
   if (second)
-    if (const Tensor* t = io.find(*second)) return as_meta_wants(node.meta, *t, *second);
+    if (const Tensor* t = io.find(*second)) return as_meta_wants(node.meta, *t, *second, symbols);
   if (program) {
     if (const Tensor* t = program->tensor_of(node.name())) return Value(*t);
     // Constants of the signature (None, numbers, strings) have no meta.
@@ -112,25 +113,49 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
                                  key, node.name(), annotation(node.meta)));
 }
 
+/// Has the layout elements that share memory, of which the given tensor, which lies otherwise, may have several values?
+bool cannot_hold(const TensorMeta& layout, const Tensor& given, const SymbolMap& symbols) {
+  if (!layout.strides_known || layout.strides.size() != given.sizes.size()) return false;
+  Sizes strides;
+  for (SymExpr e : layout.strides) {
+    const auto stride = symbols.value(e);
+    if (!stride) return false;
+    strides.push_back(*stride);
+  }
+  return may_share_elements(given.sizes, strides) && !same_significant_strides(given.sizes, strides, given.strides);
+}
+
 /// Sets the hints of symbols from the given inputs, because text has no example values.
-Status learn_hints(Graph& graph, const ExportedProgram* program, const TensorFile& io) {
+/// Returns the symbols' values.
+Result<SymbolMap> learn_hints(Graph& graph, const ExportedProgram* program, const TensorFile& io) {
   const std::vector<std::string> keys = input_keys(graph, program, io);
   const auto seconds = tangent_keys(graph, program);
-  std::vector<Value> given;
-  for (const Node* node : graph.placeholders()) {
-    const std::string& key = keys[given.size()];
-    const Tensor* t = io.find(key);
-    if (const auto& second = seconds[given.size()]; !t && second) t = io.find(*second);
+  const std::vector<Node*> placeholders = graph.placeholders();
+  std::vector<const Tensor*> stored;
+  for (const Node* node : placeholders) {
+    const Tensor* t = io.find(keys[stored.size()]);
+    if (const auto& second = seconds[stored.size()]; !t && second) t = io.find(*second);
     if (!t && program) t = program->tensor_of(node->name());
-    given.emplace_back();
-    if (t) {
-      TRY(given.back(), as_meta_wants(node->meta, *t, key));
-    }
+    stored.push_back(t);
   }
-  TRY(const SymbolMap symbols, bind_symbols(graph, given));
+  // Sizes first: by them it is known in which strides the graph wants what a file holds row-major.
+  SymbolMap sizes;
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const TensorMeta* meta = placeholders[i]->meta.tensor();
+    for (std::size_t d = 0; meta && stored[i] && d < meta->sizes.size() && d < stored[i]->sizes.size(); ++d)
+      sizes.bind(meta->sizes[d], stored[i]->sizes[d]);
+  }
+  std::vector<Value> given(placeholders.size());
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const Meta& meta = placeholders[i]->meta;
+    if (!stored[i] || (meta.tensor() && cannot_hold(*meta.tensor(), *stored[i], sizes))) continue;
+    TRY(given[i], as_meta_wants(meta, *stored[i], keys[i], sizes));
+  }
+  TRY(SymbolMap symbols, bind_symbols(graph, given));
+  for (const auto& [name, value] : sizes.all()) symbols.bind(SymExpr::symbol(name), value);
   for (const auto& [name, value] : symbols.all())
     if (!graph.shapes->hint(SymExpr::symbol(name))) graph.shapes->set_hint(name, value);
-  return {};
+  return symbols;
 }
 
 Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::uint64_t> seed) {
@@ -159,25 +184,13 @@ Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::
   return {};
 }
 
-/// Has the layout elements that share memory, of which the given tensor, which lies otherwise, may have several values?
-bool cannot_hold(const TensorMeta& layout, const Tensor& given, const ShapeEnv& shapes) {
-  if (!layout.strides_known || layout.strides.size() != given.sizes.size()) return false;
-  Sizes strides;
-  for (SymExpr e : layout.strides) {
-    const auto stride = shapes.hint(e);
-    if (!stride) return false;
-    strides.push_back(*stride);
-  }
-  return may_share_elements(given.sizes, strides) && !same_significant_strides(given.sizes, strides, given.strides);
-}
-
 /// Values that are given in a layout of their own, where the graph's has elements that share memory (an expanded mask,
 /// windows), change the graph: what is given counts.
-Status take_layouts(Graph& graph, const std::vector<Value>& values) {
+Status take_layouts(Graph& graph, const std::vector<Value>& values, const SymbolMap& symbols) {
   bool changed = false;
   const auto take = [&](Node& node, const Tensor* given) {
     const TensorMeta* meta = node.meta.tensor();
-    if (!meta || !given || !cannot_hold(*meta, *given, *graph.shapes)) return;
+    if (!meta || !given || !cannot_hold(*meta, *given, symbols)) return;
     TensorMeta own = *meta;
     own.strides =
         given->is_contiguous() ? contiguous_strides(own.sizes) : SymList(given->strides.begin(), given->strides.end());
@@ -232,13 +245,14 @@ void GraphInputs::erase(std::size_t i) {
   memory.erase(memory.begin() + n);
 }
 
-Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
+Result<Tensor> laid_out(const Tensor& t, const Meta& meta, const SymbolMap& symbols) {
   const TensorMeta* wanted = meta.tensor();
   if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;
   Sizes strides;
   for (std::size_t d = 0; d < t.sizes.size(); ++d) {
-    if (!wanted->strides[d].is_int() || wanted->sizes[d] != SymExpr(t.sizes[d])) return t;
-    strides.push_back(wanted->strides[d].as_int());
+    const auto stride = symbols.value(wanted->strides[d]);
+    if (!stride || symbols.value(wanted->sizes[d]) != t.sizes[d]) return t;
+    strides.push_back(*stride);
   }
   // Elements that share memory may differ in the file.
   if (strides == t.strides || may_share_elements(t.sizes, strides)) return t;
@@ -261,7 +275,7 @@ bool mutates_inputs(const Graph& graph) {
 
 Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights, bool shared) {
-  TRY_DO(learn_hints(graph, program, io));
+  TRY(const SymbolMap symbols, learn_hints(graph, program, io));
   if (random_weights) choose_sizes(graph);
   GraphInputs inputs;
   inputs.keys = input_keys(graph, program, io);
@@ -270,7 +284,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, 
     const std::size_t i = inputs.values.size();
     std::optional<std::uint64_t> seed;
     if (random_weights) seed = hash_combine(*random_weights, i + 1);
-    TRY(Value v, gather(*node, inputs.keys[i], seconds[i], program, io, seed));
+    TRY(Value v, gather(*node, inputs.keys[i], seconds[i], program, io, symbols, seed));
     inputs.values.push_back(std::move(v));
     const auto memory = io.storages.find(inputs.keys[i]);
     inputs.memory.push_back(memory == io.storages.end() ? "" : memory->second.key);
@@ -280,7 +294,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, 
     if (key.starts_with("input.") && std::atoi(key.c_str() + 6) >= count)
       return input_error("io.surplus", fmt::format("the inputs hold {}, but the graph takes {} inputs", key, count));
   TRY_DO(gather_attributes(graph, io, random_weights));
-  TRY_DO(take_layouts(graph, inputs.values));
+  TRY_DO(take_layouts(graph, inputs.values, symbols));
   if ((!shared && mutates_inputs(graph)) || writes_inputs(program)) {
     TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values must not change
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/interp/symbols.h"
 #include "core/load/program.h"
 #include "core/load/safetensors.h"
 #include "core/tensor/value.h"
@@ -45,9 +46,9 @@ ExportedProgram program_of_joint(const Graph& graph, const ExportedProgram& prog
 Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphInputs& inputs,
                                    const std::vector<Value>& before, const std::vector<Value>& outputs);
 
-/// A row-major tensor in the strides of the meta, as far as they are known. A file without strides holds row-major
-/// copies, and gradients may come in any layout.
-Result<Tensor> laid_out(const Tensor& t, const Meta& meta);
+/// A row-major tensor in the strides of the meta, as far as `symbols` tells them. A file without strides holds
+/// row-major copies, and gradients may come in any layout.
+Result<Tensor> laid_out(const Tensor& t, const Meta& meta, const SymbolMap& symbols = {});
 
 /// May running the graph write to its inputs?
 bool mutates_inputs(const Graph& graph);

@@ -43,6 +43,33 @@ class TestGraphIo : public QObject {
     }
   }
 
+  /// A file without strides holds row-major values. Where elements of the graph's layout share memory, the values that
+  /// are given count; else they are laid out as the graph says. Both are written in place.
+  void row_major_values_of_other_symbolic_strides_data() {
+    QTest::addColumn<QString>("input");
+    QTest::addColumn<QList<qint64>>("strides");
+    QTest::newRow("transposed") << "f32[s0, s1][1, s0]" << QList<qint64>{1, 2};
+    QTest::newRow("with gaps") << "f32[s0, s1][2*s1, 2]" << QList<qint64>{6, 2};
+    QTest::newRow("windows") << "f32[s0, s1][s1 - 1, 1]" << QList<qint64>{3, 1};
+    QTest::newRow("expanded") << "f32[s0, s1][0, 1]" << QList<qint64>{3, 1};
+    QTest::newRow("a stride of its own") << "f32[s0, s1][s2, 1]" << QList<qint64>{3, 1};
+  }
+  void row_major_values_of_other_symbolic_strides() {
+    QFETCH(QString, input);
+    QFETCH(QList<qint64>, strides);
+    const auto graph = fx("x: <" + input.toStdString() + ">", "w = $mul_.Tensor(x, 2)\nn = $neg(x)\nreturn (n,)");
+    TensorFile io;
+    io.tensors["input.0"] = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+    const auto inputs = gather_inputs(*graph, nullptr, io, std::nullopt);
+    QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+    const Sizes& found = inputs->values[0].get<Tensor>()->strides;
+    QCOMPARE((QList<qint64>(found.begin(), found.end())), strides);
+    const auto outputs = interpret(*graph, inputs->values);
+    QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+    QCOMPARE(elements(outputs->at(0)), (std::vector<double>{-2, -4, -6, -8, -10, -12}));
+    QCOMPARE(elements(inputs->values[0]), (std::vector<double>{2, 4, 6, 8, 10, 12}));
+  }
+
   void weights_are_known_by_their_names_and_comments() {
     // Dynamo's names, torch.export's names, and the comments of a trace log. A size comes before the input that it
     // belongs to.

@@ -431,6 +431,38 @@ class TestPipeline : public QObject {
     QVERIFY(trained->frozen.empty());
   }
 
+  void associative_scans_data() {
+    QTest::addColumn<QString>("size");
+    QTest::addColumn<QList<double>>("x");
+    QTest::addColumn<QList<double>>("y");
+    QTest::addColumn<QList<double>>("gradient");  // of the sum of all y
+    using L = QList<double>;
+    QTest::newRow("of four") << "4" << L{1, 2, 3, 4} << L{1, 2, 6, 24} << L{33, 16, 10, 6};
+    QTest::newRow("of as many as are given") << "s0" << L{2, 3, 1} << L{2, 6, 6} << L{7, 4, 6};
+    QTest::newRow("of one") << "1" << L{5} << L{5} << L{1};
+  }
+  void associative_scans() {
+    QFETCH(QString, size);
+    QFETCH(QList<double>, x);
+    QFETCH(QList<double>, y);
+    QFETCH(QList<double>, gradient);
+    const auto graph =
+        fx("x: <f32[" + size.toStdString() + "][1]>",
+           "f = self.f\nc = torch.ops.higher_order.associative_scan(f, [x], ())\nr = c[0]\nreturn (r,)",
+           "    class f(torch.nn.Module):\n        def forward(self, a: <f32[][]>, b: <f32[][]>):\n"
+           "            m = $mul.Tensor(a, b)\n            return (m,)\n");
+    Artefact artefact = artefact_of(*graph);
+    TensorFile io;
+    const Sizes sizes{x.size()};
+    (io.tensors["input.0"] = f32(sizes, {x.begin(), x.end()})).requires_grad = true;
+    io.tensors["tangent.0"] = f32(sizes, std::vector<double>(static_cast<std::size_t>(x.size()), 1));
+    const auto out = run_program(artefact, io, {.forward = compile_to_interpreter, .backward = compile_to_interpreter});
+    VERIFY_DONE(out);
+    const std::vector<double> found = elements(*out->find("output.0")), g = elements(*out->find("grad.input.0"));
+    QCOMPARE((QList<double>(found.begin(), found.end())), y);
+    QCOMPARE((QList<double>(g.begin(), g.end())), gradient);
+  }
+
   /// Random numbers of a region are drawn once: its backward gets them. Outputs are x * r or sums of dropped rows, so
   /// that the gradient shows which numbers the backward had.
   void backwards_of_regions_that_draw_data() {
