@@ -286,7 +286,7 @@ Result<std::size_t> find_loss(const Lifted& lifted, const AotGraphs& graphs, std
 Status check_inputs(const Lifted& lifted, const AotGraphs& graphs) {
   const std::vector<InputAliasInfo>& infos = graphs.meta.inputs;
   for (std::size_t i = 0; i < infos.size(); ++i)
-    if (infos[i].mutates_metadata)
+    if (infos[i].mutates_metadata || infos[i].resizes_storage)
       return refused(
           "export.metadata_mutation",
           fmt::format("Found an input that received a metadata mutation, through e.g. a call to `.resize_()` "

@@ -47,6 +47,8 @@ Result<Body> body_of(const Node& call, const ControlOp& op, std::size_t graph, c
   Body body;
   const std::vector<Arg> outputs = f.graph->outputs();
   const std::vector<std::size_t> mutated = f.meta.mutated_runtime_inputs();
+  for (std::size_t i = 0; i < f.meta.inputs.size(); ++i)
+    if (f.meta.inputs[i].resizes_storage) return refused(call, *f.graph, i, "whose memory is resized");
   for (std::size_t k = 0; k < mutated.size(); ++k) {
     const std::size_t i = mutated[k];
     if (f.meta.inputs[i].mutates_metadata) return refused(call, *f.graph, i, "whose sizes or strides change");

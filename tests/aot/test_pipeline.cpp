@@ -446,11 +446,10 @@ class TestPipeline : public QObject {
     QFETCH(QList<double>, x);
     QFETCH(QList<double>, y);
     QFETCH(QList<double>, gradient);
-    const auto graph =
-        fx("x: <f32[" + size.toStdString() + "][1]>",
-           "f = self.f\nc = torch.ops.higher_order.associative_scan(f, [x], ())\nr = c[0]\nreturn (r,)",
-           "    class f(torch.nn.Module):\n        def forward(self, a: <f32[][]>, b: <f32[][]>):\n"
-           "            m = $mul.Tensor(a, b)\n            return (m,)\n");
+    const auto graph = fx("x: <f32[" + size.toStdString() + "][1]>",
+                          "f = self.f\nc = torch.ops.higher_order.associative_scan(f, [x], ())\nr = c[0]\nreturn (r,)",
+                          "    class f(torch.nn.Module):\n        def forward(self, a: <f32[][]>, b: <f32[][]>):\n"
+                          "            m = $mul.Tensor(a, b)\n            return (m,)\n");
     Artefact artefact = artefact_of(*graph);
     TensorFile io;
     const Sizes sizes{x.size()};

@@ -153,6 +153,17 @@ class TestFunctionalize : public QObject {
     QCOMPARE(QString::fromStdString(made.error().code), code);
   }
 
+  void a_sub_graph_may_not_free_its_operand() {
+    const auto made = functionalize(
+        *fx("x: <f32[2, 2][2, 1]>, y: <f32[2][1]>",
+            "b = self.b\nc = torch.ops.higher_order.map_impl(b, [x], [y])\nr = c[0]\nreturn (r, y)",
+            "    class b(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>, y: <f32[2][1]>):\n"
+            "            m = $neg(y)\n            f = torch.ops.inductor.resize_storage_bytes_.default(y, 0)\n"
+            "            return (m,)\n"));
+    QVERIFY(!made);
+    QCOMPARE(made.error().code, std::string("functionalize.sub_graph"));
+  }
+
   /// A library's operator of which only the name is known.
   void a_write_without_a_schema_is_refused() {
     const auto code = [](const std::string& call) {
