@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/ir/place.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/values.h"
 
@@ -180,6 +181,10 @@ bool takes_complex_half(const Op* op) {
   return std::ranges::binary_search(computed, base);
 }
 
+Diagnostic complex_half_error(const Op& op, const Node* node) {
+  return unsupported("ops.dtype", op.name + " of complex32, which PyTorch does not compute on a CPU", place_of(node));
+}
+
 std::optional<Value> eval_complex_half(const OpRecord& record, const EvalCall& call, const Node* node) {
   const Schema& schema = *record.schema;
   const auto any = [&](DType t) {
@@ -193,7 +198,7 @@ std::optional<Value> eval_complex_half(const OpRecord& record, const EvalCall& c
   const Meta promised = record.fake ? record.fake(metas.call) : Meta(fake_pointwise(record, metas.call));
   if (!given && !is_complex_half(promised)) return std::nullopt;
   const Op* op = Op::torch(schema.name);
-  if (!takes_complex_half(op)) fail_unsupported(op->name + " of complex32, which PyTorch does not compute on a CPU");
+  if (!takes_complex_half(op)) throw Raise{complex_half_error(*op, node)};
   std::vector<Value> args;
   std::vector<std::pair<std::string, Value>> kwargs;
   for (std::size_t i = 0; i < call.args.size(); ++i) {

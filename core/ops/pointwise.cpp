@@ -23,6 +23,7 @@ Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
   if (auto* flag = std::get_if<bool>(&n); flag && (is_integral(dtype) || dtype == DType::Bool))
     return b.constant_int(dtype, *flag);
   if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0) {
+    if (dtype == DType::Bool) return b.constant_int(dtype, true);
     if (!is_complex(dtype)) fail("a complex number cannot be combined with real operands");
     Scalar i = b.make(ScalarOp::Sqrt, b.constant(dtype, -1));  // constants of scalar bodies are real
     return b.make(ScalarOp::Add, b.constant(dtype, c->real()), b.make(ScalarOp::Mul, b.constant(dtype, c->imag()), i));

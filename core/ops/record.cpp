@@ -234,12 +234,8 @@ Status check_computable(DType t, const Op* op, const Node* node) {
   if (has_arithmetic(t)) return {};
   const OpRecord* record = ops().find(op);
   if (record && record->takes_float8) return {};
-  const bool half = t == DType::Complex32;
-  if (half && takes_complex_half(op)) return {};
-  return unsupported(
-      "ops.dtype",
-      fmt::format("{} of {}{}", op->name, torch_name(t), half ? ", which PyTorch does not compute on a CPU" : ""),
-      place_of(node));
+  if (t == DType::Complex32) return takes_complex_half(op) ? Status() : complex_half_error(*op, node);
+  return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
 }
 
 /// A copy has the dtype of what is copied, if either is opaque: bits that have no value cannot be converted.

@@ -77,6 +77,23 @@ const Row rows[] = {
 class SpecialValues : public QObject {
   Q_OBJECT
  private Q_SLOTS:
+  /// A number that becomes a bool is true unless all of it is 0, whatever its kind.
+  void bools_are_filled_with_numbers_of_any_kind() {
+    const Tensor self = vector_of(DType::Bool, {0, 1, 0}), mask = vector_of(DType::Bool, {1, 1, 0});
+    const std::vector<std::pair<Value, bool>> numbers = {{Value(std::complex<double>(0, 1)), true},
+                                                         {Value(std::complex<double>(0, 0)), false},
+                                                         {Value(0.5), true},
+                                                         {Value(std::int64_t{0}), false}};
+    for (const auto& [number, becomes] : numbers) {
+      const auto found = evaluate(Op::torch("aten.masked_fill.Scalar"), {self, mask, number}, {});
+      QVERIFY2(found, found ? "" : found.error().line().c_str());
+      const Tensor& t = *found->get<Tensor>();
+      QCOMPARE(t.item_as_double(0) != 0, becomes);
+      QCOMPARE(t.item_as_double(1) != 0, becomes);
+      QCOMPARE(t.item_as_double(2), 0.0);
+    }
+  }
+
   void evaluates_data() {
     QTest::addColumn<int>("index");
     for (std::size_t i = 0; i < std::size(rows); ++i) QTest::addRow("%s %zu", rows[i].op, i) << static_cast<int>(i);
