@@ -27,7 +27,7 @@ CompileFn interpreter(const BackendOptions& options) {
 
 CompileFn double_interpreter(const BackendOptions& options) {
   InterpOptions wide = interp_options(options);
-  wide.float64 = true;
+  wide.float64 = wide.writes_back = true;
   return [wide](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn([&graph, wide](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
   };

@@ -1,5 +1,7 @@
 #include "core/interp/interpreter.h"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "core/interp/aten_calls.h"
@@ -8,6 +10,7 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
+#include "core/ops/alias.h"
 #include "core/ops/control.h"
 #include "core/ops/in_place.h"
 #include "core/ops/record.h"
@@ -160,6 +163,21 @@ class Run {
   bool as_written_ = false;    // in a double-precision run: this call keeps the graph's dtypes
 };
 
+/// The inputs that the graph writes to, and what it writes to in their place.
+std::vector<std::pair<Tensor, Tensor>> written_copies(const Graph& graph, const std::vector<Value>& inputs,
+                                                      const std::vector<Value>& copies) {
+  std::set<const Node*> owners;
+  for (const Node* node : graph)
+    for (const Node* target : written_by(*node)) owners.insert(memory_owner(target));
+  std::vector<std::pair<Tensor, Tensor>> written;
+  const std::vector<Node*> placeholders = graph.placeholders();
+  for (std::size_t i = 0; i < placeholders.size(); ++i)
+    if (const Tensor *input = inputs[i].get<Tensor>(), *copy = copies[i].get<Tensor>();
+        input && copy && input->storage != copy->storage && owners.contains(placeholders[i]))
+      written.emplace_back(*input, *copy);
+  return written;
+}
+
 }  // namespace
 
 Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options) {
@@ -172,14 +190,20 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
   if (inputs.size() != running.placeholders().size())
     return input_error("interp.inputs", fmt::format("the graph takes {} inputs and got {}",
                                                     running.placeholders().size(), inputs.size()));
-  if (options.float64)
+  std::vector<std::pair<Tensor, Tensor>> written;
+  if (options.float64) {
+    const std::vector<Value> given = inputs;
     for (Value& v : inputs) {
       TRY(v, widened(std::move(v)));
     }
-  if (options.generator) return Run(running, options)(std::move(inputs));
-  InterpOptions own = options;
-  own.generator = std::make_shared<Generator>();
-  return Run(running, own)(std::move(inputs));
+    if (options.writes_back) written = written_copies(running, given, inputs);
+  }
+  InterpOptions how = options;
+  if (!how.generator) how.generator = std::make_shared<Generator>();
+  TRY(std::vector<Value> outputs, Run(running, how)(std::move(inputs)));
+  for (const auto& [input, copy] : written)
+    if (copy.sizes == input.sizes) input.copy_from(copy);
+  return outputs;
 }
 
 }  // namespace partita

@@ -19,6 +19,7 @@ struct InterpOptions {
   /// Compute in double: floating inputs, attributes and dtype arguments are widened. The inputs are copied, so
   /// mutations do not reach the caller. This run is the baseline that separates rounding from errors.
   bool float64 = false;
+  bool writes_back = false;  ///< of a run in double: what it writes to its copies is rounded into the inputs
   /// Refuse inputs whose dtype or sizes differ from the placeholders' metas.
   bool check_inputs = true;
   const Progress* progress = nullptr;

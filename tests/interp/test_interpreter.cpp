@@ -328,6 +328,21 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{1, 3}));
   }
 
+  /// A view of the input is written, too; an input that nothing writes is not touched.
+  void double_precision_writes_back_where_it_is_asked() {
+    const auto graph = fx("x: <f32[2][1]>, y: <f32[2][1]>",
+                          "v: <f32[][]> = $select.int(x, 0, 1)\nw: <f32[][]> = $add_.Tensor(v, 16777216)\n"
+                          "u: <f32[][]> = $sub_.Tensor(v, 16777215)\na: <f32[2][1]> = $neg(y)\nreturn (a,)");
+    const Tensor x = f32({2}, {1, 3}), y = f32({2}, {5, 7});
+    InterpOptions options{.float64 = true};
+    QVERIFY(interpret(*graph, {x, y}, options));
+    QCOMPARE(elements(x), (Row{1, 3}));
+    options.writes_back = true;
+    QVERIFY(interpret(*graph, {x, y}, options));
+    QCOMPARE(elements(x), (Row{1, 4}));
+    QCOMPARE(elements(y), (Row{5, 7}));
+  }
+
   /// A backward gets from its forward what that computed in double.
   void double_precision_takes_inputs_in_double() {
     const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $add.Tensor(x, 16777216)\nreturn (a,)");
