@@ -1,5 +1,6 @@
 #include "app/tasks/compilers.h"
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -277,6 +278,34 @@ Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile&
   CHECK(row);
   if ((*row)->given(config())) options.aot.partition.partitioner = configured_partitioner();
   return run_program(artefact, io, options);
+}
+
+Result<CompilerRun> run_compiler(const Artefact& artefact, const CompilerRequest& asked, const WorkerOptions& worker,
+                                 Result<std::string> (*draw_large)(const Graph& graph, const std::string& format),
+                                 const Progress& progress) {
+  TRY(const Compiler* compiler, find_compiler(asked.compiler));
+  RunRequest request;
+  request.inputs = asked.inputs;
+  request.train = asked.train;
+  request.worker = worker;
+  if (asked.inputs.empty()) request.random_weights = 0;
+  TRY(const TensorFile io, read_io(request));
+  CompilerRun run;
+  CompilerSetup setup;
+  setup.backend.progress = &progress;
+  setup.draw_large = draw_large;
+  if (!asked.folder.empty()) setup.folder = asked.folder;
+  setup.print = [&run](std::string_view printed) { run.printed += printed; };
+  setup.backend.on_sizes = [&run](const SizeCompilation& c) { run.printed += text(c); };
+  const auto times = setup.backend.times = std::make_shared<StageTimes>();
+  const auto begun = std::chrono::steady_clock::now();
+  TRY(run.results, run_with_compiler(artefact, io, request, *compiler, setup));
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  run.stages = times->all();
+  run.against_file = compare_results(stored_results(io, asked.train), run.results, tolerance_without_baseline(), false);
+  run.against_file.expected_name = "the stored results";
+  run.against_file.found_name = compiler->name;
+  return run;
 }
 
 }  // namespace partita

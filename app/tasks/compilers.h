@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
@@ -39,5 +41,26 @@ Result<const Compiler*> find_compiler(std::string_view name);
 /// worker and whether parameters are fixed follow from the request.
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                      const Compiler& compiler, CompilerSetup setup);
+
+/// What the window's Run page asks.
+struct CompilerRequest {
+  std::string compiler;
+  bool train = false;  ///< with backward and gradients
+  std::string inputs;  ///< path of an IO file; empty: the archive's samples, else made up
+  std::string folder;  ///< for what the compiler writes; empty: the current one
+};
+/// A run, and what is known of it beside its results.
+struct CompilerRun {
+  TensorFile results;
+  Report against_file;  ///< the results compared with those in the IO file; no rows: it has none
+  std::string printed;  ///< what the compiler printed
+  double seconds = 0;
+  std::vector<std::pair<std::string, double>> stages;  ///< milliseconds of each stage of compiling; empty: not known
+};
+/// Runs as `partita run --compiler` does, compiled code in `worker`, and keeps what is printed. `draw_large`: as in
+/// CompilerSetup.
+Result<CompilerRun> run_compiler(const Artefact& artefact, const CompilerRequest& asked, const WorkerOptions& worker,
+                                 Result<std::string> (*draw_large)(const Graph& graph, const std::string& format),
+                                 const Progress& progress);
 
 }  // namespace partita

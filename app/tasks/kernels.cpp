@@ -7,12 +7,17 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "codegen/backends.h"
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/host.h"
 #include "core/aot/aot.h"
 #include "core/base/hash.h"
+#include "core/base/output.h"
+#include "core/base/scratch.h"
 #include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
+#include "core/ir/print.h"
+#include "core/process/run.h"
 #include "core/schedule/specialise.h"
 #include "core/store/code_store.h"
 
@@ -328,6 +333,65 @@ Json inductor_json(const InductorCode& code) {
   if (code.post_grad) out["post_grad"] = code.post_grad->id;
   if (code.pre_grad) out["pre_grad"] = code.pre_grad->id;
   return out;
+}
+
+namespace {
+
+/// Runs `partita kernels` in a process of its own, since compiled code may crash, and takes over the times.
+Status measure_elsewhere(const Artefact& artefact, const KernelRequest& asked, const std::string& program,
+                         const Progress& progress, std::vector<PlannedGraph>& graphs) {
+  TRY(const ScratchFolder folder, ScratchFolder::make("kernels"));
+  std::string path = asked.path;
+  if (asked.id.empty()) {  // it was made in the window
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    path = folder.path() + "/graph.py";
+    TRY_DO(write_file(path, print(*graph)));
+  }
+  std::vector<std::string> words = {program, "kernels", path, "--json"};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (!asked.id.empty()) add({"--graph", asked.id});
+  if (asked.inputs.empty())
+    add({"--random-weights", "0"});
+  else
+    add({"--inputs", asked.inputs});
+  if (asked.train) add({"--train"});
+  for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
+  constexpr double seconds = 600;
+  const auto answer = ask_program(std::move(words), {.seconds = seconds}, &progress);
+  if (!answer && answer.error().fault == Fault::Cancelled) return answer.error();
+  if (!answer) return unsupported("kernels.measure", "the kernels could not be measured: " + answer.error().message);
+  const auto document = nlohmann::json::parse(*answer, nullptr, false);
+  const Diagnostic other{Fault::Internal, "kernels.measure", "the measured kernels are not those that were planned"};
+  if (!document.contains("graphs") || document["graphs"].size() != graphs.size()) return other;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    schedule::KernelReport& report = graphs[g].report;
+    const auto& measured = document["graphs"][g];
+    if (measured["steps"].size() != report.rows.size()) return other;
+    const auto& limit = measured["limit"];
+    report.limit = {limit["bytes_per_second"], limit["cached_bytes_per_second"], limit["operations_per_second"],
+                    limit["half_operations_per_second"]};
+    for (std::size_t s = 0; s < report.rows.size(); ++s) {
+      const auto& step = measured["steps"][s];
+      schedule::KernelRow& row = report.rows[s];
+      if (step["name"] != row.name) return other;
+      row.seconds = step["seconds"];
+      row.library = step.value("library", std::string());
+      row.why_not = step.value("why_no_library", std::string());
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<PlannedGraph>> asked_kernels(const Artefact& artefact, const KernelRequest& asked,
+                                                const std::string& program, const Progress& progress) {
+  RunRequest request;
+  request.train = asked.train;
+  request.progress = &progress;
+  TRY(std::vector<PlannedGraph> graphs, plan_kernels(artefact, nullptr, request, default_compiler()));
+  if (asked.measure) TRY_DO(measure_elsewhere(artefact, asked, program, progress, graphs));
+  return graphs;
 }
 
 }  // namespace partita

@@ -42,6 +42,18 @@ Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& reque
 Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
                                                const RunRequest& request, const Backend& backend);
 
+/// What the window's kernel page asks.
+struct KernelRequest {
+  std::string path, id;  ///< of the file and of the graph in it; no id: it was made in the window
+  bool train = false;
+  bool measure = false;  ///< run, too, to have times
+  std::string inputs;    ///< path of an IO file; empty: the archive's samples, else made up
+};
+/// plan_kernels() by the compiler for this machine. What is measured runs in a process of `program`, since compiled
+/// code may crash. Errors kernels.measure, and those of plan_kernels().
+Result<std::vector<PlannedGraph>> asked_kernels(const Artefact& artefact, const KernelRequest& asked,
+                                                const std::string& program, const Progress& progress);
+
 /// What this machine can do, as the backend's own code does it; `half`: 16-bit floats, too. The best that was ever
 /// measured on this machine, which the store keeps; each call measures again for less than 0.3 s, since a busy machine
 /// shows less.

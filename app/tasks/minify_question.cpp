@@ -198,4 +198,24 @@ std::string minify_report(const minify::MinifyResult& r, const minify::Culprit& 
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+Result<MinifyTool> minify_tool(const MinifyCheck& check, const std::string& program) {
+  TRY(MinifyQuestion question, minify_question(check));
+  MinifyTool tool;
+  tool.oracle = asked_elsewhere(question, check, program);
+  tool.jobs = question.jobs;
+  tool.functional = question.functional();
+  tool.options = question.options;
+  tool.words = repro_text(question, {});
+  tool.memory = [question](const minify::Start& start) {
+    return remembered_tries(std::make_shared<CodeStore>(), minify_session(start, question));
+  };
+  tool.culprit = [check, program](const minify::MinifyResult& reduced, const Progress& progress) {
+    return culprit_elsewhere(check, program, reduced, &progress);
+  };
+  tool.report = [](const minify::MinifyResult& reduced, const minify::Culprit& culprit) {
+    return minify_report(reduced, culprit);
+  };
+  return tool;
+}
+
 }  // namespace partita

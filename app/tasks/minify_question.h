@@ -1,11 +1,13 @@
 #pragma once
 // How each try of a minification is judged: by this process and its forks or, for a program with threads, by another
 // program.
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "codegen/backends.h"
 #include "core/minify/culprit.h"
+#include "core/minify/repro.h"
 #include "core/minify/start.h"
 #include "core/store/code_store.h"
 
@@ -54,6 +56,24 @@ std::string to_json(const minify::Culprit& culprit);
 /// Answers that are kept in the store; `session` names the question, the graph and the inputs.
 minify::Memory remembered_tries(const std::shared_ptr<CodeStore>& store, const std::string& session);
 std::string minify_session(const minify::Start& start, const MinifyQuestion& question);
+
+/// How a window's minification judges its tries. The oracle is called on a thread of this process; what may crash or
+/// hang it hands to other processes.
+struct MinifyTool {
+  minify::Oracle oracle;
+  int jobs = 1;             ///< tries at once
+  bool functional = false;  ///< the compiler in question takes functional ATen only
+  std::string options;      ///< of `partita minify` that do the same
+  minify::ReproText words;  ///< for the repro folder; the culprit is filled in later
+  /// Answers of earlier runs; empty: none are kept.
+  std::function<minify::Memory(const minify::Start& start)> memory;
+  /// Finds the guilty pass or kernel; empty: not offered.
+  std::function<Result<minify::Culprit>(const minify::MinifyResult& reduced, const Progress& progress)> culprit;
+  /// What the store keeps of the minification, as JSON; empty: nothing.
+  std::function<std::string(const minify::MinifyResult& reduced, const minify::Culprit& culprit)> report;
+};
+/// For a question that is put to `program`. Errors as minify_question().
+Result<MinifyTool> minify_tool(const MinifyCheck& check, const std::string& program);
 
 /// The texts of the repro folder's README.
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit);

@@ -399,6 +399,21 @@ Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& quest
   return query->answer(subject, words);
 }
 
+Result<QueryAnswer> ask(const std::string& path, const Artefact& artefact, const std::string& inputs,
+                        const std::vector<std::string>& words, const Progress& progress) {
+  const std::string question = words.empty() ? std::string() : words[0];
+  Loaded loaded;
+  const auto query = std::ranges::find(queries(), question, &Query::name);
+  if (query != queries().end() && !query->needs_graph) {
+    TRY(loaded, load(path, &progress));
+  }
+  QuerySubject subject{loaded, artefact.is_graph() ? &artefact : nullptr, {}};
+  subject.request.inputs = inputs;
+  if (inputs.empty()) subject.request.random_weights = 0;
+  subject.request.progress = &progress;
+  return answer(subject, question, {words.begin() + (words.empty() ? 0 : 1), words.end()});
+}
+
 nlohmann::ordered_json to_json(const QueryAnswer& answer) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const QueryRow& row : answer.rows) {

@@ -47,6 +47,10 @@ std::span<const Query> queries();
 /// and those of what has to run.
 Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& question,
                            const std::vector<std::string>& words);
+/// Answers one about an artefact of the file at `path`, with values from the file `inputs` (empty: made up); a question
+/// about a whole log reads the file again. `words`: the question and its arguments.
+Result<QueryAnswer> ask(const std::string& path, const Artefact& artefact, const std::string& inputs,
+                        const std::vector<std::string>& words, const Progress& progress);
 nlohmann::ordered_json to_json(const QueryAnswer& answer);
 
 }  // namespace partita

@@ -431,7 +431,7 @@ class TestModels : public QObject {
   }
 
   void results_and_files_come_by_the_numbers_in_their_names() {
-    ProgramResult result;
+    CompilerRun result;
     for (const char* name : {"grad.input.0", "output.10", "output.2", "output.1"})
       result.results.tensors[name] = *Tensor::zeros(DType::Float32, {1});
     QStringList names;

@@ -313,16 +313,17 @@ class TestState : public QObject {
     WorkbenchTools given = tools();
     std::atomic<bool> plans = false;
     given.kernels = [&plans](const Artefact&, const KernelRequest& request,
-                             const Progress& progress) -> Result<std::vector<std::shared_ptr<const KernelList>>> {
+                             const Progress& progress) -> Result<std::vector<PlannedGraph>> {
       if (!plans || request.measure) return wait_for_cancel(progress);
-      auto list = std::make_shared<KernelList>();
-      list->report.rows.resize(3);
-      return std::vector<std::shared_ptr<const KernelList>>{list};
+      std::vector<PlannedGraph> graphs(1);
+      graphs[0].report.rows.resize(3);
+      return graphs;
     };
-    given.compilers = {{"quick", ""}, {"slow", ""}};
-    given.run = [](const Artefact&, const ProgramRequest& request, const Progress& progress) -> Result<ProgramResult> {
+    static constexpr Compiler choices[] = {{"quick", "", false, nullptr}, {"slow", "", false, nullptr}};
+    given.compilers = choices;
+    given.run = [](const Artefact&, const CompilerRequest& request, const Progress& progress) -> Result<CompilerRun> {
       if (request.compiler == "slow") return wait_for_cancel(progress);
-      ProgramResult result;
+      CompilerRun result;
       result.results.tensors["output.0"] = *Tensor::zeros(DType::Float32, {2});
       return result;
     };

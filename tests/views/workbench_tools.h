@@ -8,7 +8,7 @@
 #include <ctime>
 #include <fstream>
 
-#include "app/node_measures.h"
+#include "app/tasks/node_measures.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"

@@ -97,6 +97,20 @@ QString kernel_details(const KernelList& list, std::size_t step) {
   return out;
 }
 
+KernelList planned_kernels(PlannedGraph planned, std::shared_ptr<const std::vector<KernelForm>> forms) {
+  const auto graph = std::make_shared<const PlannedGraph>(std::move(planned));
+  KernelList list;
+  list.name = text(graph->report.graph);
+  list.report = graph->report;
+  list.graph = graph->planned.first;
+  if (!forms) return list;
+  for (const KernelForm& form : *forms) list.forms << text(form.title);
+  list.code = [graph, forms](int form, std::size_t step) {
+    return (*forms)[static_cast<std::size_t>(form)].text(graph->planned.second, step);
+  };
+  return list;
+}
+
 KernelList inductor_kernels(std::shared_ptr<const Loaded> loaded, InductorCode code) {
   KernelList list;
   list.name = text(code.code->title);

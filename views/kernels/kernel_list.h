@@ -6,18 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/load/output_code.h"
-#include "core/schedule/kernel_report.h"
+#include "app/tasks/kernels.h"
 #include "views/table/table_model.h"
 
 namespace partita::views {
-
-struct KernelRequest {
-  QString path, id;  ///< of the file and of the graph in it; no id: it was made in the window
-  bool train = false;
-  bool measure = false;  ///< run, too, to have times
-  QString inputs;        ///< path of an IO file; empty: the archive's samples, else made up
-};
 
 /// What a compiler made of one graph.
 struct KernelList {
@@ -41,6 +33,8 @@ std::vector<Row> kernel_rows(const KernelList& list);
 /// What was fused in a step, from where, and why no more; as rich text with all of it escaped.
 QString kernel_details(const KernelList& list, std::size_t step);
 
+/// What our compiler planned, with the code of its steps in each form.
+KernelList planned_kernels(PlannedGraph graph, std::shared_ptr<const std::vector<KernelForm>> forms);
 /// Inductor's output code as a list of steps with one form, its code.
 KernelList inductor_kernels(std::shared_ptr<const Loaded> loaded, InductorCode code);
 

@@ -43,8 +43,8 @@ QStringList KernelsController::command() const {
   if (!on_screen()) return {};
   const KernelRequest request = view_->request();
   QStringList words{"kernels"};
-  if (measured_ && request.inputs.isEmpty()) words << "--random-weights" << "0";
-  if (measured_ && !request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (measured_ && request.inputs.empty()) words << "--random-weights" << "0";
+  if (measured_ && !request.inputs.empty()) words << "--inputs" << shell_word(text(request.inputs));
   if (request.train) words << "--train";
   return words;
 }
@@ -70,15 +70,20 @@ void KernelsController::plan(bool measure) {
   if (!document) return;
   KernelRequest request = view_->request();
   request.measure = measure;
-  request.path = document->path;
-  request.id = document->id;
+  request.path = document->path.toStdString();
+  request.id = document->id.toStdString();
   view_->say(measure ? tr("measuring…") : tr("planning…"));
   job_ = bench_.jobs().start<Lists>(
       measure ? tr("Measure the kernels of %1").arg(document->title)
               : tr("Plan the kernels of %1").arg(document->title),
       "kernels", this,
-      [artefact = document->artefact, request, kernels = bench_.tools().kernels](const Progress& progress) {
-        return kernels(artefact, request, progress);
+      [artefact = document->artefact, request, kernels = bench_.tools().kernels,
+       forms = bench_.tools().kernel_forms](const Progress& progress) -> Result<Lists> {
+        TRY(std::vector<PlannedGraph> graphs, kernels(artefact, request, progress));
+        Lists lists;
+        for (PlannedGraph& graph : graphs)
+          lists.push_back(std::make_shared<const KernelList>(planned_kernels(std::move(graph), forms)));
+        return lists;
       },
       [this, measure, key = document->key](Result<Lists> lists) {
         take(key, measure, std::move(lists), tr("there are no kernels"));

@@ -73,7 +73,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
 }
 
 KernelRequest KernelsView::request() const {
-  return {{}, {}, train_->isChecked(), false, inputs_->path()};
+  return {{}, {}, train_->isChecked(), false, inputs_->path().toStdString()};
 }
 
 std::shared_ptr<const KernelList> KernelsView::list() const {

@@ -19,9 +19,11 @@ QuestionsController::QuestionsController(Workbench& bench) : WidgetController(be
   connect(view_, &QuestionsView::asked, this, &QuestionsController::ask);
   connect(view_, &TablePanel::row_chosen, this, &QuestionsController::go_to);
   connect(view_, &TablePanel::row_activated, this, &QuestionsController::open_source);
-  for (const QuestionChoice& q : bench.tools().questions)
-    bench.window().add_command("Ask", tr("%1 (%2)").arg(q.help.left(1).toUpper() + q.help.mid(1), q.usage()), {},
-                               [this, q] { begin(q); });
+  for (const Query& q : bench.tools().questions) {
+    const QString help = text(q.help);
+    bench.window().add_command("Ask", tr("%1 (%2)").arg(help.left(1).toUpper() + help.mid(1), usage_of(q)), {},
+                               [this, &q] { begin(q); });
+  }
 }
 
 QStringList QuestionsController::command() const {
@@ -37,29 +39,29 @@ void QuestionsController::wait_for(const Document& document) {
   if (!about_.isEmpty() && document.path == about_) return;
   words_.clear();
   about_.clear();
-  artefacts_.clear();
-  places_.clear();
-  QuestionAnswer all{tr("What can be asked, here or from the menu Ask:"), {}};
-  for (const QuestionChoice& q : bench_.tools().questions)
-    all.rows.push_back({{}, {Cell(QString("%1: %2").arg(q.usage(), q.help), Tone::Dim)}});
+  rows_.clear();
+  QueryAnswer all{tr("What can be asked, here or from the menu Ask:").toStdString(), {}};
+  for (const Query& q : bench_.tools().questions)
+    all.rows.push_back({{}, QString("%1: %2").arg(usage_of(q), text(q.help)).toStdString(), {}});
   view_->set_answer(all);
 }
 
 /// To the graph and the node that a row is about, and so to its line in the code.
 void QuestionsController::go_to(int row) {
   const QString node = view_->model()->rows()[static_cast<std::size_t>(row)].node;
-  if (const QString id = artefacts_.value(row); !id.isEmpty())
-    bench_.selection().select({about_ + "#" + id, node});
+  if (row < std::ssize(rows_) && !rows_[static_cast<std::size_t>(row)].artefact.empty())
+    bench_.selection().select({about_ + "#" + text(rows_[static_cast<std::size_t>(row)].artefact), node});
   else if (!node.isEmpty())
     bench_.select_node(node);
 }
 
 /// The program's file that a row of a log is about, in the program that the desktop has for it.
 void QuestionsController::open_source(int row) {
-  if (row < 0 || row >= std::ssize(places_)) return;
-  const auto& [file, line] = places_[static_cast<std::size_t>(row)];
+  if (row < 0 || row >= std::ssize(rows_)) return;
+  const StackFrame& at = rows_[static_cast<std::size_t>(row)].at;
+  const QString file = text(at.file);
   if (file.isEmpty()) return bench_.window().tell(tr("This row is about no line of the program"));
-  const QString place = QString("%1:%2").arg(file).arg(line);
+  const QString place = QString("%1:%2").arg(file).arg(at.line);
   if (!QFileInfo(file).isAbsolute() || !QFileInfo(file).isFile())
     return bench_.window().tell(tr("%1 is not on this machine").arg(place));
   const bool opened = QDesktopServices::openUrl(QUrl::fromLocalFile(file));
@@ -67,12 +69,12 @@ void QuestionsController::open_source(int row) {
 }
 
 /// Fills in the chosen node where the question takes one. The user completes the rest.
-void QuestionsController::begin(const QuestionChoice& question) {
+void QuestionsController::begin(const Query& question) {
   raise();
-  QStringList words{question.name};
+  QStringList words{text(question.name)};
   const QString node = bench_.selection().spot().node;
-  if (question.arguments.value(0) == "NODE" && !node.isEmpty()) words << node;
-  const auto needed = std::ranges::count_if(question.arguments, [](const QString& a) { return !a.startsWith('['); });
+  if (!question.arguments.empty() && question.arguments[0] == "NODE" && !node.isEmpty()) words << node;
+  const auto needed = std::ranges::count_if(question.arguments, [](std::string_view a) { return !a.starts_with('['); });
   view_->set_question(words.join(' ') + (words.size() <= needed ? " " : ""));
   if (words.size() > needed) ask(words);
 }
@@ -81,18 +83,20 @@ void QuestionsController::ask(const QStringList& words) {
   const Document* document = bench_.current();
   if (!document) return;
   raise();
-  bench_.jobs().start<QuestionAnswer>(
+  std::vector<std::string> asked;
+  for (const QString& word : words) asked.push_back(word.toStdString());
+  bench_.jobs().start<QueryAnswer>(
       tr("Answer: %1").arg(words.join(' ')), "question", this,
-      [path = document->path, artefact = document->artefact, inputs = bench_.inputs(), words,
-       ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, words, progress); },
-      [this, words, path = document->path, key = document->key](Result<QuestionAnswer> answer) {
+      [path = document->path.toStdString(), artefact = document->artefact, inputs = bench_.inputs().toStdString(),
+       asked = std::move(asked),
+       ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, asked, progress); },
+      [this, words, path = document->path, key = document->key](Result<QueryAnswer> answer) {
         if (!bench_.current() || bench_.current()->key != key) return;
         words_ = words;
-        artefacts_ = answer ? answer->artefacts : QStringList();
-        places_ = answer ? answer->places : decltype(places_)();
-        about_ = artefacts_.isEmpty() ? QString() : path;
-        if (!answer) return view_->set_answer({text(answer.error().line()), {}});
-        view_->set_answer(*answer);
+        const bool of_log = answer && !answer->columns.empty();
+        rows_ = of_log ? answer->rows : std::vector<QueryRow>();
+        about_ = of_log && !rows_.empty() ? path : QString();
+        view_->set_answer(answer ? *answer : QueryAnswer{answer.error().line(), {}});
       });
 }
 

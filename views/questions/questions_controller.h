@@ -14,15 +14,14 @@ class QuestionsController : public WidgetController<QuestionsView> {
   void ask(const QStringList& words);
 
  private:
-  void begin(const QuestionChoice& question);
+  void begin(const Query& question);
 
   void go_to(int row);
   void open_source(int row);
 
-  QStringList words_;                            ///< of the answer on the screen
-  QString about_;                                ///< the file, when the answer is about a whole log
-  QStringList artefacts_;                        ///< of the answer's rows
-  std::vector<std::pair<QString, int>> places_;  ///< of the answer's rows
+  QStringList words_;           ///< of the answer on the screen
+  QString about_;               ///< the file, when the answer is about a whole log
+  std::vector<QueryRow> rows_;  ///< of such an answer
 };
 
 }  // namespace partita::views

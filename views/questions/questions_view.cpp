@@ -7,8 +7,28 @@
 
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
+#include "views/look/format.h"
 
 namespace partita::views {
+namespace {
+
+std::vector<Row> rows_of(const QueryAnswer& answer) {
+  std::vector<Row> rows;
+  for (const QueryRow& row : answer.rows) {
+    Row& shown = rows.emplace_back(text(row.node), std::vector<Cell>());
+    for (const std::string& cell : row.cells) shown.cells.emplace_back(text(cell));
+    if (row.cells.empty()) shown.cells.emplace_back(text(row.text));
+  }
+  return rows;
+}
+
+}  // namespace
+
+QString usage_of(const Query& question) {
+  QStringList words(text(question.name));
+  for (const std::string_view argument : question.arguments) words << text(argument);
+  return words.join(' ');
+}
 
 QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, parent) {
   setAccessibleName(tr("Answers"));
@@ -26,11 +46,11 @@ QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, paren
   setTabOrder(field_, view());
 }
 
-void QuestionsView::set_questions(const std::vector<QuestionChoice>& questions) {
+void QuestionsView::set_questions(std::span<const Query> questions) {
   QStringList usages, lines;
-  for (const QuestionChoice& q : questions) {
-    usages << q.name;
-    lines << QString("%1: %2").arg(q.usage(), q.help);
+  for (const Query& q : questions) {
+    usages << text(q.name);
+    lines << QString("%1: %2").arg(usage_of(q), text(q.help));
   }
   auto* completer = new QCompleter(usages, field_);
   completer->setCaseSensitivity(Qt::CaseInsensitive);
@@ -44,17 +64,19 @@ void QuestionsView::set_question(const QString& question) {
   field_->end(false);
 }
 
-void QuestionsView::set_answer(const QuestionAnswer& answer) {
-  answer_->setText(answer.text);
-  const QStringList columns = answer.columns.isEmpty() ? QStringList(tr("Answer")) : answer.columns;
+void QuestionsView::set_answer(const QueryAnswer& answer) {
+  answer_->setText(text(answer.text));
+  QStringList columns;
+  for (const std::string& column : answer.columns) columns << text(column);
+  if (columns.isEmpty()) columns << tr("Answer");
   if (model()->columns() != columns) model()->set_columns(columns);
-  set_rows(answer.rows);
+  set_rows(rows_of(answer));
   constexpr int kWidest = 460;  // reasons are sentences
   for (int c = 0; c + 1 < columns.size(); ++c) {
     view()->resizeColumnToContents(c);
     view()->setColumnWidth(c, std::min(view()->columnWidth(c) + 12, kWidest));
   }
-  if (field_->hasFocus() && !answer.columns.isEmpty() && !answer.rows.empty()) view()->setFocus();  // an arrow goes on
+  if (field_->hasFocus() && !answer.columns.empty() && !answer.rows.empty()) view()->setFocus();  // an arrow goes on
 }
 
 QString QuestionsView::question() const {

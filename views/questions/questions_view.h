@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+
+#include "app/tasks/queries.h"
 #include "views/table/table_panel.h"
 
 class QLabel;
@@ -6,21 +9,7 @@ class QLineEdit;
 
 namespace partita::views {
 
-/// A row of the table of questions.
-struct QuestionChoice {
-  QString name;           ///< "users"
-  QStringList arguments;  ///< "NODE"; those in brackets may be left out
-  QString help;
-  QString usage() const { return (QStringList(name) + arguments).join(' '); }
-};
-
-struct QuestionAnswer {
-  QString text;                                      ///< in one line
-  std::vector<Row> rows;                             ///< choosing one selects its node
-  QStringList columns = {};                          ///< of the rows' cells; empty: a cell each
-  std::vector<std::pair<QString, int>> places = {};  ///< by row: file and line of the program; empty: they have none
-  QStringList artefacts = {};  ///< by row: ids of the graphs or texts that rows of a log are about; empty: they are not
-};
+QString usage_of(const Query& question);  ///< "users NODE"
 
 /// A field for a question in words, "users addmm", and its answer as rows.
 class QuestionsView : public TablePanel {
@@ -28,9 +17,10 @@ class QuestionsView : public TablePanel {
 
  public:
   explicit QuestionsView(QWidget* parent = nullptr);
-  void set_questions(const std::vector<QuestionChoice>& questions);
+  void set_questions(std::span<const Query> questions);
   void set_question(const QString& question);  ///< puts it into the field, to be completed
-  void set_answer(const QuestionAnswer& answer);
+  /// Choosing a row selects its node.
+  void set_answer(const QueryAnswer& answer);
   QString question() const;
   QString answer() const;
 

@@ -19,23 +19,23 @@ struct Done {
 };
 
 /// The verdict first, because little of the line may fit.
-QString summary_of(const ProgramResult& result) {
-  QString line = count_text(static_cast<std::int64_t>(result.results.tensors.size()), "result");
-  const Report& report = result.against_file;
+QString summary_of(const CompilerRun& run) {
+  QString line = count_text(static_cast<std::int64_t>(run.results.tensors.size()), "result");
+  const Report& report = run.against_file;
   const auto wrong = std::ranges::count_if(report.rows, [](const Difference& d) { return !d.ok(); });
   if (wrong > 0)
     line = QString("%1 of %2 not as in the file").arg(wrong).arg(count_text(std::ssize(report.rows), "result"));
   else if (!report.rows.empty())
     line += " as in the file";
-  line += "; " + seconds_text(result.seconds);
+  line += "; " + seconds_text(run.seconds);
   double compiled = 0;
-  for (const auto& [stage, milliseconds] : result.stages) compiled += milliseconds;
+  for (const auto& [stage, milliseconds] : run.stages) compiled += milliseconds;
   return compiled > 0 ? line + QString(", %1 of it compiling").arg(seconds_text(compiled / 1000)) : line;
 }
 
-QString details_of(const ProgramResult& result) {
+QString details_of(const CompilerRun& run) {
   QStringList lines;
-  for (const auto& [stage, milliseconds] : result.stages)
+  for (const auto& [stage, milliseconds] : run.stages)
     lines << QString("%1: %2").arg(text(stage), seconds_text(milliseconds / 1000));
   return lines.join('\n');
 }
@@ -72,15 +72,15 @@ void RunController::show() {
 
 QStringList RunController::command() const {
   if (!on_screen()) return {};
-  const ProgramRequest request = view_->request();
-  QStringList words{"run", "--compiler", shell_word(request.compiler)};
-  if (request.inputs.isEmpty())
+  const CompilerRequest request = view_->request();
+  QStringList words{"run", "--compiler", shell_word(text(request.compiler))};
+  if (request.inputs.empty())
     words << "--random-weights" << "0";
   else
-    words << "--inputs" << shell_word(request.inputs);
+    words << "--inputs" << shell_word(text(request.inputs));
   if (request.train) words << "--train";
   if (!bench_.tools().plant.isEmpty()) words << "--plant" << shell_word(bench_.tools().plant);
-  if (!request.folder.isEmpty()) words << "--compiler-folder" << shell_word(request.folder);
+  if (!request.folder.empty()) words << "--compiler-folder" << shell_word(text(request.folder));
   return words;
 }
 
@@ -95,20 +95,20 @@ void RunController::show_nothing() {
   said_.clear();
 }
 
-void RunController::run(const ProgramRequest& request) {
+void RunController::run(const CompilerRequest& request) {
   const Document* document = bench_.current_graph();
   if (!document) return;
   raise();
   view_->say(tr("running…"));
   RunRow row{document->path.toStdString(),
              document->id.toStdString(),
-             request.compiler.toStdString(),
+             request.compiler,
              request.train ? "train" : "",
              0,
              "ok"};
   ran_ = document->key;
   job_ = bench_.jobs().start<Done>(
-      tr("Run %1 with %2").arg(document->title, request.compiler), "run", this,
+      tr("Run %1 with %2").arg(document->title, text(request.compiler)), "run", this,
       [=, artefact = document->artefact, run = bench_.tools().run,
        file = bench_.tools().store_file](const Progress& progress) -> Result<Done> {
         auto result = run(artefact, request, progress);

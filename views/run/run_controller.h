@@ -12,7 +12,7 @@ class RunController : public WidgetController<RunView> {
   void show() override;
   QStringList command() const override;
 
-  void run(const ProgramRequest& request);
+  void run(const CompilerRequest& request);
   void wait_for(const Document& document) override { set_document(document); }
   void set_document(const Document& document) override;
 

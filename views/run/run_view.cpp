@@ -54,16 +54,16 @@ void add_verdict(std::vector<Cell>& cells, const Report& report, const std::stri
 
 }  // namespace
 
-std::vector<Row> result_rows(const ProgramResult& result) {
+std::vector<Row> result_rows(const CompilerRun& run) {
   std::vector<Row> rows;
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : result.results.tensors) names.push_back(name);
+  for (const auto& [name, tensor] : run.results.tensors) names.push_back(name);
   std::ranges::sort(names, naturally_before);
   for (const std::string& name : names) {
-    const Tensor& tensor = result.results.tensors.at(name);
+    const Tensor& tensor = run.results.tensors.at(name);
     const Values v = values_of(tensor);
     Row row{{}, {Cell(text(name)), Cell(type_of(tensor), Tone::Dim)}};
-    add_verdict(row.cells, result.against_file, name);
+    add_verdict(row.cells, run.against_file, name);
     if (v.finite > 0)
       row.cells.insert(row.cells.end(),
                        {number(v.least), number(v.most), number(v.sum / static_cast<double>(v.finite))});
@@ -107,12 +107,12 @@ RunView::RunView(QWidget* parent) : QWidget(parent) {
   layout->addWidget(split, 1);
 }
 
-void RunView::set_compilers(std::vector<CompilerChoice> compilers) {
-  compilers_ = std::move(compilers);
+void RunView::set_compilers(std::span<const Compiler> compilers) {
+  compilers_ = compilers;
   compiler_->clear();
-  for (const CompilerChoice& c : compilers_) {
-    compiler_->addItem(c.name);
-    compiler_->setItemData(compiler_->count() - 1, c.description, Qt::ToolTipRole);
+  for (const Compiler& c : compilers_) {
+    compiler_->addItem(text(c.name));
+    compiler_->setItemData(compiler_->count() - 1, text(c.description), Qt::ToolTipRole);
   }
   tell_choice();
 }
@@ -122,19 +122,19 @@ void RunView::choose(const QString& compiler, bool train) {
   train_->setChecked(train);
 }
 
-const CompilerChoice* RunView::chosen() const {
+const Compiler* RunView::chosen() const {
   const auto at = static_cast<std::size_t>(compiler_->currentIndex());
   return at < compilers_.size() ? &compilers_[at] : nullptr;
 }
 
 void RunView::tell_choice() {
-  const CompilerChoice* choice = chosen();
+  const Compiler* choice = chosen();
   if (!choice) return;
   choose_folder_->setVisible(choice->writes_files);
   choose_folder_->setToolTip(folder_.isEmpty() ? tr("Where it writes its files") : folder_);
   description_->setText(choice->writes_files && !folder_.isEmpty()
-                            ? tr("%1; files go to %2").arg(choice->description, folder_)
-                            : choice->description);
+                            ? tr("%1; files go to %2").arg(text(choice->description), folder_)
+                            : text(choice->description));
 }
 
 void RunView::ask_folder(bool then_run) {
@@ -157,8 +157,9 @@ bool RunView::wants_folder() const {
   return chosen() && chosen()->writes_files && folder_.isEmpty();
 }
 
-ProgramRequest RunView::request() const {
-  return {compiler_->currentText(), train_->isChecked(), inputs_->path(), folder_};
+CompilerRequest RunView::request() const {
+  return {compiler_->currentText().toStdString(), train_->isChecked(), inputs_->path().toStdString(),
+          folder_.toStdString()};
 }
 
 QString RunView::details() const {

@@ -2,48 +2,25 @@
 // What the program gives the window: compilers, inputs, the store. Views compile nothing themselves.
 #include <QString>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "app/tasks/compilers.h"
+#include "app/tasks/kernels.h"
+#include "app/tasks/minify_question.h"
+#include "app/tasks/node_measures.h"
+#include "app/tasks/queries.h"
 #include "core/aot/aot.h"
 #include "core/base/progress.h"
 #include "core/compare/per_node.h"
 #include "core/compare/side_values.h"
 #include "core/load/session.h"
-#include "core/minify/reduce.h"
-#include "core/minify/repro.h"
-#include "core/minify/start.h"
 #include "views/compare/compare_view.h"
-#include "views/kernels/kernel_list.h"
 #include "views/minify/minify_view.h"
-#include "views/questions/questions_view.h"
-#include "views/run/run_view.h"
 
 namespace partita::views {
-
-/// How a minification judges its tries. The oracle is called on a thread of this process; what may crash or hang it
-/// hands to other processes.
-struct MinifyTool {
-  minify::Oracle oracle;
-  int jobs = 1;             ///< tries at once
-  bool functional = false;  ///< the compiler in question takes functional ATen only
-  std::string options;      ///< of `partita minify` that do the same
-  minify::ReproText words;  ///< for the repro folder; the culprit is filled in later
-  /// Answers of earlier runs; empty: none are kept.
-  std::function<minify::Memory(const minify::Start& start)> memory;
-  /// Finds the guilty pass or kernel; empty: not offered.
-  std::function<Result<minify::Culprit>(const minify::MinifyResult& reduced, const Progress& progress)> culprit;
-  /// What the store keeps of the minification, as JSON; empty: nothing.
-  std::function<std::string(const minify::MinifyResult& reduced, const minify::Culprit& culprit)> report;
-};
-
-/// What a run and a plan say about single nodes, by node name.
-struct NodeMeasures {
-  std::unordered_map<std::string, double> seconds;
-  /// The kernel that each node becomes part of, or why the compiler has no plan for the graph.
-  Result<std::unordered_map<std::string, std::string>> kernels;
-};
 
 /// What runs graphs, and where their inputs come from. A test gives its own, with a bug planted.
 struct WorkbenchTools {
@@ -76,21 +53,21 @@ struct WorkbenchTools {
   std::function<Result<NodeMeasures>(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress)>
       measure;
   /// The kernels that the compiler makes of the artefact's graphs; empty: not offered.
-  std::function<Result<std::vector<std::shared_ptr<const KernelList>>>(
-      const Artefact& artefact, const KernelRequest& request, const Progress& progress)>
+  std::function<Result<std::vector<PlannedGraph>>(const Artefact& artefact, const KernelRequest& request,
+                                                  const Progress& progress)>
       kernels;
+  std::shared_ptr<const std::vector<KernelForm>> kernel_forms;  ///< of its code; null with no kernels
   /// How "accuracy" or "crash" of a backend is judged; empty: not offered.
   std::function<Result<MinifyTool>(const MinifyRequest& request)> minifier;
   /// The compilers of `run --compiler`.
-  std::vector<CompilerChoice> compilers;
+  std::span<const Compiler> compilers;
   /// Runs a whole program with one of them; empty: not offered.
-  std::function<Result<ProgramResult>(const Artefact& artefact, const ProgramRequest& request,
-                                      const Progress& progress)>
+  std::function<Result<CompilerRun>(const Artefact& artefact, const CompilerRequest& request, const Progress& progress)>
       run;
-  /// The questions of `partita query`, and their answers; empty: not offered. `words`: the question and its arguments.
-  std::vector<QuestionChoice> questions;
-  std::function<Result<QuestionAnswer>(const QString& path, const Artefact& artefact, const QString& inputs,
-                                       const QStringList& words, const Progress& progress)>
+  /// The questions of `partita query`, and their answers, as ask() gives them; empty: not offered.
+  std::span<const Query> questions;
+  std::function<Result<QueryAnswer>(const std::string& path, const Artefact& artefact, const std::string& inputs,
+                                    const std::vector<std::string>& words, const Progress& progress)>
       ask;
   /// What `partita report` writes of the file at `path` and of its graph `id`, which may be empty; empty: not offered.
   std::function<Result<std::string>(const QString& path, const QString& id, const QString& inputs, bool pdf,

@@ -1,4 +1,4 @@
-#include "app/node_measures.h"
+#include "app/tasks/node_measures.h"
 
 #include <algorithm>
 #include <chrono>
@@ -80,11 +80,10 @@ Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Grap
 
 }  // namespace
 
-Result<views::NodeMeasures> measure_nodes(const Graph& graph, const std::vector<Value>& inputs,
-                                          const Progress& progress) {
+Result<NodeMeasures> measure_nodes(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress) {
   TRY(Times seconds, time_nodes(graph, inputs, progress));
   progress.at(-1, "planning kernels");
-  return views::NodeMeasures{std::move(seconds), kernels_of_nodes(graph)};
+  return NodeMeasures{std::move(seconds), kernels_of_nodes(graph)};
 }
 
 }  // namespace partita
