@@ -122,8 +122,7 @@ Result<nlohmann::ordered_json> warm_times(const BenchVerbOptions& o) {
   if (!o.request.graph.empty()) add({"--graph", o.request.graph});
   if (o.request.random_weights) add({"--random-weights", std::to_string(*o.request.random_weights)});
   if (o.request.train) add({"--train"});
-  for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
-  TRY(const std::string text, ask_program(std::move(words)));
+  TRY(const std::string text, ask_program(with_configuration(std::move(words))));
   nlohmann::ordered_json line = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!line.contains("compile_ms"))
     return Diagnostic{Fault::Internal, "bench.child", "the process that measures the warm compilation failed"};

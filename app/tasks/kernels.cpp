@@ -355,9 +355,8 @@ Status measure_elsewhere(const Artefact& artefact, const KernelRequest& asked, c
   else
     add({"--inputs", asked.inputs});
   if (asked.train) add({"--train"});
-  for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
   constexpr double seconds = 600;
-  const auto answer = ask_program(std::move(words), {.seconds = seconds}, &progress);
+  const auto answer = ask_program(with_configuration(std::move(words)), {.seconds = seconds}, &progress);
   if (!answer && answer.error().fault == Fault::Cancelled) return answer.error();
   if (!answer) return unsupported("kernels.measure", "the kernels could not be measured: " + answer.error().message);
   const auto document = nlohmann::json::parse(*answer, nullptr, false);

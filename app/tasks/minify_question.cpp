@@ -29,8 +29,7 @@ minify::CaseProgram try_program(const MinifyCheck& check, const std::string& pro
                                fmt::format("{}", check.timeout), "--memory-limit",
                                fmt::format("{}", check.memory_limit), mode, "--json"});
     if (!check.plant.empty()) words.insert(words.end(), {"--plant", check.plant});
-    for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
-    return words;
+    return with_configuration(std::move(words));
   };
 }
 
