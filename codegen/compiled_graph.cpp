@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_shape.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/host/processor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"

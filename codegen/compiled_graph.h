@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codegen/backends.h"
-#include "codegen/cpu/executor.h"
+#include "codegen/program/executor.h"
 #include "codegen/stored_graph.h"
 #include "core/aot/autograd_cache.h"
 #include "core/interp/symbols.h"

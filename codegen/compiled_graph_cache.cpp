@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include "codegen/compiled_graph.h"
-#include "codegen/cpu/host.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/library_calls.h"
+#include "codegen/host/processor.h"
 #include "codegen/stored_graph.h"
 #include "core/aot/graph_key.h"
 #include "core/base/check.h"

@@ -9,7 +9,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/compiled_graph.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
 #include "core/aot/aot.h"
 #include "core/base/hash.h"
 #include "core/base/output.h"

@@ -11,7 +11,7 @@
 #include "app/tasks/graph_changes.h"
 #include "app/tasks/kernels.h"
 #include "app/tasks/notes.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
 #include "core/aot/aot.h"
 #include "core/base/number_text.h"
 #include "core/base/whereabouts.h"

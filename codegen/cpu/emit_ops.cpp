@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/Intrinsics.h>
 
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
 #include "core/base/check.h"
 
 namespace partita::codegen {

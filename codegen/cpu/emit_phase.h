@@ -11,10 +11,10 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
-#include "codegen/cpu/emit_dependences.h"
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/emit_ops.h"
-#include "codegen/cpu/index.h"
+#include "codegen/program/dependences.h"
+#include "codegen/program/index.h"
 
 namespace partita::codegen {
 

@@ -1,6 +1,6 @@
 // Emits scalar expressions, each in the outermost scope that it depends on, and the faults that they detect.
 #include "codegen/cpu/emit_phase.h"
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
 
 namespace partita::codegen {
 

@@ -30,9 +30,9 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include "codegen/cpu/elf_link.h"
 #include "codegen/cpu/emit_llvm.h"
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/elf_link.h"
+#include "codegen/host/runtime.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/ops/catch_raised.h"

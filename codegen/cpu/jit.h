@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_shape.h"
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/processor.h"
+#include "codegen/host/runtime.h"
 
 namespace partita::codegen {
 

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <unordered_map>
 
-#include "codegen/cpu/epilogue_kernel.h"
-#include "codegen/cpu/executable.h"
 #include "codegen/cpu/jit.h"
+#include "codegen/program/epilogue_kernel.h"
+#include "codegen/program/executable.h"
 #include "core/base/check.h"
 #include "core/base/text.h"
 #include "core/compare/per_node.h"

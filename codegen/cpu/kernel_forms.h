@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/cpu/executable.h"
+#include "codegen/program/executable.h"
 #include "core/aot/staged_compiler.h"
 
 namespace partita::codegen {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/cpu/index.h"
+#include "codegen/program/index.h"
 
 namespace partita::codegen {
 

@@ -19,7 +19,7 @@ struct CudaFunction {
 
 /// A kernel of loop IR as CUDA C++. Its functions are launched in order in one stream; the end of each is a barrier for
 /// the whole grid. Each takes a pointer for each non-scratch Kernel::buffers, in order; a pointer for each of
-/// `workspace`; a `long long` for each symbol; and a pointer to a KernelFault (codegen/cpu/runtime.h). All memory
+/// `workspace`; a `long long` for each symbol; and a pointer to a KernelFault (codegen/host/runtime.h). All memory
 /// begins at multiples of 16 bytes. To be compiled without contraction (--fmad=false): each operator rounds on its own.
 struct CudaKernel {
   struct Workspace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
 #include "codegen/cuda/matrix/window.h"
+#include "codegen/program/extern.h"
 #include "core/base/result.h"
 
 namespace partita::codegen {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/kernel_device.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/program/kernel_device.h"
 #include "core/base/result.h"
 #include "core/tensor/value.h"
 

@@ -17,9 +17,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/program.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/library_calls.h"
+#include "codegen/program/program.h"
 #include "core/base/whereabouts.h"
 
 namespace partita::codegen {

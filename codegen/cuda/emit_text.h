@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/cpu/emit_dependences.h"
-#include "codegen/cpu/index.h"
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/program/dependences.h"
+#include "codegen/program/index.h"
 
 namespace partita::codegen {
 

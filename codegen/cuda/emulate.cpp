@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/host.h"
 #include "codegen/cuda/emulate_compiler.h"
+#include "codegen/host/processor.h"
 #include "core/base/hash.h"
 #include "core/base/threads.h"
 

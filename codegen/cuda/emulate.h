@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/program/extern.h"
 #include "core/schedule/plan.h"
 
 namespace partita::codegen {

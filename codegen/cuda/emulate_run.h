@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/runtime.h"
 #include "codegen/cuda/memory_check.h"
+#include "codegen/host/runtime.h"
 
 namespace partita::codegen {
 

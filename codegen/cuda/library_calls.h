@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
 #include "codegen/cuda/driver.h"
+#include "codegen/program/extern.h"
 #include "core/base/check.h"
 
 namespace partita::codegen {

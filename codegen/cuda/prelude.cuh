@@ -144,7 +144,7 @@ PARTITA_DEVICE void store_any(T* to, const Pack<T, n>& pack, long long left = n)
   begins_pack<n>(to) ? store(to, pack, left) : store_each(to, pack, left);
 }
 
-/// codegen/cpu/runtime.h has this for the host. Only the first fault is kept.
+/// codegen/host/runtime.h has this for the host. Only the first fault is kept.
 struct KernelFault {
   unsigned int met;
   long long which, position;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 #include "core/ir/graph.h"
 #include "core/tensor/value.h"
 

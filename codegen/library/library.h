@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
 #include "core/load/safetensors.h"
 #include "core/load/session.h"
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
+#include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/check.h"
 #include "core/base/output.h"

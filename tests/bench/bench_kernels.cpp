@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/base/threads.h"
 
 using namespace partita;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/schema.h"
 #include "core/schedule/plan.h"

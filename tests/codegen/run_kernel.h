@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
 #include "core/base/threads.h"
 
 namespace partita::codegen {

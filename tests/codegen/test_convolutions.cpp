@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/executable.h"
+#include "codegen/program/executable.h"
 #include "tests/codegen/one_call.h"
 
 using namespace partita;

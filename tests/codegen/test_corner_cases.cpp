@@ -2,8 +2,8 @@
 // strided biases, roundings.
 #include <QtTest>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/compare/compare.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"

@@ -4,12 +4,12 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/program.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/library_calls.h"
 #include "codegen/driver.h"
+#include "codegen/program/executable.h"
+#include "codegen/program/program.h"
 #include "tests/codegen/fake_cudnn.h"
 #include "tests/codegen/one_call.h"
 #include "tests/support/fx.h"

@@ -4,13 +4,13 @@
 #include <dlfcn.h>
 
 #include "codegen/backends.h"
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/executor.h"
-#include "codegen/cpu/program.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/library_calls.h"
 #include "codegen/driver.h"
+#include "codegen/program/executable.h"
+#include "codegen/program/executor.h"
+#include "codegen/program/program.h"
 #include "core/store/code_store.h"
 #include "core/store/graph_entry.h"
 #include "tests/codegen/one_call.h"

@@ -3,9 +3,9 @@
 #include <QtTest>
 
 #include "codegen/backends.h"
-#include "codegen/cpu/program.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
+#include "codegen/program/program.h"
 #include "core/schedule/make_plan.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/program.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/program/executable.h"
+#include "codegen/program/program.h"
 #include "tests/codegen/cuda_tools.h"
 #include "tests/codegen/one_call.h"
 

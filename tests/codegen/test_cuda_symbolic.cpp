@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "codegen/backends.h"
-#include "codegen/cpu/program.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/emulate.h"
+#include "codegen/program/program.h"
 #include "core/aot/pipeline.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/executable.h"
 #include "codegen/cpu/extern/onednn.h"
-#include "codegen/cpu/host.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/kernel_cost.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
+#include "codegen/program/kernel_cost.h"
 #include "core/ops/record.h"
 #include "tests/codegen/one_call.h"
 #include "tests/codegen/run_kernel.h"

@@ -2,8 +2,8 @@
 // out of range, views past their memory, integers divided by zero.
 #include <QtTest>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/make_plan.h"
 #include "tests/schedule/plan_test.h"

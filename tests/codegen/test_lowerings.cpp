@@ -2,8 +2,8 @@
 // same, and no call is left but those that draw numbers.
 #include <QtTest>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/aot/pipeline.h"
 #include "core/compare/compare.h"
 #include "core/fake/propagate.h"

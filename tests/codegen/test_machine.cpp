@@ -2,8 +2,8 @@
 // stores that bypass the caches.
 #include <fmt/format.h>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "tests/codegen/one_call.h"
 #include "tests/schedule/plan_test.h"
 #include "tests/support/close.h"

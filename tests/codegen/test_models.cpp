@@ -1,6 +1,6 @@
 // Whole graphs of the corpus, compiled: outputs and mutated inputs must be the interpreter's.
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"
 #include "tests/schedule/plan_test.h"

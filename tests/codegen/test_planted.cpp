@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executable.h"
 #include "core/compare/per_node.h"
 #include "tests/schedule/plan_test.h"
 #include "tests/support/corpus.h"

@@ -1,9 +1,9 @@
 // Programs as bytes: what is read back runs as what was written, and damage is found.
 #include <QtTest>
 
-#include "codegen/cpu/elf_link.h"
-#include "codegen/cpu/executor.h"
-#include "codegen/cpu/host.h"
+#include "codegen/host/elf_link.h"
+#include "codegen/host/processor.h"
+#include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/archive.h"
 #include "core/interp/interpreter.h"

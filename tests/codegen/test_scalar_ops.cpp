@@ -3,7 +3,7 @@
 #include <limits>
 #include <random>
 
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
 #include "tests/codegen/run_kernel.h"
 
 using namespace partita;

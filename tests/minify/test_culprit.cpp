@@ -1,7 +1,7 @@
 // The test makes one pass or kernel of the compiler wrong, for a correct graph; the minifier must name it.
 #include <QtTest>
 
-#include "codegen/cpu/executable.h"
+#include "codegen/program/executable.h"
 #include "core/fake/propagate.h"
 #include "core/interp/random_values.h"
 #include "core/minify/culprit.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
 #include "codegen/cpu/extern/onednn_calls.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <functional>
 
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 

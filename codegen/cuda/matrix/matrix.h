@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 

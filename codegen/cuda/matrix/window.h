@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 

@@ -1,5 +1,5 @@
 // For libraries whose calls are all done by oneDNN: the operators' evaluations stay out of them.
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/executor.h"
 #include "codegen/library/description.h"
 #include "codegen/library/image.h"
+#include "codegen/program/executor.h"
 
 namespace partita::codegen {
 

@@ -1,4 +1,4 @@
-#include "codegen/cpu/index.h"
+#include "codegen/program/index.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "codegen/cpu/epilogue_kernel.h"
+#include "codegen/program/epilogue_kernel.h"
 
 #include <algorithm>
 #include <functional>

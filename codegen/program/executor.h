@@ -5,10 +5,10 @@
 #include <set>
 #include <string>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/extern/extern.h"
-#include "codegen/cpu/kernel_device.h"
-#include "codegen/cpu/program.h"
+#include "codegen/program/executable.h"
+#include "codegen/program/extern.h"
+#include "codegen/program/kernel_device.h"
+#include "codegen/program/program.h"
 
 namespace partita::codegen {
 

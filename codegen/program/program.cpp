@@ -1,16 +1,16 @@
-#include "codegen/cpu/program.h"
+#include "codegen/program/program.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/epilogue_kernel.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/kernel_cost.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/library_calls.h"
 #include "codegen/cuda/matrix/matrix.h"
+#include "codegen/program/epilogue_kernel.h"
+#include "codegen/program/kernel_cost.h"
 #include "core/ops/record.h"
 
 namespace partita::codegen {

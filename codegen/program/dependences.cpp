@@ -1,4 +1,4 @@
-#include "codegen/cpu/emit_dependences.h"
+#include "codegen/program/dependences.h"
 
 namespace partita::codegen {
 

@@ -2,7 +2,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "codegen/cpu/program.h"
+#include "codegen/program/program.h"
 #include "core/aot/stored_constants.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/verify.h"

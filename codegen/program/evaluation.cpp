@@ -1,6 +1,6 @@
 #include <unordered_map>
 
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 #include "core/base/check.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"

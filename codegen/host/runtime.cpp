@@ -1,4 +1,4 @@
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
 
 #include <type_traits>
 #include <vector>

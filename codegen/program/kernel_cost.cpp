@@ -1,4 +1,4 @@
-#include "codegen/cpu/kernel_cost.h"
+#include "codegen/program/kernel_cost.h"
 
 #include <bit>
 #include <set>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
 #include "core/base/hash.h"
 
 namespace partita::codegen {

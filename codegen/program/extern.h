@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/clamped_sum.h"
 #include "codegen/cpu/extern/register_work.h"
+#include "codegen/program/clamped_sum.h"
 #include "core/aot/compile_fn.h"
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"

@@ -1,4 +1,4 @@
-#include "codegen/cpu/host.h"
+#include "codegen/host/processor.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,8 +1,7 @@
-#include "codegen/cpu/extern/extern.h"
-
 #include <algorithm>
 
 #include "codegen/cpu/extern/in_floats.h"
+#include "codegen/program/extern.h"
 
 namespace partita::codegen {
 namespace {

@@ -1,4 +1,4 @@
-#include "codegen/cpu/executor.h"
+#include "codegen/program/executor.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/plan_executable.h"
-#include "codegen/cpu/runtime.h"
 #include "codegen/cuda/emulate_run.h"
+#include "codegen/host/runtime.h"
+#include "codegen/program/plan_executable.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/ops/evaluate.h"

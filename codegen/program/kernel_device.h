@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/program/extern.h"
 #include "core/base/result.h"
 #include "core/tensor/tensor.h"
 

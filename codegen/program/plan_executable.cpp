@@ -1,4 +1,4 @@
-#include "codegen/cpu/plan_executable.h"
+#include "codegen/program/plan_executable.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/runtime.h"
 #include "codegen/cuda/emulate_run.h"
+#include "codegen/host/runtime.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/base/whereabouts.h"

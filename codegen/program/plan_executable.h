@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/cpu/executable.h"
-#include "codegen/cpu/extern/extern.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/kernel_device.h"
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
+#include "codegen/program/executable.h"
+#include "codegen/program/extern.h"
+#include "codegen/program/kernel_device.h"
 #include "core/schedule/plan.h"
 
 namespace partita::codegen {

@@ -1,4 +1,4 @@
-#include "codegen/cpu/elf_link.h"
+#include "codegen/host/elf_link.h"
 
 #include <cstring>
 #include <limits>
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "codegen/cpu/runtime.h"
+#include "codegen/host/runtime.h"
 
 namespace partita::codegen {
 namespace {

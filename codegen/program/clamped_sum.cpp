@@ -1,4 +1,4 @@
-#include "codegen/cpu/clamped_sum.h"
+#include "codegen/program/clamped_sum.h"
 
 #include "core/loops/loop.h"
 

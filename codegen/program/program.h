@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/clamped_sum.h"
 #include "codegen/cpu/kernel_shape.h"
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/program/clamped_sum.h"
 #include "core/schedule/plan.h"
 
 namespace partita::codegen {

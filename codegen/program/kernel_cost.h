@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/program.h"
+#include "codegen/program/program.h"
 #include "core/loops/loop.h"
 #include "core/loops/target.h"
 

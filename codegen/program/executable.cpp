@@ -1,16 +1,16 @@
-#include "codegen/cpu/executable.h"
+#include "codegen/program/executable.h"
 
 #include <chrono>
 #include <cstdio>
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/kernel_cost.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
+#include "codegen/program/executor.h"
+#include "codegen/program/kernel_cost.h"
 #include "core/base/hash.h"
 #include "core/base/whereabouts.h"
 
