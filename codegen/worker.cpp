@@ -127,17 +127,27 @@ class Worker {
   /// The body of the answer, and what came with it.
   Result<Message> ask(std::string_view text, const Descriptor& fd);
 
-  std::string backend_;
-  BackendOptions options_;
-  std::mutex one_at_a_time;
-  std::size_t graphs = 0;             ///< compiled so far
-  std::vector<std::size_t> released;  ///< those that nobody runs any more, which the worker was not told yet
+  const BackendOptions& options() const { return options_; }
   bool ended() const { return end_.has_value(); }
+
+  /// Held by who calls the functions below and ask().
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(one_at_a_time_); }
+  /// The number of a graph that was compiled.
+  std::size_t add_graph() { return graphs_++; }
+  /// Nobody runs the graph any more.
+  void release(std::size_t graph) { released_.push_back(graph); }
+  /// Those released, which the worker was not told yet.
+  std::vector<std::size_t> take_released() { return std::exchange(released_, {}); }
 
  private:
   bool wait();
   Diagnostic lost();
 
+  std::string backend_;
+  BackendOptions options_;
+  std::mutex one_at_a_time_;
+  std::size_t graphs_ = 0;  ///< compiled so far
+  std::vector<std::size_t> released_;
   std::optional<Process> process_;
   Descriptor socket_;
   std::shared_ptr<Whereabouts> page_;
@@ -250,20 +260,20 @@ struct Held {
   std::shared_ptr<Worker> worker;
   std::size_t index;
   ~Held() {
-    const std::lock_guard lock(worker->one_at_a_time);
-    worker->released.push_back(index);
+    const auto lock = worker->lock();
+    worker->release(index);
   }
 };
 
 Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool writes, const std::vector<Value>& inputs) {
   Worker& worker = *held.worker;
-  const std::lock_guard lock(worker.one_at_a_time);
+  const auto lock = worker.lock();
   Storages known;
   TRY(const SharedValues shared, share_values(inputs, known));
   Packer request;
   request.put(Request::Run);
   request.put(held.index);
-  const std::shared_ptr<Generator>& generator = worker.options_.generator;
+  const std::shared_ptr<Generator>& generator = worker.options().generator;
   request.put(generator ? *generator : Generator());
   request.put(shared.text);
   auto answer = worker.ask(request.take(), shared.memory);
@@ -274,12 +284,12 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
   if (generator) *generator = drawn;
   for (const std::string& told : in.list<std::string>()) {
     TRY(const SizeCompilation c, size_compilation(told));
-    if (worker.options_.on_sizes) worker.options_.on_sizes(c);
+    if (worker.options().on_sizes) worker.options().on_sizes(c);
   }
   const auto stages = in.list<std::string>();
   const auto milliseconds = in.list<double>();
-  for (std::size_t i = 0; worker.options_.times && i < std::min(stages.size(), milliseconds.size()); ++i)
-    worker.options_.times->add(stages[i], milliseconds[i]);
+  for (std::size_t i = 0; worker.options().times && i < std::min(stages.size(), milliseconds.size()); ++i)
+    worker.options().times->add(stages[i], milliseconds[i]);
   return shared_values({in.text(), std::move(answer->fd)}, known);
 }
 
@@ -377,7 +387,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     }
     const trace::Stage timed("inductor_compile");
     const std::shared_ptr<Worker> worker = *shared;
-    const std::lock_guard lock(worker->one_at_a_time);
+    const auto lock = worker->lock();
     std::vector<std::string> names;
     std::vector<Value> attributes;
     collect_attributes(graph, names, attributes);
@@ -385,7 +395,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     TRY(const SharedValues tensors, share_values(attributes, known));
     Packer request;
     request.put(Request::Compile);
-    request.put(std::exchange(worker->released, {}));
+    request.put(worker->take_released());
     request.put(graph.name);
     request.put(plain_text(graph));
     put_symbols(request, *graph.shapes);
@@ -393,7 +403,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     request.put(names);
     request.put(tensors.text);
     if (auto done = worker->ask(request.take(), tensors.memory); !done) return at_home(std::move(done).error(), graph);
-    const auto held = std::shared_ptr<Held>(new Held{worker, worker->graphs++});
+    const auto held = std::shared_ptr<Held>(new Held{worker, worker->add_graph()});
     return CompiledFn([held, &graph, writes = mutates_inputs(graph)](const std::vector<Value>& inputs) {
       return run_in(*held, graph, writes, inputs);
     });
