@@ -101,7 +101,7 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
                               [&backend, worker](const Progress& progress) {
                                 return backend.make({.progress = &progress, .worker = worker});
                               },
-                              backend.takes_any_graph, side});
+                              backend.takes_any_graph(), side});
   };
   for (const Backend& backend : backends()) add(text(backend.name), backend, {}, {});
   tools.doubted = text(default_compiler().name);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cpu/machine.h"
+#include "codegen/cuda/machine.h"
 #include "codegen/driver.h"
 #include "core/base/check.h"
 #include "core/interp/debug_interpreter.h"
@@ -43,32 +45,18 @@ CompileFn debug(const BackendOptions& options) {
   };
 }
 
-/// The compiler that makes CUDA kernels for the CPU to run.
-template <auto part>
-auto emulated(const BackendOptions& options) {
-  BackendOptions own = options;
-  own.kernels = DeviceType::Cuda;
-  return part(own);
-}
-
-/// The same for a device.
-template <auto part>
-auto on_device(const BackendOptions& options) {
-  BackendOptions own = options;
-  own.kernels = DeviceType::Cuda;
-  own.on_device = true;
-  return part(own);
+std::shared_ptr<const codegen::Machine> gpu() {
+  return codegen::cuda_machine(nullptr);
 }
 
 constexpr Backend table[] = {
-    {"interp", "reference interpreter", interpreter, true},
-    {"debug", "interpreter that checks every value against its node's meta", debug, true},
-    {"f64", "interpreter in double precision", double_interpreter, true},
-    {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache},
-    {"cuda", "CUDA kernels on a device; calls that have none on the CPU", on_device<cpu_compiler>, false,
-     on_device<cpu_stages>, on_device<cpu_cache>, DeviceType::Cuda, place_on_device},
-    {"cuda-emulate", "CUDA kernels, run on this machine's CPU", emulated<cpu_compiler>, false, emulated<cpu_stages>,
-     emulated<cpu_cache>, DeviceType::Cuda},
+    {"interp", "reference interpreter", interpreter},
+    {"debug", "interpreter that checks every value against its node's meta", debug},
+    {"f64", "interpreter in double precision", double_interpreter},
+    {"cpu", "compiled for this machine", nullptr, codegen::cpu_machine},
+    {"cuda", "CUDA kernels on a device; calls that have none on the CPU", nullptr, gpu, DeviceType::Cuda,
+     codegen::place_on_device},
+    {"cuda-emulate", "CUDA kernels, run on this machine's CPU", nullptr, codegen::emulated_machine, DeviceType::Cuda},
 };
 
 }  // namespace
@@ -88,13 +76,26 @@ Result<const Backend*> find_backend(std::string_view name) {
 
 const Backend& default_compiler() {
   for (const Backend& b : table)
-    if (b.stages) return b;
+    if (b.machine) return b;
   CHECK(false, "no compiler among the backends");
+}
+
+CompileFn Backend::make(const BackendOptions& options) const {
+  return interpreter ? interpreter(options) : compiler(*this, options);
+}
+
+StagedCompiler Backend::stages(const BackendOptions& options) const {
+  CHECK(machine, "an interpreter has no stages");
+  return compiler_stages(*this, options);
+}
+
+std::shared_ptr<const GraphCache> Backend::cache(const BackendOptions& options) const {
+  return machine ? compiler_cache(*this, options) : nullptr;
 }
 
 void suit(const Backend& backend, AotOptions& options) {
   // Interpreters give eager PyTorch's layouts, in which cuDNN has an algorithm for each gradient in single precision.
-  options.choose_layouts = !backend.takes_any_graph && backend.kernels == DeviceType::Cpu;
+  options.choose_layouts = backend.machine && backend.kernels == DeviceType::Cpu;
   options.pack_linears = backend.kernels == DeviceType::Cuda;
 }
 

@@ -22,7 +22,7 @@ namespace partita {
 
 class CodeStore;
 namespace codegen {
-class CudaDevice;
+class Machine;
 }
 struct GraphCache;
 
@@ -50,33 +50,36 @@ struct BackendOptions {
   /// Gets what post-grad passes, planning, LLVM, linking and preparing library calls take; null: nobody asks. Unused by
   /// compilations in another process.
   std::shared_ptr<StageTimes> times;
-  /// The kernels that a compiler makes: the CPU's, or CUDA's, which the CPU then runs (codegen/cuda/emulate.h).
-  DeviceType kernels = DeviceType::Cpu;
-  bool on_device = false;  ///< CUDA's kernels run on a device, which is opened when the first graph is compiled
-  std::shared_ptr<codegen::CudaDevice> device;  ///< that device
-  std::optional<WorkerOptions> worker;          ///< unset: compiled code runs in this process
+  /// Where a compiler's code runs; null: the backend's own, which is opened when the first graph is compiled.
+  std::shared_ptr<const codegen::Machine> machine;
+  std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
 };
 
 /// One way to run graphs. `--backend` takes the name.
 struct Backend {
   std::string_view name;
   std::string_view description;
-  CompileFn (*make)(const BackendOptions& options);
-  bool takes_any_graph;  ///< runs mutating and torch-level graphs as they are; other backends need functional ATen
-  /// The same compiler in stages, for callers that show its kernels or look for the stage to blame; null: it has none.
-  StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
-  /// Its cache of whole graphs; null, or a null result: it has none.
-  std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
+  CompileFn (*interpreter)(const BackendOptions& options);  ///< null: it is a compiler
+  /// What a compiler makes code for; null: it is an interpreter.
+  std::shared_ptr<const codegen::Machine> (*machine)() = nullptr;
   DeviceType kernels = DeviceType::Cpu;  ///< whose kernels it runs
   /// Puts values where its code has them, for the runs of a session; null: they stay in the host's memory.
   Status (*place)(std::vector<Value>& values) = nullptr;
+
+  CompileFn make(const BackendOptions& options) const;
+  /// Runs mutating and torch-level graphs as they are; other backends need functional ATen.
+  bool takes_any_graph() const { return interpreter; }
+  /// A compiler in stages, for callers that show its kernels or look for the stage to blame.
+  StagedCompiler stages(const BackendOptions& options) const;
+  /// Its cache of whole graphs; null: it has none.
+  std::shared_ptr<const GraphCache> cache(const BackendOptions& options) const;
 };
 std::span<const Backend> backends();
 /// Asks for the graphs that the backend runs best.
 void suit(const Backend& backend, AotOptions& options);
 /// Finds a backend by name. Error backend.unknown lists the names.
 Result<const Backend*> find_backend(std::string_view name);
-/// The compiler for this machine, used when no backend is named. It has stages.
+/// The compiler for this machine, used when no backend is named.
 const Backend& default_compiler();
 
 }  // namespace partita

@@ -5,10 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "codegen/cpu/kernel_shape.h"
-#include "codegen/cuda/driver.h"
-#include "codegen/cuda/emulate.h"
-#include "codegen/host/processor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
@@ -37,13 +33,11 @@ Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const
                                  bool symbolic) {
   const trace::Stage timed("plan", options.times.get());
   const ConfigScope scope(options.config);  // targets read it
-  const bool cuda = options.kernels == DeviceType::Cuda;
   TRY(schedule::Plan plan, schedule::make_plan(graph, {.sizes = sizes,
-                                                       .target = cuda ? codegen::emulated_target(options.config.threads)
-                                                                      : codegen::host_target(options.config.threads),
+                                                       .target = options.machine->target(options.config.threads),
                                                        .fuse = options.config.fuse,
                                                        .symbolic = symbolic}));
-  if (cuda) codegen::keep_on_host(plan);
+  options.machine->place(plan);
   return plan;
 }
 
@@ -440,9 +434,8 @@ Result<schedule::Plan> CompiledGraph::symbolic_plan(const SizeSet& fixed, const 
     TRY(some_fixed, schedule::fix_symbols(*graph_, fixed));
   }
   TRY(schedule::Plan plan, make_plan(some_fixed ? *some_fixed : *graph_, rest, options_, true));
-  // Kernels may hold expressions of sizes that have no machine code.
-  if (plan.target.device == DeviceType::Cpu)
-    for (const loops::Kernel& kernel : plan.kernels) TRY_DO(codegen::check_kernel(kernel));
+  // Kernels may hold expressions of sizes that have no code.
+  for (const loops::Kernel& kernel : plan.kernels) TRY_DO(options_.machine->check_kernel(kernel));
   return plan;
 }
 
@@ -479,7 +472,7 @@ Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& p
   }
   const trace::Stage timed("code_gen");
   const ConfigScope scope(options_.config);  // matrix kernels read it
-  auto made = codegen::compile_program(plan, cpu_options());
+  auto made = codegen::compile_program(*options_.machine, plan, compile_options());
   if (!made) part.failed(made.error());
   const codegen::CompileTimes took = made ? made->times : codegen::CompileTimes();
   for (const auto& [stage, ms] : {std::pair("llvm_emit", took.emit_ms),
@@ -491,17 +484,16 @@ Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& p
   return made;
 }
 
-codegen::CpuOptions CompiledGraph::cpu_options() const {
-  codegen::CpuOptions cpu;
-  cpu.device = options_.device;
+codegen::CompileOptions CompiledGraph::compile_options() const {
+  codegen::CompileOptions how;
   if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
-    cpu.configuration = code_key(options_.config);
-    cpu.load_code = [store](const std::string& key) { return store->find(key); };
-    cpu.store_code = [store, name = name_](const std::string& key, const std::string& code) {
+    how.configuration = code_key(options_.config);
+    how.load_code = [store](const std::string& key) { return store->find(key); };
+    how.store_code = [store, name = name_](const std::string& key, const std::string& code) {
       store->put(key, code, name);
     };
   }
-  return cpu;
+  return how;
 }
 
 Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector<std::int64_t> values) {
@@ -511,9 +503,8 @@ Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector
   how.generator = generator();
   how.fixed_inputs = fixed_;
   how.packed = packed_;
-  if (options_.kernels == DeviceType::Cuda) how.prepare = codegen::prepare_emulated;
-  if (options_.device)
-    how.device = codegen::kernel_device(options_.device, entry.compiled.device_code, options_.config.cuda_graphs);
+  how.prepare = options_.machine->prepare();
+  how.device = options_.machine->device(options_.config.cuda_graphs);
   how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
     return compile_sub_graph(graph, std::move(generator));
   };

@@ -13,6 +13,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/program/executor.h"
+#include "codegen/program/machine.h"
 #include "codegen/stored_graph.h"
 #include "core/aot/autograd_cache.h"
 #include "core/interp/symbols.h"
@@ -26,7 +27,7 @@ using SizeSet = std::map<std::string, std::int64_t>;
 
 /// Runs the first `stop_after` post-grad passes, -1: all.
 Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after);
-/// A plan for this machine, as the options ask for it.
+/// A plan for the options' machine.
 Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const BackendOptions& options,
                                  bool symbolic = false);
 bool has_symbols(const Meta& meta);
@@ -38,7 +39,7 @@ std::string compiler_text(const BackendOptions& options);
 /// The key of a graph in the cache of compiled graphs.
 KeyParts cache_key(const Graph& graph, const BackendOptions& options);
 
-/// A graph that the CPU compiler runs: code for sets of sizes, and what runs for the sizes of each call.
+/// A graph that a compiler runs: code for sets of sizes, and what runs for the sizes of each call.
 class CompiledGraph {
  public:
   /// `source` makes the graph, when it is needed; `given`: its attributes.
@@ -166,7 +167,7 @@ class CompiledGraph {
   /// Makes a plan's code. The trace says what was made, for what and why.
   Result<codegen::CompiledProgram> generate(const schedule::Plan& plan, const SizeCompilation& told);
 
-  codegen::CpuOptions cpu_options() const;
+  codegen::CompileOptions compile_options() const;
 
   /// Adds an instance as the last.
   Status load(const Entry& entry, const SizeSet& sizes, std::vector<std::int64_t> values);
@@ -193,7 +194,7 @@ class CompiledGraph {
   bool interprets_ = false;  ///< what is not supported
   bool told_interpreted_ = false;
   std::set<int> fixed_;
-  const std::shared_ptr<codegen::PackedWeights> packed_ = codegen::packed_weights();
+  const std::shared_ptr<codegen::SharedWeights> packed_ = options_.machine->shared_weights();
   std::vector<SizeSet> fitting_;                              ///< sizes that inference takes
   std::vector<Guard> guards_;                                 ///< under which the passes made the graph
   std::map<SizeSet, std::unique_ptr<CompiledGraph>> others_;  ///< for sizes that break them

@@ -4,10 +4,6 @@
 #include <fmt/format.h>
 
 #include "codegen/compiled_graph.h"
-#include "codegen/cpu/jit.h"
-#include "codegen/cuda/driver.h"
-#include "codegen/cuda/emulate.h"
-#include "codegen/cuda/library_calls.h"
 #include "codegen/host/processor.h"
 #include "codegen/stored_graph.h"
 #include "core/aot/graph_key.h"
@@ -19,18 +15,13 @@ namespace partita {
 
 std::string compiler_text(const BackendOptions& options) {
   const codegen::Processor& host = codegen::host_processor();
-  const bool cuda = options.kernels == DeviceType::Cuda;
-  const loops::Target target =
-      cuda ? codegen::emulated_target(options.config.threads) : codegen::host_target(options.config.threads);
+  const loops::Target target = options.machine->target(options.config.threads);
   std::string text = fmt::format("processor {}\nfeatures {}\ntriple {}\n{} threads, {} bytes of cache\n", host.name,
                                  host.features, host.triple, target.threads, target.cache_bytes);
   for (LibraryRoutine routine : target.routines) text += fmt::format("routine {}\n", int(routine));
   for (DType dtype : target.channels_last) text += fmt::format("channels last for {}\n", short_name(dtype));
-  if (cuda) text += "CUDA kernels\n";
-  if (options.device) {
-    const ConfigScope scope(options.config);
-    text += fmt::format("device {}\n{}\n", options.device->architecture().name, codegen::device_libraries_text());
-  }
+  const ConfigScope scope(options.config);
+  text += options.machine->text();
   return text + fmt::format("fixed parameters {}\n", options.fixed_parameters);
 }
 
@@ -150,17 +141,13 @@ bool CompiledGraph::take_parts(StoredGraph::Split stored) {
 
 bool CompiledGraph::link(Entry& entry) {
   codegen::CompiledProgram& compiled = entry.compiled;
-  if (compiled.code || compiled.device_code || compiled.program->kernels.empty()) return true;
+  if (compiled.code || compiled.program->kernels.empty()) return true;
   const trace::Stage timed("link", options_.times.get());
   const auto bytes = options_.store->find(compiled.code_key);
   if (!bytes) return false;
   const Status linked = [&]() -> Status {
     TRY(const auto objects, codegen::unpack(*bytes));
-    if (options_.device) {
-      TRY(compiled.device_code, codegen::load_for(options_.device, compiled.program->kernels, objects));
-    } else {
-      TRY(compiled.code, codegen::link_kernels(*compiled.program, objects));
-    }
+    TRY(compiled.code, options_.machine->load(*compiled.program, objects));
     return {};
   }();
   if (!linked) warn_unreadable(fxgraph_cache, name_, linked.error());

@@ -1,19 +1,13 @@
 #include "codegen/driver.h"
 
-#include <atomic>
-
-#include <fmt/format.h>
-
 #include "codegen/compiled_graph.h"
-#include "codegen/cpu/kernel_forms.h"
-#include "codegen/cuda/cuda_forms.h"
-#include "codegen/cuda/driver.h"
+#include "codegen/program/kernel_forms.h"
+#include "codegen/program/machine.h"
 #include "codegen/save_args.h"
 #include "codegen/worker.h"
 #include "core/aot/pipeline.h"
 #include "core/base/build_id.h"
 #include "core/ir/place.h"
-#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -22,38 +16,15 @@ bool caches(const BackendOptions& options) {
   return options.store && !options.config.force_disable_caches && !build_id().empty();
 }
 
-/// The options, with the device that they ask for.
-Result<BackendOptions> with_device(BackendOptions options) {
-  if (options.on_device && !options.device) {
-    TRY(options.device, codegen::CudaDevice::of_process());
-  }
+BackendOptions with_machine(const Backend& backend, BackendOptions options) {
+  if (!options.machine) options.machine = backend.machine();
   return options;
 }
 
-/// PyTorch's checks of a device for a graph: a hint about TF32, and dtypes that older devices lack.
-Status check_device(const Graph& graph, const BackendOptions& options) {
-  const codegen::CudaArchitecture& architecture = options.device->architecture();
-  const bool has_mma = architecture.name != "sm_75";
-  bool multiplies = false;
-  for (const Node* node : graph) {
-    const TensorMeta* t = node->meta.tensor();
-    if (!t) continue;
-    if (!has_mma && (t->dtype == DType::BFloat16 || t->dtype == DType::Float16))
-      return unsupported("cuda.dtype",
-                         fmt::format("{} ({}) has no matrix instructions for {}", options.device->name(),
-                                     architecture.name, torch_name(t->dtype)),
-                         place_of(*node));
-    const OpRecord* record = node->op() ? find_record(node->op()) : nullptr;
-    const auto routine = record ? record->library : LibraryRoutine::None;
-    multiplies |=
-        (routine == LibraryRoutine::Matmul || routine == LibraryRoutine::AddMatmul) && t->dtype == DType::Float32;
-  }
-  static std::atomic<bool> told = false;
-  if (multiplies && has_mma && !options.config.cuda_tf32 && !told.exchange(true))
-    fmt::print(stderr,
-               "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled; --config "
-               "cuda_tf32=true for better performance\n");
-  return {};
+/// The options, with their machine's device open.
+Result<BackendOptions> opened(BackendOptions options) {
+  TRY(options.machine, options.machine->open());
+  return options;
 }
 
 /// The graph must outlive the result.
@@ -67,13 +38,16 @@ Result<std::shared_ptr<CompiledGraph>> compiled_graph(const Graph& graph, const 
 }
 
 /// Compiles with only the first `stop_after` passes; -1: all.
-CompileFn compiler(const BackendOptions& options, int stop_after) {
+CompileFn compiler_until(const BackendOptions& options, int stop_after) {
   return [options, stop_after](const Graph& graph) {
     return trace::compiled([&]() -> Result<CompiledFn> {
       trace::input(graph, "aot_inference_graph");
       const trace::Stage timed("inductor_compile");
-      TRY(const BackendOptions own, with_device(options));
-      if (own.device) TRY_DO(check_device(graph, own));
+      TRY(const BackendOptions own, opened(options));
+      {
+        const ConfigScope scope(own.config);  // checks read it
+        TRY_DO(own.machine->check_graph(graph));
+      }
       TRY(const auto compiled, compiled_graph(graph, own, stop_after));
       return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
     });
@@ -93,25 +67,19 @@ Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions
 
 }  // namespace
 
-CompileFn cpu_compiler(const BackendOptions& options) {
+CompileFn compiler(const Backend& backend, const BackendOptions& options) {
   if (!options.config.save_args.empty()) {
     BackendOptions inner = options;
     inner.config.save_args.clear();
-    return saving_args(cpu_compiler(inner), options.config.save_args);
+    return saving_args(compiler(backend, inner), options.config.save_args);
   }
-  const bool emulated = options.kernels == DeviceType::Cuda && !options.on_device;
-  if (options.worker) return compile_in_worker(options.on_device ? "cuda" : emulated ? "cuda-emulate" : "cpu", options);
-  return compiler(options, -1);
+  if (options.worker) return compile_in_worker(std::string(backend.name), options);
+  return compiler_until(with_machine(backend, options), -1);
 }
 
-Status place_on_device(std::vector<Value>& values) {
-  TRY(const auto device, codegen::CudaDevice::of_process());
-  return device->place(values);
-}
-
-std::shared_ptr<const GraphCache> cpu_cache(const BackendOptions& given) {
+std::shared_ptr<const GraphCache> compiler_cache(const Backend& backend, const BackendOptions& given) {
   if (given.worker || !caches(given) || !given.config.save_args.empty()) return nullptr;
-  const auto found = with_device(given);
+  const auto found = opened(with_machine(backend, given));
   if (!found) return nullptr;  // the compiler says why
   const BackendOptions& options = *found;
   return std::make_shared<GraphCache>(GraphCache{
@@ -130,25 +98,26 @@ std::shared_ptr<const GraphCache> cpu_cache(const BackendOptions& given) {
       }});
 }
 
-StagedCompiler cpu_stages(const BackendOptions& options) {
+StagedCompiler compiler_stages(const Backend& backend, const BackendOptions& given) {
+  const BackendOptions options = with_machine(backend, given);
   StagedCompiler staged;
   for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
-  staged.with_passes = [options](int stop_after) { return compiler(options, stop_after); };
+  staged.with_passes = [options](int stop_after) { return compiler_until(options, stop_after); };
   staged.plan = [options](const Graph& graph) { return planned(graph, options); };
   staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
                               const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
-    TRY(const BackendOptions own, with_device(options));
+    TRY(const BackendOptions own, opened(options));
     const ConfigScope scope(own.config);
-    TRY(const auto compiled, codegen::compile_cpu(plan, constants, {.device = own.device}));
+    TRY(const auto compiled, codegen::compile_plan(*own.machine, plan, constants));
     return compiled->run(inputs);
   };
-  staged.forms = options.kernels == DeviceType::Cuda ? codegen::cuda_kernel_forms() : codegen::cpu_kernel_forms();
+  staged.forms = options.machine->forms();
   staged.measure = [options](const StagedCompiler::Planned& planned, const std::vector<Value>& inputs,
                              double seconds) -> Result<StagedCompiler::Measured> {
-    TRY(const BackendOptions own, with_device(options));
+    TRY(const BackendOptions own, opened(options));
     const ConfigScope scope(own.config);
-    return codegen::measure_cpu(planned, {.fixed_inputs = fixed_inputs(*planned.first, own), .device = own.device},
-                                inputs, seconds);
+    return codegen::measure(*own.machine, planned, {.fixed_inputs = fixed_inputs(*planned.first, own)}, inputs,
+                            seconds);
   };
   return staged;
 }

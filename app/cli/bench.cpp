@@ -60,7 +60,7 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
                            .on_sizes = on_sizes,
                            .times = times};
   RunOptions options = run_options(o.request, backend->make(how));
-  if (backend->cache) options.cache = backend->cache(how);
+  options.cache = backend->cache(how);
   suit(*backend, options.aot);
   options.place = backend->place;
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));

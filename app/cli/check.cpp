@@ -47,7 +47,7 @@ Result<RunGraph> runner(const std::string& name) {
   TRY(const Backend* backend, find_backend(name));
   if (name == "debug") return RunGraph();
   const CompileFn compile = backend->make({});
-  if (!backend->takes_any_graph)
+  if (!backend->takes_any_graph())
     return RunGraph(
         [compile](const Graph& g, std::vector<Value> in) { return run_compiled(g, std::move(in), compile); });
   return RunGraph([compile](const Graph& g, std::vector<Value> in) -> Result<std::vector<Value>> {

@@ -119,7 +119,7 @@ Runner runner_of(const CompareSide& side, const RunRequest& request, const std::
              const Graph& graph, std::vector<Value> inputs) {
     const ConfigScope scope(config);
     *generator = Generator(seed);
-    return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph);
+    return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph());
   };
 }
 

@@ -9,7 +9,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/compiled_graph.h"
-#include "codegen/host/processor.h"
+#include "codegen/cpu/target.h"
 #include "core/aot/aot.h"
 #include "core/base/hash.h"
 #include "core/base/output.h"
@@ -228,7 +228,7 @@ Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& reque
 
 Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
                                                const RunRequest& request, const Backend& backend) {
-  if (!backend.stages)
+  if (!backend.machine)
     return unsupported("backend.stages", fmt::format("{} has no kernels; choose a compiler", backend.name));
   const StagedCompiler compiler = backend.stages({.progress = request.progress, .fixed_parameters = !request.train});
   std::vector<PlannedGraph> out;

@@ -101,7 +101,7 @@ Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check,
 
 Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const Candidate& smallest,
                                      const minify::Failure& failure, double hang_seconds) {
-  if (!question.backend || !question.backend->stages) return minify::Culprit();
+  if (!question.backend || !question.backend->machine) return minify::Culprit();
   const auto oracle_of = [&](const CompileFn& compile) {
     Oracle oracle = question.oracle_of(compile);
     if (hang_seconds > 0) oracle.limits.seconds = std::min(oracle.limits.seconds, hang_seconds);

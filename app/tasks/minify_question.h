@@ -35,7 +35,7 @@ struct MinifyQuestion {
   std::string again;    ///< the command that shows the failure again, run in the repro folder
 
   /// Whether the compiler takes functional ATen only.
-  bool functional() const { return backend && !backend->takes_any_graph; }
+  bool functional() const { return backend && !backend->takes_any_graph(); }
 };
 /// Errors cli.usage, backend.unknown and command_oracle's.
 Result<MinifyQuestion> minify_question(const MinifyCheck& check);

@@ -46,10 +46,10 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                            .on_sizes = on_sizes,
                            .worker = request.worker};
   const CompileFn compile = backend.make(how);
-  if (backend.takes_any_graph && !request.train && !config().functionalize_rng)
+  if (backend.takes_any_graph() && !request.train && !config().functionalize_rng)
     return run_as_it_is(artefact, io, request.random_weights, compile);
   RunOptions options = run_options(request, compile);
-  if (backend.cache) options.cache = backend.cache(how);
+  options.cache = backend.cache(how);
   suit(backend, options.aot);
   if (!how.worker) options.place = backend.place;
   return run_program(artefact, io, options);
@@ -94,7 +94,7 @@ TensorFile stored_results(const TensorFile& io, bool train) {
 
 Status suit_compiler(std::string_view name, AotOptions& options) {
   TRY(const Backend* backend, find_backend(name));
-  if (backend->takes_any_graph)
+  if (backend->takes_any_graph())
     return input_error("backend.no_passes",
                        fmt::format("backend {} runs graphs without our passes; name one that compiles", name));
   suit(*backend, options);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <thread>
 
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
@@ -17,7 +15,6 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -31,8 +28,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "codegen/cpu/emit_llvm.h"
-#include "codegen/host/elf_link.h"
-#include "codegen/host/runtime.h"
+#include "codegen/host/link.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/ops/catch_raised.h"
@@ -44,17 +40,6 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// LLVM's code generator for this machine, prepared once.
-void initialise_llvm() {
-  static const bool ready = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-    return true;
-  }();
-  (void)ready;
 }
 
 /// `jit`: the code is linked into this process, else into a library.
@@ -156,40 +141,14 @@ void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std
   out.generate_ms = ms_since(start);
 }
 
-std::string text_of(llvm::Error error) {
-  return llvm::toString(std::move(error));
-}
-
-Diagnostic link_error(llvm::Error error) {
-  return input_error("codegen.link", "machine code does not link: " + text_of(std::move(error)));
-}
-
-class OrcCode final : public LoadedCode {
- public:
-  explicit OrcCode(std::unique_ptr<llvm::orc::LLJIT> jit) : jit_(std::move(jit)) {}
-  Result<void*> find(const std::string& symbol) override {
-    auto address = jit_->lookup(symbol);
-    if (!address) return link_error(address.takeError());
-    return address->toPtr<void*>();
-  }
-  llvm::orc::LLJIT& jit() { return *jit_; }
-
- private:
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
-};
-
 }  // namespace
-
-std::string kernel_symbol(std::size_t index) {
-  return "partita_kernel_" + std::to_string(index);
-}
 
 Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const std::vector<std::string>& symbols,
                                    const JitOptions& options) {
-  for (const loops::Kernel& k : kernels) TRY_DO(check_kernel(k));
+  for (const loops::Kernel& k : kernels) TRY_DO(check_kernel(k, cpu_emitter));
   ObjectCode out;
   if (kernels.empty()) return out;
-  initialise_llvm();
+  prepare_llvm();
   // Assign the largest kernels first, each to the thread with the least work.
   std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(options.target.threads), 1, kernels.size());
   std::vector<std::size_t> order(kernels.size());
@@ -230,7 +189,7 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
 }
 
 Result<std::string> assemble(const std::string& text) {
-  initialise_llvm();
+  prepare_llvm();
   const auto machine = target_machine(host_processor(), false);
   llvm::LLVMContext context;
   std::string errors;
@@ -248,65 +207,6 @@ Result<std::string> assemble(const std::string& text) {
   std::string object = generate(module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (!errors.empty()) return Diagnostic{Fault::Internal, "codegen.assembly", errors};
   return object;
-}
-
-Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects,
-                                                     std::span<const RuntimeFunction> more) {
-  if (auto code = link_elf(objects, more)) return code;
-  initialise_llvm();
-  auto jit = llvm::orc::LLJITBuilder().create();
-  if (!jit) return link_error(jit.takeError());
-  auto code = std::make_unique<OrcCode>(std::move(*jit));
-  llvm::orc::LLJIT& j = code->jit();
-  auto& library = j.getMainJITDylib();
-  auto generator = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(j.getDataLayout().getGlobalPrefix());
-  if (!generator) return link_error(generator.takeError());
-  library.addGenerator(std::move(*generator));
-  llvm::orc::SymbolMap map;
-  for (const auto functions : {runtime_functions(), more})
-    for (const RuntimeFunction& f : functions)
-      map[j.mangleAndIntern(f.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(f.address),
-                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-  if (auto error = library.define(llvm::orc::absoluteSymbols(std::move(map)))) return link_error(std::move(error));
-  for (const std::string& object : objects) {
-    auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "partita");
-    if (auto error = j.addObjectFile(std::move(buffer))) return link_error(std::move(error));
-  }
-  return std::unique_ptr<LoadedCode>(std::move(code));
-}
-
-std::string pack(std::span<const std::string> objects) {
-  std::string bytes = "PTOB";
-  auto put = [&](std::uint64_t n) { bytes.append(reinterpret_cast<const char*>(&n), sizeof n); };
-  put(objects.size());
-  for (const std::string& o : objects) {
-    put(o.size());
-    bytes += o;
-  }
-  return bytes;
-}
-
-Result<std::vector<std::string>> unpack(std::string_view bytes) {
-  auto damaged = [] { return input_error("codegen.object", "stored machine code is damaged"); };
-  auto take = [&](std::uint64_t& n) {
-    if (bytes.size() < sizeof n) return false;
-    std::memcpy(&n, bytes.data(), sizeof n);
-    bytes.remove_prefix(sizeof n);
-    return true;
-  };
-  if (!bytes.starts_with("PTOB")) return damaged();
-  bytes.remove_prefix(4);
-  std::uint64_t count = 0;
-  if (!take(count)) return damaged();
-  std::vector<std::string> objects;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint64_t size = 0;
-    if (!take(size) || size > bytes.size()) return damaged();
-    objects.emplace_back(bytes.substr(0, size));
-    bytes.remove_prefix(size);
-  }
-  if (!bytes.empty()) return damaged();
-  return objects;
 }
 
 }  // namespace partita::codegen

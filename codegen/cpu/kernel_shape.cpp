@@ -14,54 +14,6 @@ using loops::Stmt;
 
 namespace {
 
-constexpr std::size_t scratch_alignment = 64;
-
-bool plain_index(const SymExpr& e, bool rounds);
-
-/// What is rounded to a size.
-bool plain_real(const SymExpr& e) {
-  if (!e.is_float()) return plain_index(e, true);
-  switch (e.kind()) {
-    case SymKind::Float:
-    case SymKind::Symbol:
-      return true;
-    case SymKind::Add:
-    case SymKind::Mul:
-    case SymKind::TrueDiv:
-      return std::ranges::all_of(e.args(), plain_real);
-    case SymKind::Call:
-      return e.name() == "ToFloat" && plain_real(e.args()[0]);
-    default:
-      return false;
-  }
-}
-
-/// rounds: sizes may be rounded from real numbers.
-bool plain_index(const SymExpr& e, bool rounds) {
-  if (e.is_float()) return e.kind() == SymKind::Symbol;  // its bits
-  switch (e.kind()) {
-    case SymKind::Computed:
-      return false;
-    case SymKind::Call:
-      return rounds && (e.name() == "TruncToInt" || e.name() == "FloorToInt" || e.name() == "CeilToInt") &&
-             plain_real(e.args()[0]);
-    case SymKind::Pow:
-      return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 &&
-             plain_index(e.args()[0], rounds);
-    default:
-      return std::ranges::all_of(e.args(), [&](const SymExpr& a) { return plain_index(a, rounds); });
-  }
-}
-
-template <class F>
-Status each_stmt(const std::vector<Stmt>& body, const F& f) {
-  for (const Stmt& s : body) {
-    TRY_DO(f(s));
-    if (auto* loop = std::get_if<Loop>(&s)) TRY_DO(each_stmt(loop->body, f));
-  }
-  return {};
-}
-
 bool has_atomic_sums(const std::vector<Stmt>& body) {
   return std::ranges::any_of(body, [](const Stmt& s) {
     if (auto* loop = std::get_if<Loop>(&s)) return has_atomic_sums(loop->body);
@@ -90,19 +42,23 @@ Steps count_steps(const Kernel& kernel, const Loop& loop, const std::string& var
     auto step = lane_step(e, var, 16);
     (step && (step->is(0) || step->is(1)) ? steps.near : steps.far)++;
   };
-  (void)each_stmt(loop.body, [&](const Stmt& s) -> Status {
-    if (auto* store = std::get_if<loops::Store>(&s)) {
-      collect_loads(kernel, store->value, seen, loads);
-      collect_loads(kernel, store->index, seen, loads);
-      if (store->index.id >= 0)
-        ++steps.far;
-      else
-        count(store->element);
-    } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
-      collect_loads(kernel, reduce->value, seen, loads);
+  const auto walk = [&](const auto& self, const std::vector<Stmt>& body) -> void {
+    for (const Stmt& s : body) {
+      if (auto* store = std::get_if<loops::Store>(&s)) {
+        collect_loads(kernel, store->value, seen, loads);
+        collect_loads(kernel, store->index, seen, loads);
+        if (store->index.id >= 0)
+          ++steps.far;
+        else
+          count(store->element);
+      } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
+        collect_loads(kernel, reduce->value, seen, loads);
+      } else if (auto* inner = std::get_if<Loop>(&s)) {
+        self(self, inner->body);
+      }
     }
-    return {};
-  });
+  };
+  walk(walk, loop.body);
   for (const ScalarNode* n : loads) {
     if (n->args[0].id >= 0)
       ++steps.far;
@@ -151,30 +107,6 @@ PhaseShape parallel_phase(const Stmt& s, const std::set<const Loop*>& vector) {
 }
 
 }  // namespace
-
-Status check_kernel(const Kernel& kernel, const char* code, const char* compiler, bool cuda) {
-  const auto has_code = [&](DType dtype) { return has_arithmetic(dtype) && (cuda || !is_complex(dtype)); };
-  auto refuse = [&](const std::string& what) {
-    return unsupported(code, "kernel " + kernel.name + ": " + compiler + " has no code for " + what);
-  };
-  auto check_index = [&](const SymExpr& e) -> Status {
-    if (!plain_index(e, !cuda)) return refuse("the index " + e.str());
-    return {};
-  };
-  for (const loops::Buffer& b : kernel.buffers) {
-    if (!has_code(b.dtype)) return refuse("tensors of " + std::string(torch_name(b.dtype)));
-    TRY_DO(check_index(b.elements));
-  }
-  for (const ScalarNode& n : kernel.scalars.nodes()) {
-    if (!has_code(n.dtype)) return refuse("arithmetic of " + std::string(torch_name(n.dtype)));
-    TRY_DO(check_index(n.index));
-  }
-  return each_stmt(kernel.body, [&](const Stmt& s) -> Status {
-    if (auto* loop = std::get_if<Loop>(&s)) return check_index(loop->extent);
-    if (auto* store = std::get_if<loops::Store>(&s)) return check_index(store->element);
-    return {};
-  });
-}
 
 std::vector<PhaseShape> phase_shapes(const Kernel& kernel) {
   const std::set<const Loop*> vector = vector_loops(kernel);
@@ -228,15 +160,6 @@ KernelEntry kernel_entry(const Kernel& kernel, const std::string& symbol) {
     entry.scratch_item.push_back(itemsize(b.dtype));
   }
   return entry;
-}
-
-std::size_t KernelEntry::scratch_bytes(const std::function<std::int64_t(const SymExpr&)>& value) const {
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < scratch.size(); ++i) {
-    std::size_t n = static_cast<std::size_t>(value(scratch[i])) * scratch_item[i];
-    bytes += (n + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
-  }
-  return bytes;
 }
 
 }  // namespace partita::codegen

@@ -1,24 +1,17 @@
-// Texts of kernels whose lines are linked to graph nodes, and the times of steps.
-#include "codegen/cpu/kernel_forms.h"
+#include "codegen/cpu/llvm_forms.h"
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <unordered_map>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/program/epilogue_kernel.h"
-#include "codegen/program/executable.h"
-#include "core/base/check.h"
+#include "codegen/program/kernel_forms.h"
 #include "core/base/text.h"
-#include "core/compare/per_node.h"
 
 namespace partita::codegen {
 namespace {
 
 using loops::LinkedText;
-using schedule::ExternCall;
-using schedule::KernelCall;
 using schedule::Plan;
 
 /// The number at the beginning of a text; -1: there is none.
@@ -102,94 +95,19 @@ LinkedText named(LinkedText text, const loops::Kernel& kernel) {
   return text;
 }
 
-template <class F>
-KernelForm form(std::string name, std::string title, F text) {
-  return {std::move(name), std::move(title),
-          [text](const Plan& plan, std::size_t step) -> Result<std::optional<LinkedText>> {
-            TRY(const std::optional<loops::Kernel> kernel, kernel_of_step(plan, step));
-            if (!kernel) return std::optional<LinkedText>();
-            return text(plan, *kernel);
-          }};
-}
-
 }  // namespace
 
-Result<std::optional<loops::Kernel>> kernel_of_step(const Plan& plan, std::size_t step) {
-  if (const auto* call = std::get_if<KernelCall>(&plan.steps[step]))
-    return std::optional(plan.kernels[static_cast<std::size_t>(call->kernel)]);
-  const auto& call = std::get<ExternCall>(plan.steps[step]);
-  if (!call.epilogue) return std::optional<loops::Kernel>();
-  std::vector<int> buffers;
-  TRY(loops::Kernel kernel, epilogue_kernel(plan, call, buffers));
-  return std::optional(std::move(kernel));
-}
-
 std::vector<KernelForm> cpu_kernel_forms() {
-  using Text = Result<std::optional<LinkedText>>;
-  return {form("loops", "loop IR",
-               [](const Plan&, const loops::Kernel& kernel) -> Text { return std::optional(print_linked(kernel)); }),
-          form("llvm", "LLVM IR",
-               [](const Plan& plan, const loops::Kernel& kernel) -> Text {
-                 TRY(const ObjectCode code, compiled(plan, kernel));
-                 return std::optional(named(linked_ir(code.ir), kernel));
-               }),
-          form("asm", "assembly", [](const Plan& plan, const loops::Kernel& kernel) -> Text {
+  return {loops_form(),
+          kernel_form("llvm", "LLVM IR",
+                      [](const Plan& plan, const loops::Kernel& kernel) -> KernelText {
+                        TRY(const ObjectCode code, compiled(plan, kernel));
+                        return std::optional(named(linked_ir(code.ir), kernel));
+                      }),
+          kernel_form("asm", "assembly", [](const Plan& plan, const loops::Kernel& kernel) -> KernelText {
             TRY(const ObjectCode code, compiled(plan, kernel));
             return std::optional(named(linked_assembly(code.assembly), kernel));
           })};
-}
-
-Result<StagedCompiler::Measured> measure_cpu(const StagedCompiler::Planned& planned, const CpuOptions& options,
-                                             const std::vector<Value>& inputs, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::size_t most_runs = 101, least_runs = 3;
-  const auto& [graph, plan] = planned;
-  TRY(const auto executable, compile_cpu(plan, graph->attributes, options));
-  // The work after a call is a step of its own in the program.
-  std::vector<std::size_t> step_of;
-  StagedCompiler::Measured out;
-  out.steps.resize(plan.steps.size());
-  for (std::size_t i = 0, next = 0; i < plan.steps.size(); ++i) {
-    step_of.push_back(i);
-    const auto* call = std::get_if<ExternCall>(&plan.steps[i]);
-    if (!call) continue;
-    // A call that CUDA kernels do is a kernel of the program.
-    const bool called = next < executable->externs.size() && executable->externs[next].node == call->origin;
-    out.steps[i].library = called ? executable->externs[next].library : "CUDA kernel";
-    if (called) out.steps[i].why_not = executable->externs[next++].why_not;
-    if (call->epilogue) step_of.push_back(i);
-  }
-  std::set<int> written;
-  for (const auto& step : plan.steps)
-    for (const int buffer : written_by(plan, step))
-      if (const auto& b = plan.buffers[static_cast<std::size_t>(buffer)]; b.kind == schedule::PlanBuffer::Kind::Input)
-        written.insert(b.index);
-  std::vector<std::vector<double>> times(plan.steps.size());
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (std::size_t run = 0; run < most_runs && (run < least_runs || Clock::now() < end); ++run) {
-    // Weights that are elsewhere in each run would be packed in each.
-    std::vector<Value> own = inputs;
-    for (const int i : written) {
-      TRY(std::vector<Value> copy, copy_values({inputs[static_cast<std::size_t>(i)]}));
-      own[static_cast<std::size_t>(i)] = std::move(copy[0]);
-    }
-    std::vector<double> taken;
-    executable->step_seconds = &taken;
-    TRY_DO(executable->run(own));
-    if (run == 0) continue;  // pages are mapped, weights are packed
-    CHECK(taken.size() == step_of.size());
-    std::vector<double> sums(plan.steps.size(), 0);
-    for (std::size_t i = 0; i < taken.size(); ++i) sums[step_of[i]] += taken[i];
-    for (std::size_t i = 0; i < sums.size(); ++i) times[i].push_back(sums[i]);
-  }
-  executable->step_seconds = nullptr;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const auto middle = times[i].begin() + static_cast<std::ptrdiff_t>(times[i].size() / 2);
-    std::ranges::nth_element(times[i], middle);
-    out.steps[i].seconds = *middle;
-  }
-  TRY(out.results, executable->run(inputs));
-  return out;
 }
 
 }  // namespace partita::codegen

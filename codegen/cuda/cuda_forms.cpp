@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/jit.h"
-#include "codegen/cpu/kernel_forms.h"
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/matrix/matrix.h"
+#include "codegen/program/kernel_code.h"
+#include "codegen/program/kernel_forms.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/text.h"
@@ -26,7 +26,6 @@ namespace {
 using loops::LinkedText;
 using schedule::ExternCall;
 using schedule::Plan;
-using Text = Result<std::optional<LinkedText>>;
 
 constexpr std::string_view file_name = "kernel_";  // and the kernel's number: what compilers call its text
 
@@ -75,7 +74,7 @@ Result<CudaBinary> compiled(const std::vector<CudaKernel>& kernels, const CudaAr
   return compile_cuda(compiler, whole_text(kernels), architecture, &store, mark_lines);
 }
 
-Text cuda_text(const std::vector<CudaKernel>& kernels) {
+KernelText cuda_text(const std::vector<CudaKernel>& kernels) {
   LinkedText out;
   for (const CudaKernel& k : kernels) {
     const std::vector<std::string_view> lines = lines_of(k.text);
@@ -91,7 +90,7 @@ Result<CudaArchitecture> last_architecture() {
   return architectures.back();
 }
 
-Text ptx_text(const std::vector<CudaKernel>& kernels) {
+KernelText ptx_text(const std::vector<CudaKernel>& kernels) {
   TRY(const CudaArchitecture architecture, last_architecture());
   TRY(const CudaBinary binary, compiled(kernels, architecture, true));
   const std::vector<std::string_view> lines = lines_of(binary.ptx);
@@ -119,7 +118,7 @@ Text ptx_text(const std::vector<CudaKernel>& kernels) {
 }
 
 /// Disassembled by NVIDIA's nvdisasm, which the toolkit and a package of Python have.
-Text sass_text(const std::vector<CudaKernel>& kernels) {
+KernelText sass_text(const std::vector<CudaKernel>& kernels) {
   TRY(const CudaArchitecture architecture, last_architecture());
   TRY(const CudaCompiler compiler, find_cuda_compiler());
   TRY(const CudaBinary binary, compiled(kernels, architecture, true));
@@ -157,7 +156,7 @@ Text sass_text(const std::vector<CudaKernel>& kernels) {
                                  beside.string()));
 }
 
-Text resources_text(const std::vector<CudaKernel>& kernels) {
+KernelText resources_text(const std::vector<CudaKernel>& kernels) {
   LinkedText out;
   out.add(fmt::format("{:<28} {:<7} {:>12} {:>8} {:>9} {:>6} {:>8} {:>8} {:>10}  {}", "function", "device", "blocks",
                       "threads", "registers", "spills", "shared", "constant", "occupancy", "bound by"));
@@ -179,8 +178,8 @@ Text resources_text(const std::vector<CudaKernel>& kernels) {
   return std::optional(std::move(out));
 }
 
-KernelForm form(const char* name, const char* title, Text (*text)(const std::vector<CudaKernel>&)) {
-  return {name, title, [text](const Plan& plan, std::size_t step) -> Text {
+KernelForm form(const char* name, const char* title, KernelText (*text)(const std::vector<CudaKernel>&)) {
+  return {name, title, [text](const Plan& plan, std::size_t step) -> KernelText {
             TRY(const std::vector<CudaKernel> kernels, cuda_kernels_of_step(plan, step));
             if (kernels.empty()) return std::optional<LinkedText>();
             return text(kernels);
@@ -215,7 +214,7 @@ Result<std::vector<CudaKernel>> cuda_kernels_of_step(const Plan& plan, std::size
 }
 
 std::vector<KernelForm> cuda_kernel_forms() {
-  std::vector<KernelForm> forms = {cpu_kernel_forms()[0]};  // loop IR
+  std::vector<KernelForm> forms = {loops_form()};
   forms.push_back(form("cuda", "CUDA C++", cuda_text));
   forms.push_back(form("ptx", "PTX", ptx_text));
   forms.push_back(form("sass", "machine code", sass_text));

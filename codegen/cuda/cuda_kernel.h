@@ -2,8 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
-#include "core/loops/loop.h"
+#include "codegen/program/kernel_entry.h"
 #include "core/loops/target.h"
 
 namespace partita::codegen {
@@ -19,7 +18,7 @@ struct CudaFunction {
 
 /// A kernel of loop IR as CUDA C++. Its functions are launched in order in one stream; the end of each is a barrier for
 /// the whole grid. Each takes a pointer for each non-scratch Kernel::buffers, in order; a pointer for each of
-/// `workspace`; a `long long` for each symbol; and a pointer to a KernelFault (codegen/host/runtime.h). All memory
+/// `workspace`; a `long long` for each symbol; and a pointer to a KernelFault. All memory
 /// begins at multiples of 16 bytes. To be compiled without contraction (--fmad=false): each operator rounds on its own.
 struct CudaKernel {
   struct Workspace {
@@ -36,6 +35,9 @@ struct CudaKernel {
 /// names what has no CUDA form.
 Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
                              const std::vector<std::string>& symbols);
+
+/// How to call a kernel. An iteration of a phase is a block.
+KernelEntry cuda_entry(const CudaKernel& kernel);
 
 /// A GPU to make loops and plans for, with the routines that are kernels of our own.
 loops::Target cuda_target();

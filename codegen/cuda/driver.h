@@ -14,6 +14,7 @@
 
 #include "codegen/cuda/compile.h"
 #include "codegen/cuda/cuda_kernel.h"
+#include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_device.h"
 #include "core/base/result.h"
 #include "core/tensor/value.h"
@@ -110,15 +111,12 @@ CudaGraphCounts cuda_graph_counts();
 
 /// Binaries of the kernels for the device, made by several threads. Errors: find_cuda_compiler()'s, compile_cuda()'s.
 Result<std::vector<std::string>> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels);
-/// The code of a program on a device.
-struct CudaCode;
-/// `kernels`: those of the program that the binaries were compiled for. Errors cuda.binary for other objects,
-/// cuda.driver when the device refuses it.
-Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& device,
-                                           std::span<const ProgramKernel> kernels,
-                                           std::span<const std::string> objects);
-/// For one executable. `code`: null without kernels. `records`: its runs become CUDA graphs where they may.
-std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<CudaDevice> device, std::shared_ptr<const CudaCode> code,
-                                            bool records);
+/// `kernels`: those of the program that the binaries were compiled for. The code's functions are the driver's. Errors
+/// cuda.binary for other objects, cuda.driver when the device refuses it.
+Result<std::shared_ptr<LoadedCode>> load_for(const std::shared_ptr<CudaDevice>& device,
+                                             std::span<const ProgramKernel> kernels,
+                                             std::span<const std::string> objects);
+/// For one executable. `records`: its runs become CUDA graphs where they may.
+std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<CudaDevice> device, bool records);
 
 }  // namespace partita::codegen

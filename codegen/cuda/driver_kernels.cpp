@@ -24,15 +24,6 @@
 
 namespace partita::codegen {
 
-struct CudaCode {
-  std::vector<std::shared_ptr<void>> modules;
-  std::unordered_map<std::string, void*> functions;
-  void* find(std::string_view symbol) const {
-    const auto found = functions.find(std::string(symbol));
-    return found == functions.end() ? nullptr : found->second;
-  }
-};
-
 namespace {
 
 constexpr std::size_t alignment = 16;  // that kernels count on
@@ -50,10 +41,21 @@ void count_skip(const std::string& why) {
   ++counts().counts.skipped[why];
 }
 
+class CudaCode final : public LoadedCode {
+ public:
+  Result<void*> find(const std::string& symbol) override {
+    const auto found = functions.find(symbol);
+    if (found == functions.end()) return input_error("cuda.binary", "the code has no function " + symbol);
+    return found->second;
+  }
+  std::vector<std::shared_ptr<void>> modules;
+  std::unordered_map<std::string, void*> functions;
+};
+
 class DeviceKernels final : public KernelDevice {
  public:
-  DeviceKernels(std::shared_ptr<CudaDevice> device, std::shared_ptr<const CudaCode> code, bool records)
-      : owner_(std::move(device)), device_(*owner_), code_(std::move(code)), records_(records) {}
+  DeviceKernels(std::shared_ptr<CudaDevice> device, bool records)
+      : owner_(std::move(device)), device_(*owner_), records_(records) {}
   DeviceKernels(const DeviceKernels&) = delete;
   DeviceKernels& operator=(const DeviceKernels&) = delete;
 
@@ -106,24 +108,13 @@ class DeviceKernels final : public KernelDevice {
     TRY_DO(reserve_faults(kernel.number + 1));
     addresses.insert(addresses.end(), kernel.symbols.begin(), kernel.symbols.end());  // of the same size
     addresses.push_back(faults_->address() + kernel.number * sizeof(DeviceFault));
-    struct Step {
-      void* function;
-      std::int64_t blocks;
-      int threads;
-      std::size_t shared_bytes;
-    };
-    std::vector<Step> steps;
-    for (const Launch& launch : kernel.launches) {
-      void* const function = code_ ? code_->find(launch.symbol) : nullptr;
-      if (!function) return input_error("cuda.binary", fmt::format("the code has no function {}", launch.symbol));
-      steps.push_back({function, launch.blocks, launch.threads, launch.shared_bytes});
-    }
     const std::string name = fmt::format("{} ({})", kernel.name, fmt::join(kernel.origins, ", "));
-    TRY_DO(act({name, [this, steps, addresses = std::move(addresses), name](void* stream) mutable -> Status {
+    const std::vector<Launch> launches(kernel.launches.begin(), kernel.launches.end());
+    TRY_DO(act({name, [this, launches, addresses = std::move(addresses), name](void* stream) mutable -> Status {
                   std::vector<void*> arguments;
                   for (CudaDevice::Address& a : addresses) arguments.push_back(&a);
-                  for (const Step& s : steps)
-                    TRY_DO(device_.launch(s.function, s.blocks, s.threads, s.shared_bytes, arguments, name, stream));
+                  for (const Launch& l : launches)
+                    TRY_DO(device_.launch(l.function, l.blocks, l.threads, l.shared_bytes, arguments, name, stream));
                   return {};
                 }}));
     return written(kernel.buffers);
@@ -360,7 +351,6 @@ class DeviceKernels final : public KernelDevice {
 
   std::shared_ptr<CudaDevice> owner_;
   CudaDevice& device_;
-  std::shared_ptr<const CudaCode> code_;
   std::vector<Copy> copies_;  ///< by plan buffer
   std::shared_ptr<RemoteMemory> arena_, workspace_, faults_;
   std::size_t arena_room_ = 0, workspace_room_ = 0, fault_room_ = 0;
@@ -384,9 +374,9 @@ CudaGraphCounts cuda_graph_counts() {
   return counts().counts;
 }
 
-Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& device,
-                                           std::span<const ProgramKernel> kernels,
-                                           std::span<const std::string> objects) {
+Result<std::shared_ptr<LoadedCode>> load_for(const std::shared_ptr<CudaDevice>& device,
+                                             std::span<const ProgramKernel> kernels,
+                                             std::span<const std::string> objects) {
   auto code = std::make_shared<CudaCode>();
   for (const std::string& cubin : objects) {
     TRY(auto module, device->load(cubin));
@@ -405,7 +395,7 @@ Result<std::shared_ptr<CudaCode>> load_for(const std::shared_ptr<CudaDevice>& de
       TRY(void* function, find(f));
       code->functions.emplace(f.symbol, function);
     }
-  return code;
+  return std::shared_ptr<LoadedCode>(std::move(code));
 }
 
 Result<std::vector<std::string>> compile_for(const CudaDevice& device, std::span<const CudaKernel> kernels) {
@@ -434,9 +424,8 @@ Result<std::vector<std::string>> compile_for(const CudaDevice& device, std::span
   return cubins;
 }
 
-std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<CudaDevice> device, std::shared_ptr<const CudaCode> code,
-                                            bool records) {
-  return std::make_unique<DeviceKernels>(std::move(device), std::move(code), records);
+std::unique_ptr<KernelDevice> kernel_device(std::shared_ptr<CudaDevice> device, bool records) {
+  return std::make_unique<DeviceKernels>(std::move(device), records);
 }
 
 }  // namespace partita::codegen

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/kernel_shape.h"
 #include "codegen/cuda/emit_text.h"
 #include "codegen/cuda/matrix/matrix.h"
 #include "core/base/check.h"
@@ -76,7 +75,7 @@ CudaEmitter::CudaEmitter(const loops::Kernel& kernel, const std::string& symbol,
     : kernel_(kernel), symbol_(symbol), symbols_(symbols), deps_(kernel) {}
 
 Result<CudaKernel> CudaEmitter::run() {
-  TRY_DO(check_kernel(kernel_, "codegen.cuda", "CUDA C++", true));
+  TRY_DO(check_kernel(kernel_, {.error = "codegen.cuda", .compiler = "CUDA C++", .complex = true}));
   count_uses();
   choose_index_type();
   find_homes(kernel_.body, nullptr, nullptr);
@@ -380,6 +379,21 @@ void CudaEmitter::finish(CudaFunction f, const std::string& launch) {
 Result<CudaKernel> emit_cuda(const loops::Kernel& kernel, const std::string& symbol,
                              const std::vector<std::string>& symbols) {
   return CudaEmitter(kernel, symbol, symbols).run();
+}
+
+KernelEntry cuda_entry(const CudaKernel& kernel) {
+  KernelEntry entry;
+  for (const CudaFunction& f : kernel.functions)
+    entry.phases.push_back({.symbol = f.name,
+                            .parallel = true,
+                            .iterations = f.blocks,
+                            .threads = f.threads,
+                            .shared_bytes = f.shared_bytes});
+  for (const CudaKernel::Workspace& w : kernel.workspace) {
+    entry.workspace.push_back(w.elements);
+    entry.workspace_item.push_back(itemsize(w.dtype));
+  }
+  return entry;
 }
 
 loops::Target cuda_target() {

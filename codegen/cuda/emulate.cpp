@@ -67,30 +67,9 @@ Result<CompileEmulation> compiler() {
 
 }  // namespace
 
-loops::Target emulated_target(int threads) {
-  loops::Target target = cuda_target();
-  target.threads = threads;
-  return target;
-}
-
-void keep_on_host(schedule::Plan& plan) {
-  for (schedule::PlanBuffer& b : plan.buffers) b.device = {};
-  for (auto& step : plan.steps)
-    if (auto* call = std::get_if<schedule::ExternCall>(&step)) call->device = {};
-}
-
 KernelEntry emulated_entry(const CudaKernel& kernel) {
-  KernelEntry entry;
-  for (const CudaFunction& f : kernel.functions)
-    entry.phases.push_back({.symbol = launched(f),
-                            .parallel = true,
-                            .iterations = f.blocks,
-                            .threads = f.threads,
-                            .shared_bytes = f.shared_bytes});
-  for (const CudaKernel::Workspace& w : kernel.workspace) {
-    entry.workspace.push_back(w.elements);
-    entry.workspace_item.push_back(itemsize(w.dtype));
-  }
+  KernelEntry entry = cuda_entry(kernel);
+  for (std::size_t i = 0; i < kernel.functions.size(); ++i) entry.phases[i].symbol = launched(kernel.functions[i]);
   return entry;
 }
 
@@ -147,12 +126,6 @@ Result<ObjectCode> emulate_cuda(std::span<const CudaKernel> kernels, std::span<c
     out.generate_ms += unit.generate_ms;
   }
   return out;
-}
-
-Result<Prepared> prepare_emulated(const ExternContext& context, std::string& why_not) {
-  TRY(Prepared prepared, prepare_evaluation(context, why_not));
-  if (why_not.empty()) why_not = "no CUDA kernel of our own, or one with more work than is emulated";
-  return prepared;
 }
 
 }  // namespace partita::codegen

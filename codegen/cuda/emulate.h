@@ -6,19 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/jit.h"
 #include "codegen/cuda/cuda_kernel.h"
-#include "codegen/program/extern.h"
-#include "core/schedule/plan.h"
+#include "codegen/program/kernel_code.h"
 
 namespace partita::codegen {
 
-/// cuda_target() for this machine, whose threads run the blocks.
-loops::Target emulated_target(int threads);
-/// Puts the memory and the calls of a plan for CUDA on the CPU. Its kernels stay CUDA's.
-void keep_on_host(schedule::Plan& plan);
-
-/// How to call a kernel that emulate_cuda() compiled. An iteration is a block.
+/// cuda_entry() of a kernel that emulate_cuda() compiled, whose functions run blocks.
 KernelEntry emulated_entry(const CudaKernel& kernel);
 /// What the code of these kernels is stored by.
 std::string emulation_key(std::span<const CudaKernel> kernels);
@@ -27,7 +20,5 @@ std::string emulation_key(std::span<const CudaKernel> kernels);
 /// what Clang says of a text that does not compile.
 Result<ObjectCode> emulate_cuda(std::span<const CudaKernel> kernels, std::span<const loops::Kernel> loops, int threads,
                                 bool keep_text);
-/// Prepares the operator record's evaluation, of calls that make_program() left as they are.
-Result<Prepared> prepare_emulated(const ExternContext& context, std::string& why_not);
 
 }  // namespace partita::codegen

@@ -138,8 +138,7 @@ Blocks& blocks() {
 
 void Blocks::fail(const char* code, std::string what) {
   if (!launch_->failed.exchange(true)) {
-    launch_->code = code;
-    launch_->what = std::move(what);
+    launch_->error = {code, std::move(what)};
   }
   failed_ = true;
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -12,11 +13,13 @@
 
 #include "codegen/cuda/memory_check.h"
 #include "codegen/host/runtime.h"
+#include "codegen/program/kernel_code.h"
 
 namespace partita::codegen {
 
-/// What an emulated function is told of its launch: the argument behind the kernel's own. It holds for one launch.
-struct EmulatedLaunch {
+/// What the functions of an emulated kernel are told of its run: the argument behind the kernel's own.
+class EmulatedLaunch final : public KernelWatch {
+ public:
   struct Memory {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
@@ -28,20 +31,26 @@ struct EmulatedLaunch {
   std::vector<Memory> memory;  ///< what the kernel's pointers point to, in order
   std::int64_t blocks = 0;
 
-  /// Before each function of a kernel: it begins when all blocks of the one before have ended.
-  void begin(std::int64_t count) {
-    blocks = count;
+  void takes(std::byte* begin, std::size_t bytes, bool fresh) override {
+    if (fresh) std::memset(begin, 0xff, bytes);  // NaN, which shows reads before the first write
+    memory.push_back({begin, bytes});
+  }
+  /// A function begins when all blocks of the one before have ended.
+  void begin(std::int64_t iterations) override {
+    blocks = iterations;
     described = false;
   }
+  void* argument() override { return this; }
+  const Found* found() const override { return failed ? &error : nullptr; }
+
   std::mutex lock;         ///< of what its first block does
   bool described = false;  ///< are `name`, `item` and `check` set?
 
-  std::atomic<bool> failed = false;  ///< set once, before `code` and `what`; read after the launch
-  const char* code = "";             ///< "codegen.cuda_race", ..._barrier, ..._bounds, ..._alignment, ..._trap
-  std::string what;                  ///< with threads, line and memory
+  std::atomic<bool> failed = false;  ///< set once, before `error`; read after the launch
+  Found error;  ///< codegen.cuda_race, ..._barrier, ..._bounds, ..._alignment, ..._trap; with threads, line and memory
 };
 
-/// What emulated code calls, for LoadedCode::link().
+/// What emulated code calls, for link_code().
 std::span<const RuntimeFunction> emulation_functions();
 
 }  // namespace partita::codegen

@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "codegen/host/runtime.h"
-
 namespace partita::codegen {
 namespace {
 

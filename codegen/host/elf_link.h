@@ -3,7 +3,8 @@
 #include <span>
 #include <string>
 
-#include "codegen/cpu/jit.h"
+#include "codegen/host/runtime.h"
+#include "codegen/program/kernel_code.h"
 
 namespace partita::codegen {
 

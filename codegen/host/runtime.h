@@ -1,21 +1,12 @@
 #pragma once
-#include <atomic>
-#include <cstdint>
 #include <span>
 #include <string>
 
+#include "codegen/program/kernel_entry.h"
 #include "core/loops/scalar.h"
 
 namespace partita::codegen {
 
-/// A fault in a kernel, which ends the run. The first report is kept. The kernel goes on with values in range.
-struct KernelFault {
-  static constexpr std::int64_t zero_division = -1;
-
-  std::atomic<bool> met = false;
-  std::int64_t which = 0;     ///< index into ScalarBuilder::bounds(), or zero_division
-  std::int64_t position = 0;  ///< the index that is out of bounds
-};
 /// Compiled code calls void(KernelFault*, which, position).
 inline constexpr const char* report_fault_symbol = "partita_report_fault";
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/target.h"
 #include "codegen/library/description.h"
 #include "codegen/library/library.h"
 #include "codegen/library/link.h"

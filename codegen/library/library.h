@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "codegen/host/processor.h"
 #include "core/load/safetensors.h"
 #include "core/load/session.h"
 

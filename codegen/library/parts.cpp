@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cpu/extern/routines.h"
 #include "codegen/cpu/jit.h"
+#include "codegen/cpu/machine.h"
 #include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/check.h"
@@ -317,13 +319,13 @@ Status PartsCompiler::add_code(const Graph& graph, std::size_t number, const Siz
   if (fixed.empty()) general_ = plan.guards;
   if (trace::on()) trace::output_code(label, print(plan));
   const trace::Stage timed("code_gen");
-  TRY(ProgramSource source, make_program(plan));
+  TRY(ProgramSource source, make_program(*cpu_machine(), plan));
   LinkPartCode linked{.program = draft_.file(label), .prefix = label + "_", .functions = {}};
   TRY(const std::string bytes, program_bytes(source.program));
   TRY_DO(write_file(linked.program, bytes));
   JitOptions how{.target = target, .processor = set.processor, .prefix = linked.prefix};
   how.target.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
-  TRY(const ObjectCode code, compile_kernels(source.kernels, source.program.symbols, how));
+  TRY(const ObjectCode code, compile_kernels(source.kernels->kernels(), source.program.symbols, how));
   for (std::size_t i = 0; i < code.objects.size(); ++i) {
     draft_.objects.push_back(draft_.file(fmt::format("{}_{}.o", label, i)));
     draft_.report.code_bytes += code.objects[i].size();
@@ -345,7 +347,7 @@ Status PartsCompiler::add_code(const Graph& graph, std::size_t number, const Siz
     if (from < draft_.description.arguments.size()) draft_.note_written(from);
   }
   if (number + 1 < draft_.sets.size()) return {};
-  draft_.report.kernels += source.kernels.size();
+  draft_.report.kernels += source.kernels->kernels().size();
   if (fixed.empty()) {
     for (const Guard& g : plan.guards) draft_.report.guards.push_back(g.condition.str());
     promised_ = plan.promised;
@@ -360,8 +362,8 @@ Status PartsCompiler::find_evaluations(const schedule::Plan& plan, const Program
   std::map<std::string, Tensor> constants;
   for (const schedule::PlanBuffer& b : plan.buffers)
     if (b.kind == schedule::PlanBuffer::Kind::Constant) constants[b.attribute] = graph.attributes.at(b.attribute);
-  TRY(const auto prepared,
-      load_program(std::make_shared<codegen::Program>(source.program), hints, std::make_shared<NoCode>(), constants));
+  TRY(const auto prepared, load_program(std::make_shared<codegen::Program>(source.program), hints,
+                                        std::make_shared<NoCode>(), constants, {.prepare = prepare_extern}));
   for (const ExternReport& call : prepared->externs)
     if (call.library == "interpreter")
       note_evaluated(fmt::format("{} ({}){}{}", call.node, call.op, call.why_not.empty() ? "" : ": ", call.why_not));

@@ -155,9 +155,4 @@ Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& w
   return p;
 }
 
-Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not) {
-  if (Prepared p = prepare_library(context, why_not); p.step) return p;
-  return prepare_evaluation(context, why_not);
-}
-
 }  // namespace partita::codegen

@@ -17,11 +17,10 @@
 namespace partita::codegen {
 
 class LoadedCode;
-class CudaDevice;
-struct CudaCode;
+class Machine;
 struct Program;
 
-struct CpuOptions {
+struct CompileOptions {
   /// The generator of random operators; null: each run uses a new one with the default seed.
   std::shared_ptr<Generator> generator;
   /// Compiles the sub graphs of cond, while_loop, map_impl and scan, which draw from the executable's generator. What
@@ -29,10 +28,9 @@ struct CpuOptions {
   std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
   bool keep_text = false;  ///< fill Executable::ir and assembly; does not use stored code
   /// Inputs whose values do not change between runs, which the caller promises (the weights of an inference). They are
-  /// packed for oneDNN once.
+  /// packed for libraries once.
   std::set<int> fixed_inputs;
-  std::string configuration;           ///< a part of the key of stored code
-  std::shared_ptr<CudaDevice> device;  ///< runs the kernels of a plan for CUDA; null: the CPU does
+  std::string configuration;  ///< a part of the key of stored code
   /// Loads stored machine code by key (nullopt: none), and stores new code.
   std::function<std::optional<std::string>(const std::string& key)> load_code;
   std::function<void(const std::string& key, const std::string& code)> store_code;
@@ -50,7 +48,7 @@ struct CompileTimes {
 /// Which library does a call, if any.
 struct ExternReport {
   std::string node, op, library;
-  /// Why oneDNN, although it has the operator, does not do this call, or why its sub graphs are interpreted; else
+  /// Why no library that has the operator does this call, or why its sub graphs are interpreted; else
   /// empty.
   std::string why_not;
   /// How the pointwise work on the result is done: "in blocks of 8 rows", or by a kernel of its own and why; empty
@@ -73,26 +71,24 @@ class Executable {
   std::vector<double>* step_seconds = nullptr;
 };
 
-/// A plan's program with its machine code, which load_program() (executor.h) prepares to run. One serves all sizes of a
-/// plan with symbols.
+/// A plan's program with its kernels' code, which load_program() (executor.h) prepares to run. One serves all sizes of
+/// a plan with symbols.
 struct CompiledProgram {
   std::shared_ptr<const Program> program;
-  std::shared_ptr<LoadedCode> code;                  ///< null without kernels, and where a device has them
-  std::shared_ptr<const CudaCode> device_code = {};  ///< null: kernels run on the CPU
-  std::vector<std::string> objects;                  ///< what `code` was linked from
-  std::string code_key = {};                         ///< of the objects in the store; empty without kernels or a store
+  std::shared_ptr<LoadedCode> code;  ///< null without kernels
+  std::vector<std::string> objects;  ///< what `code` was loaded from
+  std::string code_key = {};         ///< of the objects in the store; empty without kernels or a store
   CompileTimes times;
   std::string ir, assembly;  ///< set with keep_text
 };
-/// Links the objects of a program's kernels. Error codegen.link when they lack a function of one.
-Result<std::unique_ptr<LoadedCode>> link_kernels(const Program& program, std::span<const std::string> objects);
-/// Errors: make_program()'s; of CUDA kernels those of emulate_cuda().
-Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options = {});
+/// `machine`: open. Errors: make_program()'s, and those of its compiler.
+Result<CompiledProgram> compile_program(const Machine& machine, const schedule::Plan& plan,
+                                        const CompileOptions& options = {});
 
-/// Compiles a plan. `constants`: the Graph::attributes that the plan's constant buffers name. Error codegen.device for
-/// a plan that needs another device.
-Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
-                                                const std::map<std::string, Tensor>& constants,
-                                                const CpuOptions& options = {});
+/// Compiles a plan. `constants`: the Graph::attributes that the plan's constant buffers name. Errors as
+/// compile_program().
+Result<std::unique_ptr<Executable>> compile_plan(const Machine& machine, const schedule::Plan& plan,
+                                                 const std::map<std::string, Tensor>& constants,
+                                                 const CompileOptions& options = {});
 
 }  // namespace partita::codegen

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cuda/emulate_run.h"
-#include "codegen/host/runtime.h"
 #include "codegen/program/plan_executable.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
@@ -37,7 +35,7 @@ class KernelWork final : public ResultWork {
     step_.arguments[step_.buffers.size()] = &fault_.emplace();
   }
   void run(std::int64_t begin, std::int64_t end) override {
-    step_.phases[0].function(step_.arguments.data(), symbols_, nullptr, begin, end);
+    step_.phases[0].run(step_.arguments.data(), symbols_, nullptr, begin, end);
   }
   Status finish() override {
     if (fault_->met) return diagnostic(*fault_, step_);
@@ -77,7 +75,6 @@ class Loader {
     out_->device = options_.device;
     out_->written = program_.written;
     out_->threads = std::max(plan_.target.threads, 1);
-    out_->emulated = plan_.target.device == DeviceType::Cuda;
     for (const std::string& name : program_.symbols) {
       const auto value = sizes_.find(name);
       if (value == sizes_.end()) return does_not_fit("the size " + name + " has no value");
@@ -236,7 +233,7 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
     room = (room + bytes + 255) / 128 * 128;  // with a gap, so that an access beyond its end hits no other
   }
   step.fault = call.buffers.size() + step.workspace.size();
-  step.arguments.resize(step.fault + (out_->emulated ? 2 : 1));
+  step.arguments.resize(step.fault + 2);
   step.bounds = kernel.bounds;
   for (loops::Bound& b : step.bounds) b.size = value(b.size).value_or(0);
   step.origins = kernel.origins;
@@ -249,12 +246,9 @@ Result<KernelStep> Loader::kernel_step(const KernelCall& call, std::size_t& scra
   for (const Phase& phase : kernel.entry.phases) {
     const auto iterations = value(phase.iterations);
     if (!iterations) return dynamic("kernel " + kernel.name);
-    PhaseStep p{nullptr, phase.symbol, *iterations, phase.alignment, 1, phase.threads, phase.shared_bytes};
-    if (!options_.device) {
-      if (!out_->code) return does_not_fit("kernel " + kernel.name + " has no code");
-      TRY(void* address, out_->code->find(phase.symbol));
-      p.function = reinterpret_cast<PhaseFunction>(address);
-    }
+    if (!out_->code) return does_not_fit("kernel " + kernel.name + " has no code");
+    TRY(void* function, out_->code->find(phase.symbol));
+    PhaseStep p{function, *iterations, phase.alignment, 1, phase.threads, phase.shared_bytes};
     // A part must do more work than waking a thread costs, which is a few microseconds.
     constexpr double part_work = 40'000;
     if (phase.parallel)

@@ -7,21 +7,22 @@
 
 #include "codegen/program/executable.h"
 #include "codegen/program/extern.h"
+#include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_device.h"
 #include "codegen/program/program.h"
 
 namespace partita::codegen {
 
 struct ExecutorOptions {
-  /// As CpuOptions has them.
+  /// As CompileOptions has them.
   std::shared_ptr<Generator> generator;
   std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
   std::set<int> fixed_inputs;
-  std::shared_ptr<PackedWeights> packed = {};  ///< shared with executables that take the same weights; may be null
-  /// Where kernels run, in place of their code; null: on the CPU.
+  std::shared_ptr<SharedWeights> packed = {};  ///< shared with executables that take the same weights; may be null
+  /// Runs the kernels, whose code was loaded for it; null: they run in this process.
   std::shared_ptr<KernelDevice> device = {};
-  /// Prepares the program's extern calls: prepare_extern, or what a program without operator records has for it.
-  Result<Prepared> (*prepare)(const ExternContext& context, std::string& why_not) = prepare_extern;
+  /// Prepares the extern calls that the device does not do: Machine::prepare(), or what a library has for it.
+  PrepareExtern prepare = prepare_evaluation;
 };
 
 /// Prepares a program to run with these values of its symbols (none: its sizes are numbers), for which its guards must

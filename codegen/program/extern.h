@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/extern/register_work.h"
 #include "codegen/program/clamped_sum.h"
 #include "core/aot/compile_fn.h"
 #include "core/schedule/plan.h"
@@ -49,12 +48,11 @@ class ResultWork {
   virtual Status finish() = 0;                                 ///< after them: the error that they met
 };
 
-/// How a kernel does the work on the results that begin with the first element of `out`.
-RegisterWork register_work(const ClampedSum& work, const ConcreteView& out, std::byte* const* buffers);
-
-/// Weights in a library's layout, which the calls of several executables share; packed_weights() makes it.
-class PackedWeights;
-std::shared_ptr<PackedWeights> packed_weights();
+/// Weights in layouts of a backend's own, which the calls of several executables share.
+class SharedWeights {
+ public:
+  virtual ~SharedWeights() = default;
+};
 
 /// What is known when a call is prepared.
 struct ExternContext {
@@ -67,7 +65,7 @@ struct ExternContext {
   /// The number of elements of a buffer, all of which as_strided may reach; nullopt when symbolic.
   std::function<std::optional<std::int64_t>(int buffer)> elements;
   std::function<Result<CompiledFn>(const Graph& sub_graph)> compile_sub_graph;  ///< empty: sub graphs are interpreted
-  std::shared_ptr<PackedWeights> packed = {};  ///< of fixed buffers; null: each call keeps its own
+  std::shared_ptr<SharedWeights> packed = {};  ///< of fixed buffers; null: each call keeps its own
   std::shared_ptr<ResultWork> work = {};       ///< that follows the call; null: none, or none that a step could do
 
   /// An argument in schema order.
@@ -84,29 +82,10 @@ struct Prepared {
   std::string work = {};   ///< how it does, or why not; see ExternReport
   bool on_device = false;  ///< `buffers` of the step are addresses on the device that runs the kernels
 };
-/// Prepares a library routine for the call; the step is null if none takes it. `why_not` says why a library that has
-/// the operator does not; empty otherwise.
-Prepared prepare_library(const ExternContext& context, std::string& why_not);
-/// Prepares a library routine, else the operator record's eval. `why_not` also says why sub graphs are interpreted.
-Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not);
-
-/// The routines of the libraries that prepare_library() knows.
-std::vector<LibraryRoutine> library_routines();
-/// Is the routine oneDNN's?
-bool needs_onednn(LibraryRoutine routine);
-
-/// Prepares one library routine. The step is null if the routine does not cover the case; `why_not` gives the reason.
-using PrepareFunction = Prepared (*)(const ExternContext& context, std::string& why_not);
-Prepared prepare_matmul(const ExternContext& context, std::string& why_not);  ///< mm, bmm
-Prepared prepare_addmm(const ExternContext& context, std::string& why_not);   ///< addmm, baddbmm
-Prepared prepare_convolution(const ExternContext& context, std::string& why_not);
-Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not);
-/// Flash attention: all scores of a block of queries are in cache, and none in memory. Dropout is left to the
-/// operator's evaluation.
-Prepared prepare_attention(const ExternContext& context, std::string& why_not);
-Prepared prepare_grouped_product(const ExternContext& context, std::string& why_not);
-Prepared prepare_attention_backward(const ExternContext& context, std::string& why_not);
-/// Prepares the operator record's evaluation on tensors over the buffers, or the run of sub graphs.
+/// Prepares a call. `why_not` says why no library does it that has the operator; empty otherwise.
+using PrepareExtern = Result<Prepared> (*)(const ExternContext& context, std::string& why_not);
+/// Prepares the operator record's evaluation on tensors over the buffers, or the run of sub graphs. `why_not` also says
+/// why these are interpreted.
 Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not);
 
 }  // namespace partita::codegen

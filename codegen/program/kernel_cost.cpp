@@ -6,9 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/host/processor.h"
-#include "core/base/hash.h"
-
 namespace partita::codegen {
 namespace {
 
@@ -89,18 +86,6 @@ std::string kernel_text(const Kernel& kernel) {
   for (const loops::Bound& b : kernel.scalars.bounds()) text += fmt::format("w{}\n", b.size.str());
   write_body(kernel.body, text);
   return text;
-}
-
-std::string code_key(std::span<const Kernel> kernels, const std::vector<std::string>& symbols,
-                     const loops::Target& target) {
-  const Processor& host = host_processor();
-  std::string text;
-  for (const std::string& part : {host.name, host.features, host.triple, std::string(PARTITA_EMITTER_HASH)})
-    add_part(text, part);
-  text += fmt::format("{} {} {}\n", int(target.device), target.vector_bytes, symbols.size());
-  for (const std::string& symbol : symbols) add_part(text, symbol);
-  for (const Kernel& k : kernels) add_part(text, kernel_text(k));  // a kernel of an empty result has no text
-  return content_hash(text);
 }
 
 }  // namespace partita::codegen

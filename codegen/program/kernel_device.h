@@ -45,7 +45,7 @@ class KernelDevice {
   virtual void never_record(std::string why) = 0;
 
   struct Launch {
-    std::string_view symbol;
+    void* function = nullptr;  ///< as its LoadedCode has it
     std::int64_t blocks = 0;
     int threads = 1;
     std::size_t shared_bytes = 0;
@@ -73,7 +73,7 @@ class KernelDevice {
   /// The values of a result for which the host has no memory.
   virtual Result<std::shared_ptr<Storage>> result(int buffer) = 0;
 
-  /// What a kernel reports, as runtime.h's KernelFault has it.
+  /// What a kernel reports, as KernelFault has it.
   struct Fault {
     bool met = false;
     std::int64_t which = 0, position = 0;

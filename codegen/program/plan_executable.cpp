@@ -9,9 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/jit.h"
-#include "codegen/cuda/emulate_run.h"
-#include "codegen/host/runtime.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/base/whereabouts.h"
@@ -128,30 +125,27 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
   for (std::size_t i = 0; i < step.workspace.size(); ++i)
     step.arguments[step.buffers.size() + i] = workspace->data() + step.workspace[i].first;
   step.arguments[step.fault] = &fault;
-  std::optional<EmulatedLaunch> launch;
-  if (emulated) {
-    step.arguments[step.fault + 1] = &launch.emplace();
-    for (std::size_t i = 0; i < step.buffers.size(); ++i) {
-      const auto b = static_cast<std::size_t>(step.buffers[i]);
-      launch->memory.push_back({base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)});
+  const std::unique_ptr<KernelWatch> watch = code->watch();
+  if (watch) {
+    for (const int buffer : step.buffers) {
+      const auto b = static_cast<std::size_t>(buffer);
+      watch->takes(base[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype), false);
     }
-    for (const auto& [offset, bytes] : step.workspace) {
-      std::memset(workspace->data() + offset, 0xff, bytes);  // NaN, which shows reads before the first write
-      launch->memory.push_back({workspace->data() + offset, bytes});
-    }
-    launch->memory.push_back({reinterpret_cast<std::byte*>(&fault), sizeof fault});
+    for (const auto& [offset, bytes] : step.workspace) watch->takes(workspace->data() + offset, bytes, true);
+    watch->takes(reinterpret_cast<std::byte*>(&fault), sizeof fault, false);
+    step.arguments[step.fault + 1] = watch->argument();
   }
   for (const PhaseStep& phase : step.phases) {
-    if (launch) launch->begin(phase.iterations);
+    if (watch) watch->begin(phase.iterations);
     parallel_for(
         phase.parts, phase.iterations, 1, phase.alignment, [&](std::int64_t begin, std::int64_t end, int thread) {
           std::byte* own = scratch ? scratch->data() + scratch_bytes * static_cast<std::size_t>(thread) : nullptr;
-          phase.function(step.arguments.data(), symbols.data(), own, begin, end);
+          phase.run(step.arguments.data(), symbols.data(), own, begin, end);
         });
-    if (launch && launch->failed)
+    if (const KernelWatch::Found* found = watch ? watch->found() : nullptr)
       return Diagnostic{Fault::Internal,
-                        launch->code,
-                        fmt::format("kernel {}: {}", step.name, launch->what),
+                        found->code,
+                        fmt::format("kernel {}: {}", step.name, found->what),
                         {.node = fmt::format("{}", fmt::join(step.origins, ", "))}};
   }
   if (fault.met) return diagnostic(fault, step);
@@ -191,7 +185,7 @@ Status PlanExecutable::run_on_device(std::size_t kernel) {
   const KernelStep& step = kernels[kernel];
   std::vector<KernelDevice::Launch> launches;
   for (const PhaseStep& phase : step.phases)
-    launches.push_back({phase.symbol, phase.iterations, phase.threads, phase.shared_bytes});
+    launches.push_back({phase.function, phase.iterations, phase.threads, phase.shared_bytes});
   return device->run(
       {kernel, step.name, step.origins, launches, step.buffers, step.workspace, step.workspace_bytes, symbols});
 }

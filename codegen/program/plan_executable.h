@@ -7,24 +7,29 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/cpu/jit.h"
-#include "codegen/host/runtime.h"
 #include "codegen/program/executable.h"
 #include "codegen/program/extern.h"
+#include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_device.h"
+#include "codegen/program/kernel_entry.h"
 #include "core/schedule/plan.h"
 
 namespace partita::codegen {
 
 /// One function of a kernel, and how to call it.
 struct PhaseStep {
-  PhaseFunction function = nullptr;  ///< null: a device has it
-  std::string symbol;
+  void* function = nullptr;  ///< as LoadedCode::find() gives it
   std::int64_t iterations = 0;
   std::int64_t alignment = 1;
   int parts = 1;    ///< threads worth using
   int threads = 0;  ///< as Phase has them
   std::size_t shared_bytes = 0;
+
+  /// In this process.
+  void run(void* const* arguments, const std::int64_t* symbols, std::byte* scratch, std::int64_t begin,
+           std::int64_t end) const {
+    reinterpret_cast<PhaseFunction>(function)(arguments, symbols, scratch, begin, end);
+  }
 };
 
 struct KernelStep {
@@ -34,7 +39,7 @@ struct KernelStep {
   std::vector<int> buffers;                                    ///< plan buffers of the first arguments
   std::vector<std::pair<std::size_t, std::size_t>> workspace;  ///< offset and bytes of the next ones
   std::size_t workspace_bytes = 0;
-  std::size_t fault = 0;  ///< the argument after these; an emulated launch follows it
+  std::size_t fault = 0;  ///< the argument after these; a KernelWatch's follows it
   std::vector<loops::Bound> bounds;
   std::vector<std::string> origins;
 };
@@ -75,8 +80,7 @@ class PlanExecutable final : public Executable {
   std::vector<KernelStep> kernels;
   std::vector<std::unique_ptr<ExternStep>> calls;
   int threads = 1;
-  bool emulated = false;                 ///< its kernels are CUDA's
-  std::shared_ptr<KernelDevice> device;  ///< null: the CPU runs the kernels
+  std::shared_ptr<KernelDevice> device;  ///< null: the kernels run in this process
   std::vector<bool> written;             ///< by plan buffer
   std::vector<bool> fixed;               ///< by plan buffer: it has the same values in every run
   struct CallBuffers {

@@ -1,20 +1,17 @@
 #pragma once
-// What the CPU compiler makes of a plan: all that a run needs besides machine code and the values of constants, as
-// plain data. An executor (executor.h) runs it with neither loops nor LLVM, in this process or from a store or a
-// library.
+// What a compiler makes of a plan: all that a run needs besides the kernels' code and the values of constants, as plain
+// data. An executor (executor.h) runs it with neither loops nor LLVM, in this process or from a store or a library.
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/kernel_shape.h"
-#include "codegen/cuda/cuda_kernel.h"
 #include "codegen/program/clamped_sum.h"
+#include "codegen/program/kernel_entry.h"
 #include "core/schedule/plan.h"
 
 namespace partita::codegen {
-
-class CudaDevice;
 
 /// How to call a kernel whose machine code is elsewhere.
 struct ProgramKernel {
@@ -47,20 +44,6 @@ struct Program {
   std::vector<bool> written;         ///< by plan buffer: a step writes it
   std::vector<std::string> symbols;  ///< whose values kernels take, in order
 };
-
-/// A program, and the kernels that are to be compiled for it: function kernel_symbol(i) is of kernel i.
-struct ProgramSource {
-  Program program;
-  std::vector<loops::Kernel> kernels;  ///< equal ones once
-  std::vector<CudaKernel> cuda;        ///< the same in CUDA C++, for a plan of CUDA kernels
-};
-/// Takes a plan apart. The names in Plan::symbols are the program's symbols. Kernels are for Target::device; buffers
-/// and calls must be on the CPU: of CUDA kernels it is the CPU that runs them (codegen/cuda/emulate.h). Errors:
-/// codegen.device for a plan that needs another device, emit_cuda()'s.
-/// A plan of CUDA kernels has kernels of our own for matrix products, convolutions and attention; products that a
-/// library on `device` does are left as they are. If the CPU is to run the kernels (null), functions have the
-/// emulation's names, and calls that would take it minutes are left as they are.
-Result<ProgramSource> make_program(const schedule::Plan& plan, const std::shared_ptr<CudaDevice>& device = nullptr);
 
 /// The program as bytes, for a store or a library. Errors (exit 3) name what has no such form.
 Result<std::string> program_bytes(Program program);

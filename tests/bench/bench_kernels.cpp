@@ -8,7 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/base/threads.h"
 
@@ -72,8 +73,8 @@ TensorMeta meta(const Tensor& t) {
   return m;
 }
 
-std::unique_ptr<Executable> compiled(Plan plan, const CpuOptions& options) {
-  auto e = compile_cpu(plan, {}, options);
+std::unique_ptr<Executable> compiled(Plan plan, const CompileOptions& options) {
+  auto e = compile_plan(*cpu_machine(), plan, {}, options);
   if (!e) {
     fmt::print("{}\n", e.error().line());
     std::exit(1);
@@ -193,7 +194,7 @@ void bench_matmul(std::int64_t m, std::int64_t k, std::int64_t n, bool fixed, in
   call.args = {PlanView{0, DType::Float32, {m, k}, {k, 1}, 0}, PlanView{1, DType::Float32, {k, n}, {n, 1}, 0}};
   call.results = {PlanView{2, DType::Float32, {m, n}, {n, 1}, 0}};
   plan.steps.push_back(call);
-  CpuOptions options;
+  CompileOptions options;
   if (fixed) options.fixed_inputs = {1};
   auto e = compiled(plan, options);
   double s = seconds(threads, [&] { (void)e->run({a, b}); });

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/schema.h"
@@ -147,8 +148,8 @@ inline Tensor channels_last(const Tensor& images) {
 }
 
 /// The call's results are those of its evaluation, by this library.
-inline void check(OneCall& c, const std::string& library, const codegen::CpuOptions& options = {}) {
-  auto e = codegen::compile_cpu(c.plan, {}, options);
+inline void check(OneCall& c, const std::string& library, const codegen::CompileOptions& options = {}) {
+  auto e = codegen::compile_plan(*codegen::cpu_machine(), c.plan, {}, options);
   if (!e) QFAIL(e.error().line().c_str());
   QVERIFY2((*e)->externs[0].library.starts_with(library),
            ((*e)->externs[0].library + " " + (*e)->externs[0].why_not).c_str());

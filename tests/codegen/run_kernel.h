@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/host/runtime.h"
+#include "codegen/host/link.h"
 #include "core/base/threads.h"
 
 namespace partita::codegen {
@@ -23,7 +23,7 @@ inline CompiledKernel compile(const loops::Kernel& kernel, std::vector<std::stri
   auto object = compile_kernels({&kernel, 1}, symbols, {.keep_text = keep_text});
   if (!object) qFatal("%s", object.error().line().c_str());
   if (std::getenv("PARTITA_TEST_ASSEMBLY")) qInfo("%s", object->assembly.c_str());
-  auto code = LoadedCode::link(object->objects);
+  auto code = link_code(object->objects);
   if (!code) qFatal("%s", code.error().line().c_str());
   return {kernel_entry(kernel, kernel_symbol(0)), std::move(*code), std::move(*object), std::move(symbols)};
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cpu/machine.h"
 #include "codegen/program/executable.h"
 #include "tests/codegen/one_call.h"
 
@@ -42,7 +43,7 @@ class TestConvolutions : public QObject {
     for (bool fixed : {false, true}) {
       OneCall forward("aten.convolution.default", {x, w, b, one, padding, one, false, none, std::int64_t{1}});
       forward.innermost_channels();
-      CpuOptions options;
+      CompileOptions options;
       if (fixed) options.fixed_inputs = {1};
       const Tensor& y = *forward.expected.get<Tensor>();
       check(forward, !fixed && y.numel() < 400 * filters ? by_taps(y.sizes[3]) : own_kernels() + " winograd", options);
@@ -62,7 +63,7 @@ class TestConvolutions : public QObject {
     x.as<float>()[x.strides[0] + 2 * x.strides[2] + 9 * x.strides[3]] = std::numeric_limits<float>::quiet_NaN();
     const ValueList one = ints({1, 1}), none = ints({0, 0});
     const auto same = [&](OneCall& c, const std::string& library) {
-      auto e = compile_cpu(c.plan, {}, {});
+      auto e = compile_plan(*cpu_machine(), c.plan, {}, {});
       QVERIFY(e);
       QVERIFY((*e)->externs[0].library.starts_with(library));
       auto got = (*e)->run(c.inputs);
@@ -116,9 +117,9 @@ class TestConvolutions : public QObject {
     OneCall forward("aten.convolution.default", {x, w, Value(), one, padding, one, false, none, std::int64_t{1}});
     if (innermost) forward.innermost_channels();
     for (const bool fixed : {false, true}) {
-      CpuOptions options;
+      CompileOptions options;
       if (fixed) options.fixed_inputs = {1};
-      auto e = compile_cpu(forward.plan, {}, options);
+      auto e = compile_plan(*cpu_machine(), forward.plan, {}, options);
       QVERIFY(e);
       auto got = (*e)->run(forward.inputs);
       QVERIFY(got);
@@ -161,7 +162,7 @@ class TestConvolutions : public QObject {
     for (bool fixed : {false, true}) {
       OneCall forward("aten.convolution.default",
                       {x, w, b, ints({sizes[4], sizes[5]}), ints({sizes[6], sizes[7]}), one, false, none, channels});
-      CpuOptions options;
+      CompileOptions options;
       if (fixed) options.fixed_inputs = {1};
       check(forward.innermost_channels(), own_kernels() + " depthwise", options);
     }
@@ -225,7 +226,7 @@ class TestConvolutions : public QObject {
         if (last) x = channels_last(x);
         OneCall forward("aten.convolution.default",
                         {x, w, b, pair(2), pair(4), pair(6), false, ints({0, 0}), sizes[5]});
-        CpuOptions options;
+        CompileOptions options;
         if (fixed) options.fixed_inputs = {1};
         check(forward.innermost_channels(), own_kernels() + " few channels", options);
       }
@@ -251,7 +252,7 @@ class TestConvolutions : public QObject {
     OneCall forward("aten.convolution.default",
                     {x, w, b, ints({window[1]}), ints({0}), ints({1}), false, ints({0}), std::int64_t{1}});
     check(forward.innermost_channels(), "oneDNN");
-    CpuOptions options;
+    CompileOptions options;
     options.fixed_inputs = {1};
     check(forward, own_kernels(), options);
   }
@@ -273,7 +274,7 @@ class TestConvolutions : public QObject {
     const ValueList one = ints({1, 1}), none = ints({0, 0});
     OneCall forward("aten.convolution.default",
                     {channels_last(random_tensor({1, 32, 9, 8}, 1)), w, Value(), one, one, one, false, none, groups});
-    auto compiled = compile_cpu(forward.innermost_channels().plan, {}, {});
+    auto compiled = compile_plan(*cpu_machine(), forward.innermost_channels().plan, {}, {});
     QVERIFY(compiled);
     QCOMPARE((*compiled)->externs[0].library, own_kernels() + kernel.toStdString());
     auto got = (*compiled)->run(forward.inputs);
@@ -312,7 +313,7 @@ class TestConvolutions : public QObject {
         OneCall c("aten.convolution.default", {x, w, bias, twice(window[1]), twice(window[2]), twice(window[4]), true,
                                                twice(window[3]), window[5]});
         check(c, "oneDNN");
-        CpuOptions options;
+        CompileOptions options;
         options.fixed_inputs = {1};
         check(c, "oneDNN", options);
       }
@@ -367,7 +368,7 @@ class TestConvolutions : public QObject {
         OneCall forward("aten.convolution.default",
                         {x, weight, bias, stride, zeros, dilation, transposed, none, one_group});
         check(forward.innermost_channels(), by_taps());
-        CpuOptions options;
+        CompileOptions options;
         options.fixed_inputs = {1};
         check(forward, by_taps(), options);
         const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
@@ -416,12 +417,12 @@ class TestConvolutions : public QObject {
     OneCall forward("aten.convolution.default", {x, w, Value(), stride, zeros, dilation, false, none, std::int64_t{1}});
     const bool product = owns_changing_products() && sizes[5] == 1 && sizes[6] == 1;
     check(forward.innermost_channels(), product ? "Partita" : "oneDNN");
-    auto made = compile_cpu(forward.plan, {}, {});
+    auto made = compile_plan(*cpu_machine(), forward.plan, {}, {});
     QVERIFY(made && (*made)->externs[0].library.ends_with("of windows") == !product);
     const Tensor grad = channels_last(random_tensor(forward.expected.get<Tensor>()->sizes, 5));
     OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({sizes[2]}), stride, zeros, dilation, false,
                                                            none, std::int64_t{1}, ValueList{true, true, false}});
-    auto compiled = compile_cpu(backward.innermost_channels().plan, {}, {});
+    auto compiled = compile_plan(*cpu_machine(), backward.innermost_channels().plan, {}, {});
     QVERIFY(compiled);
     QCOMPARE(QString::fromStdString((*compiled)->externs[0].library).count("of windows"), product ? 0 : 2);
     check(backward, product ? "Partita" : "oneDNN");
@@ -445,7 +446,7 @@ class TestConvolutions : public QObject {
     grad.as<float>()[grad.strides[3] + 7] = INFINITY;  // of filter 7, in the first row
     const ValueList one = ints({1, 1}), none = ints({0, 0});
     OneCall forward("aten.convolution.default", {x, w, Value(), one, one, one, false, none, std::int64_t{1}});
-    auto result = compile_cpu(forward.innermost_channels().plan, {}, {});
+    auto result = compile_plan(*cpu_machine(), forward.innermost_channels().plan, {}, {});
     QVERIFY(result && (*result)->externs[0].library.ends_with("of windows"));
     auto out = (*result)->run(forward.inputs);
     QVERIFY(out);
@@ -457,7 +458,7 @@ class TestConvolutions : public QObject {
     const Tensor finite = random_tensor({128, 128, 3, 3}, 2);
     OneCall backward("aten.convolution_backward.default", {grad, x, finite, ints({128}), one, one, one, false, none,
                                                            std::int64_t{1}, ValueList{true, true, false}});
-    auto gradients = compile_cpu(backward.innermost_channels().plan, {}, {});
+    auto gradients = compile_plan(*cpu_machine(), backward.innermost_channels().plan, {}, {});
     QVERIFY(gradients);
     QCOMPARE(QString::fromStdString((*gradients)->externs[0].library).count("of windows"), 2);
     auto made = (*gradients)->run(backward.inputs);

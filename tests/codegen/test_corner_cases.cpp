@@ -2,7 +2,8 @@
 // strided biases, roundings.
 #include <QtTest>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/compare/compare.h"
 #include "core/fake/propagate.h"
@@ -246,7 +247,7 @@ class TestCornerCases : public QObject {
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
     const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target()});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
+    const auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph->attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const auto found = (*compiled)->run(*inputs);
     QVERIFY2(found, found ? "" : found.error().line().c_str());
@@ -289,7 +290,7 @@ class TestCornerCases : public QObject {
     QVERIFY(bool(expected));
     const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target()});
     QVERIFY(bool(plan));
-    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
+    const auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph->attributes);
     QVERIFY(bool(compiled));
     const auto found = (*compiled)->run(*inputs);
     QVERIFY2(found, found ? "" : found.error().line().c_str());
@@ -317,7 +318,7 @@ class TestCornerCases : public QObject {
     const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target()});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     int made = 0, runs = 0;
-    codegen::CpuOptions options;
+    codegen::CompileOptions options;
     options.compile_sub_graph = [&](const Graph& body, const std::shared_ptr<Generator>&) -> Result<CompiledFn> {
       ++made;
       if (refused) return unsupported("test.refused", "not this one");
@@ -326,7 +327,7 @@ class TestCornerCases : public QObject {
         return interpret(body, std::move(inputs));
       });
     };
-    const auto compiled = codegen::compile_cpu(*plan, graph->attributes, options);
+    const auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph->attributes, options);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const codegen::ExternReport& report = (*compiled)->externs.at(0);
     QCOMPARE(QString::fromStdString(report.library), QString(refused ? "interpreter" : "compiled sub graphs"));

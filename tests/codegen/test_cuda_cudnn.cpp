@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "codegen/backends.h"
 #include "codegen/cuda/driver.h"
-#include "codegen/cuda/emulate.h"
 #include "codegen/cuda/library_calls.h"
-#include "codegen/driver.h"
+#include "codegen/cuda/machine.h"
 #include "codegen/program/executable.h"
 #include "codegen/program/program.h"
 #include "tests/codegen/fake_cudnn.h"
@@ -99,7 +99,7 @@ struct Case {
   }
   /// Results lie as the arguments do.
   OneCall lying(OneCall c) const {
-    c.plan.target = emulated_target(1);
+    c.plan.target = emulated_machine()->target(1);
     std::size_t output = 0;
     for (schedule::PlanView& v : c.call().results) {
       if (v.buffer < 0) continue;
@@ -135,7 +135,7 @@ class TestCudaCudnn : public QObject {
 
   /// The library's words for the call; its results are compared.
   std::string run(OneCall c, double tolerance) {
-    const auto e = compile_cpu(c.plan, {}, {.device = device_});
+    const auto e = compile_plan(*cuda_machine(device_), c.plan, {});
     if (!e) return e.error().line();
     if ((*e)->externs.size() != 1) return fmt::format("{} calls", (*e)->externs.size());
     const auto got = (*e)->run(c.inputs);
@@ -217,19 +217,19 @@ class TestCudaCudnn : public QObject {
   /// A kernel of ours sums it, and cuDNN does the rest.
   void gradient_of_a_bias() {
     OneCall c = Case().backward(true, true, true);
-    const auto split = make_program(c.plan, device_);
+    const auto split = make_program(*cuda_machine(device_), c.plan);
     QVERIFY2(split, split ? "" : split.error().line().c_str());
     QCOMPARE(split->program.plan.steps.size(), std::size_t{2});
     const auto* call = std::get_if<schedule::ExternCall>(&split->program.plan.steps[0]);
     QVERIFY(call && call->results[0].buffer >= 0 && call->results[1].buffer >= 0 && call->results[2].buffer < 0);
     QVERIFY(std::get_if<schedule::KernelCall>(&split->program.plan.steps[1]));
-    QCOMPARE(split->cuda.size(), std::size_t{1});
-    QVERIFY(has(split->cuda[0].text, "gradient of a convolution's bias"));
+    QCOMPARE(cuda_kernels(*split).size(), std::size_t{1});
+    QVERIFY(has(cuda_kernels(*split)[0].text, "gradient of a convolution's bias"));
     // What is left to the library is what the two gradients alone are.
     schedule::Plan rest = c.plan;
     rest.steps = {*call};
     rest.outputs.pop_back();
-    const auto e = compile_cpu(rest, {}, {.device = device_});
+    const auto e = compile_plan(*cuda_machine(device_), rest, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     const auto got = (*e)->run(c.inputs);
     QVERIFY2(got, got ? "" : got.error().line().c_str());
@@ -237,9 +237,9 @@ class TestCudaCudnn : public QObject {
       QVERIFY(worst(*(*got)[i].get<Tensor>(), *(*c.expected.get<ValueList>())[i].get<Tensor>()) < 1e-4);
     // Without the rest, or the library, it is one kernel.
     OneCall alone = Case().backward(false, false, true);
-    QVERIFY(make_program(alone.plan, device_)->program.calls.empty());
+    QVERIFY(make_program(*cuda_machine(device_), alone.plan)->program.calls.empty());
     fake().has_none = true;
-    const auto whole = make_program(c.plan, device_);
+    const auto whole = make_program(*cuda_machine(device_), c.plan);
     QCOMPARE(whole->program.plan.steps.size(), std::size_t{1});
     QVERIFY(whole->program.calls.empty());
   }
@@ -295,7 +295,7 @@ class TestCudaCudnn : public QObject {
       found_in<void(float)>(PARTITA_FAKE_DRIVER, "fake_work")(algorithm == 0 ? 5 : 2);
     };
     const OneCall c = Case().forward();
-    const auto first = compile_cpu(c.plan, {}, {.device = device_});
+    const auto first = compile_plan(*cuda_machine(device_), c.plan, {});
     QVERIFY(first);
     QCOMPARE((*first)->externs[0].library, std::string("cuDNN 9.1.0, forward algorithm 1 with bias"));
     const auto trials = fake().ran.size();
@@ -316,7 +316,7 @@ class TestCudaCudnn : public QObject {
   /// A call that wants a larger workspace leaves the one that another has.
   void workspaces() {
     const OneCall small = Case().forward();
-    const auto first = compile_cpu(small.plan, {}, {.device = device_});
+    const auto first = compile_plan(*cuda_machine(device_), small.plan, {});
     QVERIFY(first && has(driver_log(), "allocate 4096\n"));
     {
       Config own = config();
@@ -382,7 +382,7 @@ class TestCudaCudnn : public QObject {
 
   void errors_have_the_library_s_words() {
     const OneCall c = Case().forward();
-    const auto e = compile_cpu(c.plan, {}, {.device = device_});
+    const auto e = compile_plan(*cuda_machine(device_), c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     for (const auto& [what, name] : {std::pair(&FakeCudnn::fails, "cudnnConvolutionForward of "),
                                      std::pair(&FakeCudnn::add_fails, "cudnnAddTensor of ")}) {
@@ -406,7 +406,7 @@ class TestCudaCudnn : public QObject {
     fake().no_handle = 2000;
     const std::string why = why_not(Case().forward());
     QVERIFY2(has(why, "cuDNN 9.1.0: cudnnCreate of ") && has(why, ": CUDNN_STATUS_BAD_PARAM"), why.c_str());
-    QVERIFY(make_program(Case().forward().plan, device_)->program.calls.empty());
+    QVERIFY(make_program(*cuda_machine(device_), Case().forward().plan)->program.calls.empty());
   }
 
   void versions() {
@@ -429,8 +429,8 @@ class TestCudaCudnn : public QObject {
     QCOMPARE(why_not(Case().forward()), std::string());
     QCOMPARE(device_libraries_text(), std::string());
     for (const OneCall& c : {Case().forward(), Case().backward(true, true, true)}) {
-      const auto made = make_program(c.plan, device_);
-      QVERIFY(made && made->program.calls.empty() && made->cuda.size() == 1);
+      const auto made = make_program(*cuda_machine(device_), c.plan);
+      QVERIFY(made && made->program.calls.empty() && cuda_kernels(*made).size() == 1);
     }
   }
 
@@ -439,10 +439,10 @@ class TestCudaCudnn : public QObject {
     Config own = config();
     own.cuda_graphs = own.cudnn_benchmark = true;
     const ConfigScope scope(own);
-    const BackendOptions options{.kernels = DeviceType::Cuda, .on_device = true, .device = device_};
+    const BackendOptions options{.machine = cuda_machine(device_)};
     const auto graph = fx("s0: 'Sym(s0)', x: <f32[s0, 4, 9, 8][288, 72, 8, 1]>, w: <f32[6, 4, 3, 3][36, 9, 3, 1]>",
                           "a = $convolution(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)\nreturn (a,)");
-    const auto run = cpu_compiler(options)(*graph);
+    const auto run = (*find_backend("cuda"))->make(options)(*graph);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
     for (const std::int64_t images : {2, 3}) {
       const Case shapes{.input = {images, 4, 9, 8}};

@@ -5,9 +5,8 @@
 
 #include "codegen/backends.h"
 #include "codegen/cuda/driver.h"
-#include "codegen/cuda/emulate.h"
 #include "codegen/cuda/library_calls.h"
-#include "codegen/driver.h"
+#include "codegen/cuda/machine.h"
 #include "codegen/program/executable.h"
 #include "codegen/program/executor.h"
 #include "codegen/program/program.h"
@@ -107,8 +106,8 @@ struct OnDevice {
     const std::string binary = "a binary";
     const auto code = load_for(device, program.kernels, {&binary, 1});
     if (!code) qFatal("%s", code.error().line().c_str());
-    auto made = load_program(std::make_shared<Program>(std::move(program)), {}, nullptr, {},
-                             {.device = kernel_device(device, *code, records)});
+    auto made = load_program(std::make_shared<Program>(std::move(program)), {}, *code, {},
+                             {.device = kernel_device(device, records)});
     if (!made) qFatal("%s", made.error().line().c_str());
     executable = *std::move(made);
     fake().new_log();
@@ -217,12 +216,12 @@ class TestCudaDriver : public QObject {
     QVERIFY(code);
     QVERIFY(has(fake().new_log(), "load\nfunction k\nshared memory 50000\n"));
     QCOMPARE(load_for(device, {&kernel, 1}, {}).error().code, std::string("cuda.binary"));
-    const auto kernels = kernel_device(device, *code, false);
+    const auto kernels = kernel_device(device, false);
     float in[8], out[8] = {};
     for (int i = 0; i < 8; ++i) in[i] = static_cast<float>(i);
     const KernelDevice::Memory memory[] = {{reinterpret_cast<std::byte*>(in), sizeof in, true, true, false},
                                            {reinterpret_cast<std::byte*>(out), sizeof out, false, false, true}};
-    const KernelDevice::Launch launch{"k", 2, 4, 50'000};
+    const KernelDevice::Launch launch{*(*code)->find("k"), 2, 4, 50'000};
     const int buffers[] = {0, 1}, result[] = {1};
     const std::string nodes[] = {"mul"};
     const KernelDevice::Kernel run{.number = 0,
@@ -283,7 +282,7 @@ class TestCudaDriver : public QObject {
   }
 
   void temporaries_may_be_empty() {
-    const auto kernels = kernel_device(opened(), nullptr, false);
+    const auto kernels = kernel_device(opened(), false);
     KernelDevice::Memory empty;
     empty.in_arena = 0;
     QVERIFY(kernels->begin({{&empty, 1}, 0}));
@@ -294,9 +293,9 @@ class TestCudaDriver : public QObject {
   void runs_a_plan() {
     if (const auto found = find_cuda_compiler(); !found) QSKIP(found.error().message.c_str());
     OneCall c("aten.mm.default", {random_tensor({70, 40}, 1), random_tensor({40, 21}, 2)});
-    c.plan.target = emulated_target(1);
+    c.plan.target = emulated_machine()->target(1);
     const auto device = opened();
-    auto e = compile_cpu(c.plan, {}, {.device = device});
+    auto e = compile_plan(*cuda_machine(device), c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     QVERIFY((*e)->externs.empty());
     fake().on_launch([](const char*, unsigned blocks, unsigned threads, void** arguments) {
@@ -516,8 +515,8 @@ class TestCudaDriver : public QObject {
     };
     const ConfigScope scope(*patched_config({{"cuda_path", PARTITA_FAKE_TOOLKIT}}));
     OneCall c = call();
-    c.plan.target = emulated_target(1);
-    const auto e = compile_cpu(c.plan, {}, {.device = opened()});
+    c.plan.target = emulated_machine()->target(1);
+    const auto e = compile_plan(*cuda_machine(opened()), c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     QCOMPARE((*e)->externs.size(), std::size_t{1});
     QCOMPARE((*e)->externs[0].library, std::string(which == 7 ? "cuBLASLt 13.0.2 with bias" : "cuBLASLt 13.0.2"));
@@ -561,8 +560,8 @@ class TestCudaDriver : public QObject {
 
   void devices_without_matrix_instructions() {
     fake().devices(1, 7, 5);
-    const BackendOptions options{.kernels = DeviceType::Cuda, .on_device = true, .device = opened()};
-    const auto made = cpu_compiler(options)(*fx("x: <bf16[8][1]>", "a = $sin(x)\nreturn (a,)"));
+    const BackendOptions options{.machine = cuda_machine(opened())};
+    const auto made = (*find_backend("cuda"))->make(options)(*fx("x: <bf16[8][1]>", "a = $sin(x)\nreturn (a,)"));
     QVERIFY(!made);
     QCOMPARE(made.error().code, std::string("cuda.dtype"));
     QVERIFY2(has(made.error().message, "(sm_75) has no matrix instructions for bfloat16"),
@@ -578,10 +577,9 @@ class TestCudaDriver : public QObject {
     fake().on_launch([](const char*, unsigned, unsigned, void** arguments) { doubles("", 2, 4, arguments); });
     const auto device = opened();
     for (const char* outcome : {"fxgraph_cache_miss", "fxgraph_cache_hit"}) {
-      const BackendOptions options{
-          .store = std::make_shared<CodeStore>(), .kernels = DeviceType::Cuda, .on_device = true, .device = device};
+      const BackendOptions options{.store = std::make_shared<CodeStore>(), .machine = cuda_machine(device)};
       const std::int64_t before = cache_log().counts()[outcome];
-      const auto run = cpu_compiler(options)(*graph);
+      const auto run = (*find_backend("cuda"))->make(options)(*graph);
       QVERIFY2(run, run ? "" : run.error().line().c_str());
       QCOMPARE(cache_log().counts()[outcome], before + 1);
       const auto out = (*run)({f32({8}, {1, 2, 3, 4, 5, 6, 7, 8})});

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "codegen/cuda/cuda_kernel.h"
-#include "codegen/cuda/emulate.h"
+#include "codegen/cuda/machine.h"
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/execute_plan.h"
@@ -310,7 +310,7 @@ class TestCudaEmit : public QObject {
     QFETCH(int, kernels);
     schedule::Plan plan = planned(*graph);
     if (kernels >= 0) QCOMPARE(plan.kernels.size(), static_cast<std::size_t>(kernels));
-    keep_on_host(plan);
+    emulated_machine()->place(plan);
     const std::vector<Value> inputs = testing::random_inputs(*graph);
     std::vector<Value> ours = testing::copies(inputs), theirs = testing::copies(inputs);
     const auto found = schedule::execute(plan, graph->attributes, ours);

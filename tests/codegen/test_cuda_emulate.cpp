@@ -5,7 +5,8 @@
 #include "codegen/backends.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
-#include "codegen/program/program.h"
+#include "codegen/cuda/machine.h"
+#include "codegen/host/link.h"
 #include "core/schedule/make_plan.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"
@@ -162,7 +163,7 @@ class TestCudaEmulate : public QObject {
     const loops::Kernel loops = memory_of({"in", "out", "sums"});
     const auto object = emulate_cuda({&kernel, 1}, {&loops, 1}, 1, false);
     QVERIFY2(object, object ? "" : object.error().line().c_str());
-    const auto code = LoadedCode::link(object->objects, emulation_functions());
+    const auto code = link_code(object->objects, emulation_functions());
     QVERIFY2(code, code ? "" : code.error().line().c_str());
 
     // With gaps, so that what lies beyond one is none of the others.
@@ -185,9 +186,9 @@ class TestCudaEmulate : public QObject {
     const auto function = (*code)->find(entry.phases[0].symbol);
     QVERIFY(function);
     reinterpret_cast<PhaseFunction>(*function)(arguments, symbols, nullptr, 0, 3);
-    QCOMPARE(std::string(launch.code), std::string(planted.code ? planted.code : ""));
+    QCOMPARE(std::string(launch.error.code), std::string(planted.code ? planted.code : ""));
     for (const char* word : planted.words)
-      QVERIFY2(launch.what.find(word) != std::string::npos, (launch.what + "\nlacks: " + word).c_str());
+      QVERIFY2(launch.error.what.find(word) != std::string::npos, (launch.error.what + "\nlacks: " + word).c_str());
     if (planted.code) return;
     QCOMPARE(sum, expected);
     for (int b = 0; b < 3; ++b)
@@ -225,7 +226,7 @@ class TestCudaEmulate : public QObject {
     const loops::Kernel loops = memory_of({"out"});
     const auto object = emulate_cuda({&kernel, 1}, {&loops, 1}, 1, false);
     QVERIFY2(object, object ? "" : object.error().line().c_str());
-    const auto code = LoadedCode::link(object->objects, emulation_functions());
+    const auto code = link_code(object->objects, emulation_functions());
     QVERIFY2(code, code ? "" : code.error().line().c_str());
     int out[32 * 16] = {};
     KernelFault fault;
@@ -235,7 +236,7 @@ class TestCudaEmulate : public QObject {
     launch.blocks = 1;
     void* arguments[] = {out, &fault, &launch};
     reinterpret_cast<PhaseFunction>(*(*code)->find("k_blocks"))(arguments, nullptr, nullptr, 0, 1);
-    QVERIFY2(!launch.failed, launch.what.c_str());
+    QVERIFY2(!launch.failed, launch.error.what.c_str());
     unsigned thirds = 0;
     for (int lane = 0; lane < 32; lane += 3) thirds |= 1u << lane;
     for (int lane = 0; lane < 32; ++lane) {
@@ -333,12 +334,12 @@ class TestCudaEmulate : public QObject {
 
   /// The kernels of a graph, compiled for the CPU in a GPU's place.
   static ProgramSource program_of(const Graph& graph, const std::map<std::string, std::int64_t>& symbols = {}) {
-    auto plan =
-        schedule::make_plan(graph, {.sizes = symbols, .target = emulated_target(1), .symbolic = !symbols.empty()});
+    auto plan = schedule::make_plan(
+        graph, {.sizes = symbols, .target = emulated_machine()->target(1), .symbolic = !symbols.empty()});
     if (!plan) qFatal("%s", plan.error().line().c_str());
-    keep_on_host(*plan);
+    emulated_machine()->place(*plan);
     plan->symbols = symbols;
-    auto made = make_program(*plan);
+    auto made = make_program(*emulated_machine(), *plan);
     if (!made) qFatal("%s", made.error().line().c_str());
     return *std::move(made);
   }

@@ -5,9 +5,8 @@
 #include <fmt/format.h>
 
 #include "codegen/cuda/compile.h"
-#include "codegen/cuda/emulate.h"
+#include "codegen/cuda/machine.h"
 #include "codegen/program/executable.h"
-#include "codegen/program/program.h"
 #include "tests/codegen/cuda_tools.h"
 #include "tests/codegen/one_call.h"
 
@@ -36,13 +35,13 @@ class TestCudaMatrix : public QObject {
 
   /// Compiles the kernels of a call, which must be one of ours, and runs them beside its evaluation.
   void check(OneCall& c, double tolerance) {
-    c.plan.target = emulated_target(1);
-    const auto source = make_program(c.plan);
+    c.plan.target = emulated_machine()->target(1);
+    const auto source = make_program(*emulated_machine(), c.plan);
     QVERIFY2(source, source ? "" : source.error().line().c_str());
     QVERIFY2(source->program.calls.empty(), "the call has no kernel");
     if (tools_.compiler) compiles(*source);
     if (!tools_.emulates || QTest::currentTestFailed()) return;
-    auto e = compile_cpu(c.plan, {});
+    auto e = compile_plan(*emulated_machine(), c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     const auto got = (*e)->run(c.inputs);
     QVERIFY2(got, got ? "" : got.error().line().c_str());
@@ -67,7 +66,7 @@ class TestCudaMatrix : public QObject {
 
   void compiles(const ProgramSource& source) {
     std::string text(cuda_prelude());
-    for (const CudaKernel& k : source.cuda) text += k.text;
+    for (const CudaKernel& k : cuda_kernels(source)) text += k.text;
     const auto binary = compile_cuda(*tools_.compiler, text, *find_cuda_architecture("sm_80"));
     QVERIFY2(binary, binary ? "" : binary.error().line().c_str());
     const auto resources = cuda_resources(*binary);
@@ -133,7 +132,7 @@ class TestCudaMatrix : public QObject {
     OneCall c("aten.mm.default", {a, b});
     check(c, 0x1p-9);
     if (!tools_.emulates || QTest::currentTestFailed()) return;
-    auto e = compile_cpu(c.plan, {});
+    auto e = compile_plan(*emulated_machine(), c.plan, {});
     QVERIFY(e);
     const auto got = (*e)->run(c.inputs);
     QVERIFY(got);
@@ -246,8 +245,8 @@ class TestCudaMatrix : public QObject {
     check(forward, tolerance);
     if (QTest::currentTestFailed()) return;
     if (own.cuda_tf32 || itemsize(dtype) == 2) {
-      const auto source = make_program(forward.plan);
-      QCOMPARE(source->cuda[0].text.find("mma.sync") != std::string::npos, width <= 256);
+      const auto source = make_program(*emulated_machine(), forward.plan);
+      QCOMPARE(cuda_kernels(*source)[0].text.find("mma.sync") != std::string::npos, width <= 256);
     }
     const ValueList results = *forward.expected.get<ValueList>();
     OneCall backward("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",

@@ -5,9 +5,8 @@
 #include <fmt/format.h>
 
 #include "codegen/cuda/compile.h"
-#include "codegen/cuda/emulate.h"
+#include "codegen/cuda/machine.h"
 #include "codegen/program/executable.h"
-#include "codegen/program/program.h"
 #include "tests/codegen/cuda_tools.h"
 #include "tests/codegen/one_call.h"
 
@@ -85,13 +84,13 @@ class TestCudaRows : public QObject {
     if (form == "NaN") x.as<float>()[60] = x.as<float>()[70] = NAN;
     if (form == "transposed") x = transposed(x);
     OneCall c(("aten." + op + ".default").toLatin1().constData(), {x, std::int64_t{dim}});
-    c.plan.target = emulated_target(1);
-    const auto source = make_program(c.plan);
+    c.plan.target = emulated_machine()->target(1);
+    const auto source = make_program(*emulated_machine(), c.plan);
     QVERIFY2(source, source ? "" : source.error().line().c_str());
     QVERIFY2(source->program.calls.empty(), "the call has no kernel");
     if (tools_.compiler) compiles(*source);
     if (!tools_.emulates || QTest::currentTestFailed()) return;
-    auto e = compile_cpu(c.plan, {});
+    auto e = compile_plan(*emulated_machine(), c.plan, {});
     QVERIFY2(e, e ? "" : e.error().line().c_str());
     const auto got = (*e)->run(c.inputs);
     QVERIFY2(got, got ? "" : got.error().line().c_str());
@@ -120,7 +119,7 @@ class TestCudaRows : public QObject {
 
   void compiles(const ProgramSource& source) {
     std::string text(cuda_prelude());
-    for (const CudaKernel& k : source.cuda) text += k.text;
+    for (const CudaKernel& k : cuda_kernels(source)) text += k.text;
     const auto binary = compile_cuda(*tools_.compiler, text, *find_cuda_architecture("sm_80"));
     QVERIFY2(binary, binary ? "" : binary.error().line().c_str());
     const auto resources = cuda_resources(*binary);

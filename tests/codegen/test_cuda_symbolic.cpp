@@ -6,7 +6,7 @@
 
 #include "codegen/backends.h"
 #include "codegen/cuda/compile.h"
-#include "codegen/cuda/emulate.h"
+#include "codegen/cuda/machine.h"
 #include "codegen/program/program.h"
 #include "core/aot/pipeline.h"
 #include "core/interp/interpreter.h"
@@ -191,17 +191,17 @@ class TestCudaSymbolic : public QObject {
   void kernels_take_symbols(const Row& row) {
     const auto graph = graph_of(row);
     QVERIFY(prepare_post_grad(*graph));
-    auto plan =
-        schedule::make_plan(*graph, {.sizes = row.sizes.front(), .target = emulated_target(1), .symbolic = true});
+    auto plan = schedule::make_plan(
+        *graph, {.sizes = row.sizes.front(), .target = emulated_machine()->target(1), .symbolic = true});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    keep_on_host(*plan);
+    emulated_machine()->place(*plan);
     plan->symbols = row.sizes.front();
-    const auto source = make_program(*plan);
+    const auto source = make_program(*emulated_machine(), *plan);
     QVERIFY2(source, source ? "" : source.error().line().c_str());
     QVERIFY2(source->program.calls.empty(), "a call has no kernel");
     if (!tools_.compiler) return;
     std::string text(cuda_prelude());
-    for (const CudaKernel& k : source->cuda) text += k.text;
+    for (const CudaKernel& k : cuda_kernels(*source)) text += k.text;
     const auto binary = compile_cuda(*tools_.compiler, text, *find_cuda_architecture("sm_80"));
     QVERIFY2(binary, binary ? "" : binary.error().line().c_str());
     const auto resources = cuda_resources(*binary);

@@ -7,9 +7,9 @@
 
 #include "codegen/cpu/extern/onednn.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
-#include "codegen/program/kernel_cost.h"
 #include "core/ops/record.h"
 #include "tests/codegen/one_call.h"
 #include "tests/codegen/run_kernel.h"
@@ -42,7 +42,7 @@ class TestExecutable : public QObject {
     Tensor a = at ? transposed(random_tensor({40, 33}, 1)) : random_tensor({33, 40}, 1);
     Tensor b = bt ? transposed(random_tensor({21, 40}, 2)) : random_tensor({40, 21}, 2);
     OneCall mm("aten.mm.default", {a, b});
-    CpuOptions options;
+    CompileOptions options;
     if (fixed) options.fixed_inputs = {1};
     const bool own = fixed ? !at && !own_kernels().empty() : owns_changing_products();
     const char* const library = own ? "Partita" : "oneDNN";
@@ -95,10 +95,10 @@ class TestExecutable : public QObject {
       for (const int threads : {1, 2, 4}) {
         OneCall c("aten.addmm.default", {added, a, b, std::int64_t{1}, std::int64_t{1}});
         c.plan.target.threads = threads;
-        CpuOptions options;
+        CompileOptions options;
         if (fixed) options.fixed_inputs = {2};
         check(c, fixed || rows >= 32 ? "Partita" : "oneDNN", options);
-        auto e = compile_cpu(c.plan, {}, options);
+        auto e = compile_plan(*cpu_machine(), c.plan, {}, options);
         QVERIFY(e);
         auto got = (*e)->run(c.inputs);
         QVERIFY(got);
@@ -150,7 +150,7 @@ class TestExecutable : public QObject {
     OneCall beta("aten.addmm.default",
                  {random_tensor({3}, 1), random_tensor({2, 4}, 2), random_tensor({4, 3}, 3), 0.5, std::int64_t{1}});
     check(beta, "interpreter");
-    auto e = compile_cpu(beta.plan, {}, {});
+    auto e = compile_plan(*cpu_machine(), beta.plan, {}, {});
     QCOMPARE((*e)->externs[0].why_not, std::string("beta is not 1"));
   }
   void convolution_data() {
@@ -193,7 +193,7 @@ class TestExecutable : public QObject {
                                const std::string& library) {
       OneCall c("aten.convolution.default", {x, w, bias, stride, padding, one, false, none, std::int64_t{1}});
       c.innermost_channels();
-      CpuOptions options;
+      CompileOptions options;
       options.fixed_inputs = {1};
       check(c, library, options);
     };
@@ -283,7 +283,7 @@ class TestExecutable : public QObject {
                              : dtype == DType::BFloat16 ? 0x1p-7
                                                         : 0x1p-10;
     const auto beside = [&](OneCall& c) {
-      auto e = compile_cpu(c.plan, {});
+      auto e = compile_plan(*cpu_machine(), c.plan, {});
       QVERIFY2(e, e ? "" : e.error().line().c_str());
       QVERIFY2((*e)->externs[0].library.starts_with("Partita"), (*e)->externs[0].why_not.c_str());
       const auto got = (*e)->run(c.inputs);
@@ -340,7 +340,7 @@ class TestExecutable : public QObject {
   void groups_that_go_back_are_refused() {
     OneCall c("aten._grouped_mm.default",
               {random_tensor({6, 4}, 1), random_tensor({2, 4, 5}, 2), *f32({2}, {2, 6}).to(DType::Int32)});
-    const auto e = compile_cpu(c.plan, {});
+    const auto e = compile_plan(*cpu_machine(), c.plan, {});
     QVERIFY(e);
     c.inputs[2] = *f32({2}, {4, 2}).to(DType::Int32);
     const auto run = (*e)->run(c.inputs);
@@ -350,7 +350,7 @@ class TestExecutable : public QObject {
     Tensor x = random_tensor({1, 2, 4, 8}, 1);
     OneCall c("aten._scaled_dot_product_flash_attention_for_cpu.default", {x, x, x, 0.0, false, Value(), Value()});
     c.call().args[3] = Arg(0.5);
-    auto e = compile_cpu(c.plan, {});
+    auto e = compile_plan(*cpu_machine(), c.plan, {});
     QVERIFY(e);
     QCOMPARE((*e)->externs[0].library, std::string("interpreter"));
     QCOMPARE((*e)->externs[0].why_not, std::string("dropout"));
@@ -396,15 +396,15 @@ class TestExecutable : public QObject {
     named(there.to(DType::Float64), "tensor.device");
     named(evaluate(Op::torch("aten.neg.default"), {there}, {}), "tensor.device");
     OneCall mm("aten.mm.default", {random_tensor({3, 3}, 1), random_tensor({3, 3}, 2)});
-    auto e = compile_cpu(mm.plan, {});
+    auto e = compile_plan(*cpu_machine(), mm.plan, {});
     QVERIFY(e);
     named((*e)->run({mm.inputs[0], there}), "tensor.device");
     OneCall call = mm, memory = mm;
     call.call().device = cuda;
-    named(compile_cpu(call.plan, {}), "codegen.device");
+    named(compile_plan(*cpu_machine(), call.plan, {}), "codegen.device");
     QVERIFY(print(call.plan).find(" on cuda:0  # ") != std::string::npos);
     memory.plan.buffers[1].device = cuda;
-    named(compile_cpu(memory.plan, {}), "codegen.device");
+    named(compile_plan(*cpu_machine(), memory.plan, {}), "codegen.device");
   }
 
   /// Constants, temporaries, views of inputs as outputs, literals, stored code.
@@ -437,13 +437,13 @@ class TestExecutable : public QObject {
     PlanView half{0, DType::Float32, {10}, {2}, 5};
     plan.outputs = {view(3, x), half, Arg(std::int64_t{7}), SymExpr(9)};
     std::map<std::string, std::string> store;
-    CpuOptions options{.load_code = [&](const std::string& key) -> std::optional<std::string> {
-                         auto it = store.find(key);
-                         return it == store.end() ? std::nullopt : std::optional(it->second);
-                       },
-                       .store_code = [&](const std::string& key, const std::string& code) { store[key] = code; }};
+    CompileOptions options{.load_code = [&](const std::string& key) -> std::optional<std::string> {
+                             auto it = store.find(key);
+                             return it == store.end() ? std::nullopt : std::optional(it->second);
+                           },
+                           .store_code = [&](const std::string& key, const std::string& code) { store[key] = code; }};
     for (bool stored : {false, true}) {
-      auto e = compile_cpu(plan, {{"w", w}}, options);
+      auto e = compile_plan(*cpu_machine(), plan, {{"w", w}}, options);
       QVERIFY(bool(e));
       QCOMPARE((*e)->times.from_store, stored);
       QCOMPARE((*e)->times.compile_ms == 0, stored);
@@ -474,7 +474,7 @@ class TestExecutable : public QObject {
     const std::string good = store.begin()->second;
     for (const std::string& bad : {std::string("nonsense"), pack({}), pack(std::vector<std::string>{"no object"})}) {
       store.begin()->second = bad;
-      auto e = compile_cpu(plan, {{"w", w}}, options);
+      auto e = compile_plan(*cpu_machine(), plan, {{"w", w}}, options);
       QVERIFY2(e, e ? "" : e.error().line().c_str());
       QVERIFY(!(*e)->times.from_store);
       QCOMPARE(store.begin()->second, good);
@@ -510,7 +510,7 @@ class TestExecutable : public QObject {
 
   void wrong_inputs() {
     OneCall c("aten.mm.default", {random_tensor({3, 4}, 1), random_tensor({4, 5}, 2)});
-    auto e = compile_cpu(c.plan, {}, {});
+    auto e = compile_plan(*cpu_machine(), c.plan, {}, {});
     auto message = [&](std::vector<Value> in) { return QString::fromStdString((*e)->run(in).error().message); };
     QCOMPARE(message({c.inputs[0]}), "1 inputs are given, but the graph takes 2");
     QCOMPARE(message({c.inputs[0], std::int64_t{1}}), "input 1 is not a tensor");

@@ -2,7 +2,8 @@
 // out of range, views past their memory, integers divided by zero.
 #include <QtTest>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/make_plan.h"
@@ -196,7 +197,7 @@ class TestFaults : public QObject {
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     for (const auto& step : plan->steps)
       QVERIFY2(!c.loops || std::holds_alternative<schedule::KernelCall>(step), "it has a loop lowering");
-    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
+    const auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph->attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const auto expected = interpret(*graph, copies(c.inputs));
     const auto found = (*compiled)->run(c.inputs);

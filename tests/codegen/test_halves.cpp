@@ -145,7 +145,7 @@ class TestHalves : public QObject {
     const bool is_cast = multiplies(DType::BFloat16) && dtype == "bfloat16" && !left.contains("[1,");
     QCOMPARE(plan->steps.size(), is_cast ? 2U : 1U);
     for (const std::set<int>& fixed : {std::set<int>{}, {1}}) {
-      const auto e = compile_cpu(*plan, {}, {.fixed_inputs = fixed});
+      const auto e = compile_plan(*cpu_machine(), *plan, {}, {.fixed_inputs = fixed});
       QVERIFY(e);
       const std::string& library = (*e)->externs[0].library;
       QVERIFY2(library != "interpreter" && (is_cast || fixed.empty() || library.find(" of ") != std::string::npos),
@@ -172,7 +172,7 @@ class TestHalves : public QObject {
     };
     for (const std::vector<OneCall>& calls : {std::vector{product(2), product(3), product(4)},
                                               std::vector{convolution(2), convolution(3), convolution(4)}}) {
-      const auto e = compile_cpu(calls[0].plan, {}, {.fixed_inputs = {1}});
+      const auto e = compile_plan(*cpu_machine(), calls[0].plan, {}, {.fixed_inputs = {1}});
       QVERIFY(e);
       for (const OneCall& c : calls) {
         const auto found = (*e)->run(c.inputs);
@@ -225,10 +225,10 @@ class TestHalves : public QObject {
     if (kernels().empty()) QSKIP("our own products need AVX2");
     const bool in_floats = !multiplies(dtype);
     const auto check_one = [&](OneCall c, const std::set<int>& fixed, const std::string& kernel = {}) {
-      CpuOptions options;
+      CompileOptions options;
       options.fixed_inputs = fixed;
       check(c, in_floats ? kernel : "", options);
-      const auto e = compile_cpu(c.plan, {}, options);
+      const auto e = compile_plan(*cpu_machine(), c.plan, {}, options);
       QVERIFY(e);
       const std::string& library = (*e)->externs[0].library;
       QVERIFY2(!in_floats || library.ends_with(", in floats"), library.c_str());

@@ -472,7 +472,7 @@ class TestKernels : public QObject {
     auto objects = unpack(bytes);
     QVERIFY(bool(objects));
     QVERIFY(*objects == object->objects);
-    auto code = LoadedCode::link(*objects);
+    auto code = link_code(*objects);
     QVERIFY(bool(code));
     QVERIFY(bool((*code)->find("partita_kernel_0_0")));
     QCOMPARE((*code)->find("partita_kernel_9_0").error().code, std::string("codegen.link"));

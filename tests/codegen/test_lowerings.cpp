@@ -2,7 +2,8 @@
 // same, and no call is left but those that draw numbers.
 #include <QtTest>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/aot/pipeline.h"
 #include "core/compare/compare.h"
@@ -137,7 +138,7 @@ class TestLowerings : public QObject {
     QCOMPARE(std::ranges::count_if(plan->steps,
                                    [](const auto& s) { return std::holds_alternative<schedule::ExternCall>(s); }),
              cases[index].calls);
-    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
+    const auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph->attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const auto found = (*compiled)->run(*inputs);
     QVERIFY2(found, found ? "" : found.error().line().c_str());

@@ -2,7 +2,8 @@
 // stores that bypass the caches.
 #include <fmt/format.h>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "tests/codegen/one_call.h"
 #include "tests/schedule/plan_test.h"
@@ -25,7 +26,7 @@ class MachinePlans : public QObject {
         x = std::round(x);
     auto expected = interpret(graph, testing::copies(inputs));
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, graph.attributes);
+    auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph.attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     for (int round = 0; round < 2; ++round) {
       auto found = (*compiled)->run(inputs);
@@ -151,7 +152,7 @@ class MachinePlans : public QObject {
     QVERIFY(propagate(*graph));
     auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(threads)});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
+    auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, {}, {.fixed_inputs = {1}});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     QCOMPARE(QString::fromStdString((*compiled)->externs[0].work), how);
     QCOMPARE(QString::fromStdString((*compiled)->externs[1].work), how_simple);
@@ -193,7 +194,7 @@ class MachinePlans : public QObject {
     QVERIFY(propagate(*graph));
     auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
+    auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, {}, {.fixed_inputs = {1}});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     QVERIFY((*compiled)->externs[0].library.starts_with("Partita"));
     QCOMPARE((*compiled)->externs[0].work == "in registers", simple);
@@ -274,7 +275,7 @@ class MachinePlans : public QObject {
     QVERIFY(propagate(*graph));
     auto plan = schedule::make_plan(*graph);
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
+    auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, {}, {.fixed_inputs = {1}});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     auto inputs = testing::random_inputs(*graph);
     auto first = (*compiled)->run(inputs), second = (*compiled)->run(inputs);

@@ -1,5 +1,6 @@
 // Whole graphs of the corpus, compiled: outputs and mutated inputs must be the interpreter's.
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"
@@ -79,8 +80,8 @@ class CompiledModels : public QObject {
     auto ours = testing::copies(inputs), again = testing::copies(inputs);
     auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled =
-        codegen::compile_cpu(*plan, graph->attributes, {.keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
+    auto compiled = codegen::compile_plan(*codegen::cpu_machine(), *plan, graph->attributes,
+                                          {.keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const codegen::CompileTimes& t = (*compiled)->times;
     qInfo(

@@ -3,7 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/host/processor.h"
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/compare/per_node.h"
 #include "tests/schedule/plan_test.h"
@@ -82,7 +83,7 @@ Runner compiler(Planted* planted = nullptr) {
           miscompile(kernel, planted->right, planted->wrong);
           ++planted->kernels;
         }
-    TRY(const auto compiled, codegen::compile_cpu(plan, graph.attributes));
+    TRY(const auto compiled, codegen::compile_plan(*codegen::cpu_machine(), plan, graph.attributes));
     return compiled->run(inputs);
   };
 }

@@ -1,8 +1,9 @@
 // Programs as bytes: what is read back runs as what was written, and damage is found.
 #include <QtTest>
 
+#include "codegen/cpu/machine.h"
+#include "codegen/cpu/target.h"
 #include "codegen/host/elf_link.h"
-#include "codegen/host/processor.h"
 #include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/archive.h"
@@ -86,7 +87,7 @@ Result<CompiledProgram> compiled(const Graph& given, const SymbolValues& sizes) 
   TRY(schedule::Plan plan,
       schedule::make_plan(*graph, {.sizes = sizes, .target = host_target(1), .symbolic = !sizes.empty()}));
   plan.symbols = sizes;
-  return compile_program(plan);
+  return compile_program(*cpu_machine(), plan);
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ class TestProgram : public QObject {
       QVERIFY(bool(special));
       const auto inputs = random_inputs(**special, 3);
       const auto expected = interpret(*graph, *inputs);
-      const auto executable = load_program(program, sizes, made->code, {});
+      const auto executable = load_program(program, sizes, made->code, {}, {.prepare = cpu_machine()->prepare()});
       QVERIFY2(bool(executable), executable ? "" : executable.error().line().c_str());
       const auto found = (*executable)->run(*inputs);
       QVERIFY2(bool(found), found ? "" : found.error().line().c_str());
@@ -181,9 +182,9 @@ class TestProgram : public QObject {
                           "s = $sin(a)\nu = $mv(w, s)\nt = $sin(b)\nv = $mv(w, t)\nreturn (u, v, s, t)");
     const auto plan = schedule::make_plan(*graph, {.target = host_target(1), .fuse = false});
     QVERIFY(bool(plan));
-    const auto source = make_program(*plan);
+    const auto source = make_program(*cpu_machine(), *plan);
     QVERIFY(bool(source));
-    QVERIFY(source->kernels.size() < source->program.kernels.size());
+    QVERIFY(source->kernels->kernels().size() < source->program.kernels.size());
   }
 
   void our_own_objects_need_no_llvm_to_be_linked() {

@@ -1,6 +1,7 @@
 // The test makes one pass or kernel of the compiler wrong, for a correct graph; the minifier must name it.
 #include <QtTest>
 
+#include "codegen/cpu/machine.h"
 #include "codegen/program/executable.h"
 #include "core/fake/propagate.h"
 #include "core/interp/random_values.h"
@@ -64,7 +65,7 @@ StagedCompiler compiler(std::vector<Pass> passes, const std::string& wrong_kerne
   c.run_plan = [wrong_kernel](schedule::Plan plan, const std::map<std::string, Tensor>& constants,
                               const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
     miscompile(plan, wrong_kernel);
-    TRY(const auto compiled, codegen::compile_cpu(plan, constants));
+    TRY(const auto compiled, codegen::compile_plan(*codegen::cpu_machine(), plan, constants));
     return compiled->run(inputs);
   };
   c.with_passes = [passed, run = c.run_plan](int stop_after) -> CompileFn {

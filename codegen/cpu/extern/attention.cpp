@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "codegen/cpu/extern/attention_kernel.h"
-#include "codegen/program/extern.h"
+#include "codegen/cpu/extern/routines.h"
 #include "core/base/threads.h"
 
 namespace partita::codegen {

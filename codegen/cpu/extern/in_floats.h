@@ -1,5 +1,5 @@
 #pragma once
-#include "codegen/program/extern.h"
+#include "codegen/cpu/extern/routines.h"
 
 namespace partita::codegen {
 

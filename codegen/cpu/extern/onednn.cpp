@@ -48,13 +48,9 @@ memory::desc dense(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::dims(row_major_strides(view.sizes)));
 }
 
-std::shared_ptr<PackedWeights> packed_weights() {
-  return std::make_shared<PackedWeights>();
-}
-
 std::shared_ptr<PackedWeights> weights_of(const ExternContext& context, int buffer) {
   if (!context.fixed(buffer)) return nullptr;
-  return context.packed ? context.packed : packed_weights();
+  return context.packed ? std::static_pointer_cast<PackedWeights>(context.packed) : std::make_shared<PackedWeights>();
 }
 
 std::shared_ptr<memory> PackedWeights::packed(const memory& plain, const memory::desc& wanted,

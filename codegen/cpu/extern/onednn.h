@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/cpu/extern/onednn_calls.h"
-#include "codegen/program/extern.h"
+#include "codegen/cpu/extern/routines.h"
 
 namespace partita::codegen {
 
@@ -24,8 +24,8 @@ std::optional<dnnl::memory::desc> describe(const ConcreteView& view, dnnl::memor
 /// (biases).
 dnnl::memory::desc dense(const ConcreteView& view);
 
-/// Holds what somebody still uses.
-class PackedWeights {
+/// Weights in layouts of oneDNN. Holds what somebody still uses.
+class PackedWeights final : public SharedWeights {
  public:
   /// The weights that `plain` describes and points at, in the layout `wanted`, into which `pack` brings them.
   std::shared_ptr<dnnl::memory> packed(const dnnl::memory& plain, const dnnl::memory::desc& wanted,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cpu/extern/onednn_calls.h"
+#include "codegen/cpu/extern/routines.h"
 #include "core/load/safetensors.h"
 #include "core/schedule/instantiate.h"
 

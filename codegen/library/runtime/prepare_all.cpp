@@ -1,5 +1,5 @@
 // For libraries with calls that only the operators' evaluations do.
-#include "codegen/program/extern.h"
+#include "codegen/cpu/extern/routines.h"
 #include "core/interp/interpreter.h"
 
 #define PARTITA_HIDDEN extern "C" __attribute__((visibility("hidden")))

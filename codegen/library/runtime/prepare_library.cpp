@@ -1,5 +1,5 @@
 // For libraries whose calls are all done by oneDNN: the operators' evaluations stay out of them.
-#include "codegen/program/extern.h"
+#include "codegen/cpu/extern/routines.h"
 
 namespace partita::codegen {
 

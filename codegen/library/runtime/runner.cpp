@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/jit.h"
 #include "core/schedule/instantiate.h"
 #include "core/sym/float_symbol.h"
 #include "core/sym/solve.h"
@@ -82,7 +81,7 @@ Status bind_sizes(const Value& value, const SymList& sizes, SymExpr number, cons
 Result<PartRunner> PartRunner::make(const LibraryContext& library, const LibraryPartCodes& codes,
                                     const LibraryPart& part, std::set<int> fixed,
                                     std::shared_ptr<Generator> generator) {
-  // Without the default, which would link the operators.
+  // Without the default of `prepare`, which would link the operators.
   PartRunner r({.generator = std::move(generator),
                 .compile_sub_graph = {},
                 .fixed_inputs = std::move(fixed),
