@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/cpu/extern/direct.h"
+#include "codegen/cpu/extern/direct_kernel.h"
 #include "core/base/threads.h"
 #include "core/tensor/tensor.h"
 
@@ -10,22 +12,21 @@ namespace {
 
 using dnnl::memory;
 
-/// The windows of an image's pixels as rows of a matrix [pixels of the result, taps * channels].
-struct Columns {
-  std::int64_t images = 0, channels = 0, height = 0, width = 0, out_height = 0, out_width = 0;
-  std::int64_t kernel[2], stride[2], dilation[2], padding[2];
-  std::int64_t image_stride = 0, row_stride = 0, pixel_stride = 0;  ///< of the image; channels are adjacent
-  std::int64_t tap_step = 0, channel_step = 0;                      ///< in a row of the matrix
+/// The windows of an image's pixels, whose channels are adjacent, as rows of a matrix [pixels of the result, taps *
+/// channels].
+struct Columns : DirectProblem {
+  std::int64_t images = 0, channels = 0, image_stride = 0;
+  std::int64_t tap_step = 0, channel_step = 0;  ///< in a row of the matrix
   int threads = 1;
 
-  std::int64_t taps() const { return kernel[0] * kernel[1]; }
+  std::int64_t taps() const { return window_height * window_width; }
   std::int64_t rows() const { return images * out_height * out_width; }
   std::int64_t length() const { return taps() * channels; }
 
   /// Row and column of the image that a tap reads for a pixel of the result; false: beside the image.
   bool place(std::int64_t y, std::int64_t x, std::int64_t tap, std::int64_t& row, std::int64_t& column) const {
-    row = y * stride[0] - padding[0] + tap / kernel[1] * dilation[0];
-    column = x * stride[1] - padding[1] + tap % kernel[1] * dilation[1];
+    row = y * stride_y - top + tap / window_width * dilation_y;
+    column = x * stride_x - left + tap % window_width * dilation_x;
     return row >= 0 && row < height && column >= 0 && column < width;
   }
 
@@ -36,7 +37,7 @@ struct Columns {
         for (std::int64_t tap = 0; tap < taps(); ++tap) {
           std::int64_t row, column;
           const bool within = place(y, x, tap, row, column);
-          const float* from = image + n * image_stride + row * row_stride + column * pixel_stride;
+          const float* from = image + n * image_stride + row * in_row + column * in_pixel;
           float* to = matrix + p * length() + tap * tap_step;
           for (std::int64_t c = 0; c < channels; ++c) to[c * channel_step] = within ? from[c] : 0;
         }
@@ -50,14 +51,14 @@ struct Columns {
       for (std::int64_t r = first; r < last; ++r)
         for (std::int64_t column = 0; column < width; ++column) {
           const std::int64_t n = r / height, row = r % height;
-          float* to = image + n * image_stride + row * row_stride + column * pixel_stride;
+          float* to = image + n * image_stride + row * in_row + column * in_pixel;
           std::fill_n(to, channels, 0.0F);
           for (std::int64_t tap = 0; tap < taps(); ++tap) {
-            const std::int64_t y = row + padding[0] - tap / kernel[1] * dilation[0];
-            const std::int64_t x = column + padding[1] - tap % kernel[1] * dilation[1];
-            if (y < 0 || x < 0 || y % stride[0] != 0 || x % stride[1] != 0) continue;
-            if (y / stride[0] >= out_height || x / stride[1] >= out_width) continue;
-            const std::int64_t p = (n * out_height + y / stride[0]) * out_width + x / stride[1];
+            const std::int64_t y = row + top - tap / window_width * dilation_y;
+            const std::int64_t x = column + left - tap % window_width * dilation_x;
+            if (y < 0 || x < 0 || y % stride_y != 0 || x % stride_x != 0) continue;
+            if (y / stride_y >= out_height || x / stride_x >= out_width) continue;
+            const std::int64_t p = (n * out_height + y / stride_y) * out_width + x / stride_x;
             const float* from = matrix + p * length() + tap * tap_step;
             for (std::int64_t c = 0; c < channels; ++c) to[c] += from[c * channel_step];
           }
@@ -73,26 +74,14 @@ std::optional<Columns> columns_of(const ExternContext& context, const Convolutio
     if (v->sizes.size() != 4 || v->dtype != DType::Float32 || std::ranges::find(v->sizes, 0) != v->sizes.end())
       return std::nullopt;
   if (g.groups != 1 || (image.sizes[1] > 1 && image.strides[1] != 1)) return std::nullopt;
-  Columns c;
+  Columns c{problem_of(g, image, weight, result)};
   c.images = image.sizes[0];
   c.channels = image.sizes[1];
-  c.height = image.sizes[2];
-  c.width = image.sizes[3];
-  c.out_height = result.sizes[2];
-  c.out_width = result.sizes[3];
-  for (std::size_t i = 0; i < 2; ++i) {
-    c.kernel[i] = weight.sizes[2 + i];
-    c.stride[i] = g.strides[i];
-    c.dilation[i] = g.dilation[i] + 1;
-    c.padding[i] = g.padding[i];
-  }
   c.image_stride = image.strides[0];
-  c.row_stride = image.strides[2];
-  c.pixel_stride = image.strides[3];
   c.threads = context.threads;
   // A row of the weights, [in, height, width] or [height, width, in] in memory, without gaps.
   const Sizes& s = weight.strides;
-  if (s[0] != c.length() || s[2] != s[3] * c.kernel[1]) return std::nullopt;
+  if (s[0] != c.length() || s[2] != s[3] * c.window_width) return std::nullopt;
   if (!(s[3] == 1 && s[1] == c.taps()) && !(s[1] == 1 && s[3] == c.channels)) return std::nullopt;
   c.tap_step = s[3];
   c.channel_step = s[1];
