@@ -20,6 +20,8 @@ namespace partita::codegen {
 
 /// Emits one function. Values are cached per scope. A value is computed in the outermost scope whose loops it depends
 /// on, at the end of the code before the loop that is open there.
+/// Products and sums are not contracted: each operator rounds on its own, as in PyTorch's kernels and in its generated
+/// C++, which is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
 class PhaseEmitter {
  public:
   PhaseEmitter(llvm::Module& module, const loops::Kernel& kernel, const std::vector<std::string>& symbols,
@@ -32,8 +34,6 @@ class PhaseEmitter {
         symbols_(symbols),
         lines_(lines),
         vector_(vector_loops(kernel)) {
-    // Products and sums are not contracted: each operator rounds on its own, as in PyTorch's kernels and in its
-    // generated C++, which is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
     choose_lanes(target);
     find_next_rows(kernel_.body, nullptr);
   }
