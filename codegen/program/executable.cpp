@@ -82,6 +82,7 @@ Result<CompiledProgram> compile_program(const Machine& machine, const schedule::
   CompiledProgram out;
   TRY_DO(compile_code(source, machine, options, out));
   out.program = std::make_shared<Program>(std::move(source.program));
+  out.plan_steps = std::move(source.plan_steps);
   out.times.total_ms = ms_since(start);
   return out;
 }
@@ -102,6 +103,7 @@ Result<std::unique_ptr<Executable>> compile_plan(const Machine& machine, const s
   executable->times.total_ms += prepare_ms;
   executable->ir = std::move(compiled.ir);
   executable->assembly = std::move(compiled.assembly);
+  executable->plan_steps = std::move(compiled.plan_steps);
   return executable;
 }
 

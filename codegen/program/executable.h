@@ -67,6 +67,8 @@ class Executable {
   CompileTimes times;
   std::vector<ExternReport> externs;
   std::string ir, assembly;  ///< set with keep_text
+  /// By step of the program: the plan's that it comes from; empty for a program that was not made now.
+  std::vector<std::size_t> plan_steps;
   /// Gets the seconds of each of the program's steps in each run; null: they are not measured.
   std::vector<double>* step_seconds = nullptr;
 };
@@ -75,9 +77,10 @@ class Executable {
 /// a plan with symbols.
 struct CompiledProgram {
   std::shared_ptr<const Program> program;
-  std::shared_ptr<LoadedCode> code;  ///< null without kernels
-  std::vector<std::string> objects;  ///< what `code` was loaded from
-  std::string code_key = {};         ///< of the objects in the store; empty without kernels or a store
+  std::shared_ptr<LoadedCode> code;          ///< null without kernels
+  std::vector<std::string> objects;          ///< what `code` was loaded from
+  std::string code_key = {};                 ///< of the objects in the store; empty without kernels or a store
+  std::vector<std::size_t> plan_steps = {};  ///< as Executable has them
   CompileTimes times;
   std::string ir, assembly;  ///< set with keep_text
 };

@@ -47,19 +47,17 @@ Result<StagedCompiler::Measured> measure(const Machine& machine, const StagedCom
   constexpr std::size_t most_runs = 101, least_runs = 3;
   const auto& [graph, plan] = planned;
   TRY(const auto executable, compile_plan(machine, plan, graph->attributes, options));
-  // The work after a call is a step of its own in the program.
-  std::vector<std::size_t> step_of;
   StagedCompiler::Measured out;
   out.steps.resize(plan.steps.size());
+  const std::vector<ExternReport>& calls = executable->externs;
   for (std::size_t i = 0, next = 0; i < plan.steps.size(); ++i) {
-    step_of.push_back(i);
     const auto* call = std::get_if<ExternCall>(&plan.steps[i]);
     if (!call) continue;
-    // A call that a kernel of the machine does is no call of the program.
-    const bool called = next < executable->externs.size() && executable->externs[next].node == call->origin;
-    out.steps[i].library = called ? executable->externs[next].library : std::string(machine.kernel_name());
-    if (called) out.steps[i].why_not = executable->externs[next++].why_not;
-    if (call->epilogue) step_of.push_back(i);
+    // A call that a kernel of the machine does is no call of the program; one may be several, or a kernel in part.
+    const auto is_its = [&] { return next < calls.size() && calls[next].node == call->origin; };
+    out.steps[i].library = is_its() ? calls[next].library : std::string(machine.kernel_name());
+    if (is_its()) out.steps[i].why_not = calls[next].why_not;
+    while (is_its()) ++next;
   }
   std::set<int> written;
   for (const auto& step : plan.steps)
@@ -79,9 +77,9 @@ Result<StagedCompiler::Measured> measure(const Machine& machine, const StagedCom
     executable->step_seconds = &taken;
     TRY_DO(executable->run(own));
     if (run == 0) continue;  // pages are mapped, weights are packed
-    CHECK(taken.size() == step_of.size());
+    CHECK(taken.size() == executable->plan_steps.size());
     std::vector<double> sums(plan.steps.size(), 0);
-    for (std::size_t i = 0; i < taken.size(); ++i) sums[step_of[i]] += taken[i];
+    for (std::size_t i = 0; i < taken.size(); ++i) sums[executable->plan_steps[i]] += taken[i];
     for (std::size_t i = 0; i < sums.size(); ++i) times[i].push_back(sums[i]);
   }
   executable->step_seconds = nullptr;

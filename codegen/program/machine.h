@@ -65,6 +65,7 @@ class KernelSource {
 struct ProgramSource {
   Program program;
   std::unique_ptr<KernelSource> kernels;
+  std::vector<std::size_t> plan_steps = {};  ///< by step of the program: the plan's that it comes from
 };
 
 /// What kernels are made for, and what runs them.

@@ -39,17 +39,18 @@ class Maker {
       for (int buffer : written_by(plan_, step)) program.written[static_cast<std::size_t>(buffer)] = true;
     std::vector<int> made(plan_.kernels.size(), -1);
     std::vector<Step> steps;
-    for (const auto& step : plan_.steps) {
-      if (auto* call = std::get_if<KernelCall>(&step)) {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      if (auto* call = std::get_if<KernelCall>(&plan_.steps[i])) {
         int& kernel = made[static_cast<std::size_t>(call->kernel)];
         if (kernel < 0) {
           TRY(kernel, add(plan_.kernels[static_cast<std::size_t>(call->kernel)]));
         }
         steps.emplace_back(KernelCall{kernel, call->buffers});
-        continue;
+      } else {
+        for (ExternCall& part : out_.kernels->parts(context_of(std::get<ExternCall>(plan_.steps[i]))))
+          TRY_DO(add(std::move(part), steps));
       }
-      for (ExternCall& call : out_.kernels->parts(context_of(std::get<ExternCall>(step))))
-        TRY_DO(add(std::move(call), steps));
+      out_.plan_steps.resize(steps.size(), i);
     }
     program.plan = {.target = plan_.target,
                     .buffers = plan_.buffers,

@@ -396,6 +396,14 @@ class TestCudaEmulate : public QObject {
     }
     const std::string difference = wrong(results[0][0], results[1][0], default_tolerance(dtype));
     QVERIFY2(difference.empty(), difference.c_str());
+    // The plan's steps are timed, though the program has others.
+    const StagedCompiler staged = (*find_backend("cuda-emulate"))->stages({});
+    const auto planned = staged.plan(*graph);
+    QVERIFY2(planned, planned ? "" : planned.error().line().c_str());
+    const auto measured = staged.measure(*planned, inputs, 0);
+    QVERIFY2(measured, measured ? "" : measured.error().line().c_str());
+    QCOMPARE(measured->steps.size(), planned->second.steps.size());
+    for (const StepMeasure& step : measured->steps) QVERIFY(step.seconds > 0 && step.library == "CUDA kernel");
   }
 
   /// Symbols are arguments of matrix kernels, which give what the interpreter gives for other sizes, too.
