@@ -10,7 +10,7 @@
 #include "app/config_options.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
-#include "app/tasks/config_json.h"
+#include "app/tasks/config_values.h"
 #include "app/tasks/run_artefact.h"
 #include "app/tasks/symbols_json.h"
 #include "core/aot/metadata_json.h"

@@ -7,7 +7,7 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/progress_line.h"
-#include "app/tasks/config_json.h"
+#include "app/tasks/config_values.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/aot_cases.h"

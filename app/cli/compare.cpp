@@ -10,7 +10,7 @@
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/tasks/columns.h"
-#include "app/tasks/config_json.h"
+#include "app/tasks/config_values.h"
 #include "app/tasks/plant.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"

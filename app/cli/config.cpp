@@ -4,7 +4,7 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
-#include "app/tasks/config_json.h"
+#include "app/tasks/config_values.h"
 
 namespace partita::cli {
 namespace {

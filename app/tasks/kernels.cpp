@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/config_values.h"
 #include "codegen/backends.h"
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/target.h"

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "app/tasks/config_json.h"
+#include "app/tasks/config_values.h"
 #include "app/tasks/plant.h"
 #include "core/base/hash.h"
 #include "core/compare/check_passes.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sodium.h>
 
-#include "app/tasks/config_json.h"
+#include "app/tasks/config_values.h"
 #include "app/tasks/graph_changes.h"
 #include "app/tasks/kernels.h"
 #include "app/tasks/notes.h"

@@ -290,11 +290,6 @@ std::vector<std::string> config_arguments(const Config& config, ConfigPart part)
   return words;
 }
 
-std::vector<std::string> with_configuration(std::vector<std::string> words) {
-  for (std::string& word : config_arguments(config(), ConfigPart::Given)) words.push_back(std::move(word));
-  return words;
-}
-
 std::string config_words(const Config& config, ConfigPart part) {
   std::string text;
   for (const std::string& word : config_arguments(config, part)) text += " " + shell_word(word);

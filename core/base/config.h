@@ -106,8 +106,6 @@ std::vector<const ConfigRow*> config_part(const Config& config, ConfigPart part)
 std::string config_text(const Config& config, ConfigPart part);
 /// The same as options of the command line: {"--config", "threads=2"}, and as text for a shell: " --config threads=2".
 std::vector<std::string> config_arguments(const Config& config, ConfigPart part);
-/// A command of this program, with what its configuration was given.
-std::vector<std::string> with_configuration(std::vector<std::string> words);
 std::string config_words(const Config& config, ConfigPart part);
 /// Sets what the text says. Errors config.syntax, config.unknown, config.value with file and line.
 Status read_config_text(Config& config, std::string_view text, const std::string& file);

@@ -118,7 +118,9 @@ void PassesController::run(bool check) {
           for (const auto& [node, pass] : pass_of_nodes(*history, 0)) of->facts[node].pass = pass;
         if (!bench_.current() || bench_.current()->key != key) return;  // another graph is named above
         history_of_ = key;
+        const QString chosen = bench_.selection().spot().node;
         view_->set_history(history, made->wrong);
+        if (!chosen.isEmpty() && made->wrong < 0) bench_.select_node(chosen);  // rather than the first change
         bench_.get<GraphController>().refresh_overlays();
         if (made->refused)
           bench_.window().set_status(tr("No compiler takes this graph: %1").arg(text(made->refused->line())), {});
