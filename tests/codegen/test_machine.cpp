@@ -99,11 +99,11 @@ class MachinePlans : public QObject {
         "in blocks of 14 rows");
     row("a block for each thread", "[1, 12, 14, 16]", "[12, 12, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 2,
         "in blocks of 7 rows");
-    row("images", "[4, 32, 5, 6]", "[32, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 4,
+    row("images", "[4, 28, 5, 16]", "[28, 28, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 1", 4,
         "in blocks of 5 rows");
     row("depthwise, dilated", "[1, 48, 20, 12]", "[48, 1, 3, 3]", "[1, 1], [2, 2], [2, 2], False, [0, 0], 48", 2,
         "in blocks of 10 rows");
-    row("more padding than a block has rows", "[1, 32, 4, 10]", "[32, 32, 3, 3]",
+    row("more padding than a block has rows", "[1, 16, 4, 12]", "[16, 16, 3, 3]",
         "[1, 1], [3, 3], [3, 3], False, [0, 0], 1", 4, "in blocks of 1 row");
     row("large images", "[1, 12, 120, 64]", "[12, 12, 5, 5]", "[1, 1], [2, 2], [1, 1], False, [0, 0], 1", 1,
         "in blocks of 60 rows");
@@ -130,7 +130,7 @@ class MachinePlans : public QObject {
       both("depthwise", "[2, 48, 20, 12][11520, 1, 576, 48]", "[48, 1, 3, 3]",
            "[1, 1], [1, 1], [1, 1], False, [0, 0], 48", 2, "in 2 blocks of rows", "in registers");
     }
-    row("a large weight", "[1, 256, 6, 6]", "[256, 32, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 8", 2,
+    row("a large weight", "[1, 480, 6, 6]", "[480, 24, 3, 3]", "[1, 1], [1, 1], [1, 1], False, [0, 0], 20", 2,
         "a kernel of its own: the weights, which each block would read, are larger than the result");
   }
   /// The same numbers as a kernel after the whole call gives, NaN too.
