@@ -66,6 +66,19 @@ class TestComposites : public QObject {
     for (const Node* node : *made->graph) QVERIFY2(node->is_output() || node->meta.known(), node->name().c_str());
   }
 
+  /// PyTorch asks a symbolic size whether it is 1, which leaves a guard.
+  void one_cell_is_known_by_the_example() {
+    for (const std::int64_t size : {1, 2}) {
+      const auto graph =
+          fx("n: 'Sym(s0)', x: <c64[1, 2, 4, 4][32, 16, 4, 1]>", "a = $adaptive_avg_pool2d(x, [n, 1])\nreturn (a,)");
+      graph->shapes->set_hint("s0", size);
+      const auto made = to_aten(*graph);
+      QVERIFY2(made, made ? "" : made.error().line().c_str());
+      QCOMPARE(QString::fromStdString(calls(*made->graph)), size == 1 ? "mean" : "_adaptive_avg_pool2d");
+      QVERIFY(!made->graph->shapes->guards().empty());
+    }
+  }
+
   /// Values PyTorch computes for x = [[1, 2, 4], [7, 3, 5]] and y = [1, 0, 2].
   void computes_data() {
     QTest::addColumn<QString>("lines");

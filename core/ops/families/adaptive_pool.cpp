@@ -158,13 +158,21 @@ Value eval_adaptive_max(EvalCall& c) {
   return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
-/// When the output is one cell PyTorch takes the mean over the whole plane, which is faster.
+/// Is the output one cell? PyTorch then takes the mean over the whole plane. A symbolic size gets a guard; one that
+/// only values decide is taken for more.
+bool is_one_cell(DecomposeCall& c, const SymList& output) {
+  return std::ranges::all_of(output, [&](SymExpr size) {
+    const auto one = c.build.graph.shapes->evaluate(sym_eq(size, 1), "one cell of adaptive pooling");
+    return one && *one;
+  });
+}
+
 Arg decompose_adaptive_avg_pool2d(DecomposeCall& c) {
   Builder& b = c.build;
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(2, output[0]);
   if (output.size() != 2) fail("adaptive_avg_pool2d: output_size must be 2");
-  if (output[0].is(1) && output[1].is(1)) {
+  if (is_one_cell(c, output)) {
     const TensorMeta& self = c.tensor("self");
     Node* mean = b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2}), true});
     if (suggest_memory_format(self, c.shapes) != MemoryFormat::ChannelsLast) return mean;
@@ -179,8 +187,7 @@ Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(3, output[0]);
   if (output.size() != 3) fail("adaptive_avg_pool3d: output_size must be 3");
-  if (output[0].is(1) && output[1].is(1) && output[2].is(1))
-    return b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2, -3}), true});
+  if (is_one_cell(c, output)) return b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2, -3}), true});
   return b.call("aten._adaptive_avg_pool3d.default", {c.arg("self"), b.sizes(output)});
 }
 
