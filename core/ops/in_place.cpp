@@ -10,7 +10,8 @@
 namespace partita {
 namespace {
 
-constexpr std::array resizes = {std::string_view("aten.resize_.default"), std::string_view("aten.resize_as_.default")};
+constexpr std::array resizes = {std::string_view("aten.resize_.default"), std::string_view("aten.resize_as_.default"),
+                                std::string_view("prims.resize.default")};
 constexpr std::array takers = {std::string_view("aten.set_.source_Tensor"), std::string_view("aten.set_.default"),
                                std::string_view("aten.set_.source_Tensor_storage_offset")};
 constexpr std::array untraced = {
@@ -26,8 +27,9 @@ bool changes_geometry(const Op* op) {
     return op->name.ends_with('_') && std::ranges::any_of(find_overloads("aten." + op->name), [](const Schema* s) {
              return changes_geometry(Op::torch(s->name));
            });
-  if (op->kind != OpKind::Torch || op->name.find("_.") == std::string::npos) return false;
-  return view_in_place(op) || takes_memory(op) || std::ranges::find(resizes, op->name) != resizes.end();
+  if (op->kind != OpKind::Torch) return false;
+  if (std::ranges::find(resizes, op->name) != resizes.end()) return true;
+  return op->name.find("_.") != std::string::npos && (view_in_place(op) || takes_memory(op));
 }
 
 /// Is the call's result its first argument itself? That of resolve_conj is, and of `to` where there is nothing to do.

@@ -328,6 +328,16 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{1, 3}));
   }
 
+  /// Later readers see the tensor as it is now, whichever operator gave it other sizes.
+  void other_sizes_are_seen_by_later_readers() {
+    for (const char* call : {"$resize_(x, [2, 1])", "torch.ops.prims.resize.default(x, [2, 1])"}) {
+      const auto graph = fx("x: <f32[2][1]>", std::string("r = ") + call + "\na = $neg(x)\nreturn (a,)");
+      const auto out = interpret(*graph, {f32({2}, {1, 3})});
+      QVERIFY2(out, out ? "" : out.error().line().c_str());
+      QCOMPARE((*out)[0].get<Tensor>()->sizes, (Sizes{2, 1}));
+    }
+  }
+
   /// A view of the input is written, too; an input that nothing writes is not touched.
   void double_precision_writes_back_where_it_is_asked() {
     const auto graph = fx("x: <f32[2][1]>, y: <f32[2][1]>",
