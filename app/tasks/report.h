@@ -15,7 +15,7 @@ namespace partita {
 struct ReportRequest {
   RunRequest run;
   std::string repro;  ///< a folder that `partita minify` wrote; empty: none
-  /// What the page draws of a graph, with its code and the user's notes.
+  /// Gives what the page draws of a graph, with its code and the user's notes. Must be set.
   nlohmann::ordered_json (*picture)(std::shared_ptr<const Graph> graph, const std::string& id, const std::string& title,
                                     const Notes& notes) = nullptr;
 };

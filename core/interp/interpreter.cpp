@@ -163,9 +163,21 @@ class Run {
   bool as_written_ = false;    // in a double-precision run: this call keeps the graph's dtypes
 };
 
-/// The inputs that the graph writes to, and what it writes to in their place.
-std::vector<std::pair<Tensor, Tensor>> written_copies(const Graph& graph, const std::vector<Value>& inputs,
-                                                      const std::vector<Value>& copies) {
+/// Do the bytes from the first element of one to its last meet those of the other?
+bool share_bytes(const Tensor& a, const Tensor& b) {
+  const auto end = [](const Tensor& t) {
+    std::int64_t last = t.offset;
+    for (std::size_t d = 0; d < t.sizes.size(); ++d) last += (t.sizes[d] - 1) * t.strides[d];
+    return (last + 1) * static_cast<std::int64_t>(itemsize(t.dtype));
+  };
+  const auto begin = [](const Tensor& t) { return t.offset * static_cast<std::int64_t>(itemsize(t.dtype)); };
+  return a.storage == b.storage && a.numel() > 0 && b.numel() > 0 && begin(a) < end(b) && begin(b) < end(a);
+}
+
+/// The inputs that the graph writes to, and what it writes to in their place. Error interp.shared for an input whose
+/// memory another one shows, too: their copies are apart.
+Result<std::vector<std::pair<Tensor, Tensor>>> written_copies(const Graph& graph, const std::vector<Value>& inputs,
+                                                              const std::vector<Value>& copies) {
   std::set<const Node*> owners;
   for (const Node* node : graph)
     for (const Node* target : written_by(*node)) owners.insert(memory_owner(target));
@@ -173,8 +185,14 @@ std::vector<std::pair<Tensor, Tensor>> written_copies(const Graph& graph, const 
   const std::vector<Node*> placeholders = graph.placeholders();
   for (std::size_t i = 0; i < placeholders.size(); ++i)
     if (const Tensor *input = inputs[i].get<Tensor>(), *copy = copies[i].get<Tensor>();
-        input && copy && input->storage != copy->storage && owners.contains(placeholders[i]))
+        input && copy && input->storage != copy->storage && owners.contains(placeholders[i])) {
+      for (std::size_t j = 0; j < inputs.size(); ++j)
+        if (const Tensor* other = inputs[j].get<Tensor>(); other && j != i && share_bytes(*input, *other))
+          return unsupported("interp.shared", fmt::format("a run in double of a graph that writes {}, whose memory {} "
+                                                          "shows, too",
+                                                          placeholders[i]->name(), placeholders[j]->name()));
       written.emplace_back(*input, *copy);
+    }
   return written;
 }
 
@@ -196,13 +214,14 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
     for (Value& v : inputs) {
       TRY(v, widened(std::move(v)));
     }
-    if (options.writes_back) written = written_copies(running, given, inputs);
+    if (options.writes_back) {
+      TRY(written, written_copies(running, given, inputs));
+    }
   }
   InterpOptions how = options;
   if (!how.generator) how.generator = std::make_shared<Generator>();
   TRY(std::vector<Value> outputs, Run(running, how)(std::move(inputs)));
-  for (const auto& [input, copy] : written)
-    if (copy.sizes == input.sizes) input.copy_from(copy);
+  for (const auto& [input, copy] : written) input.copy_from(copy);
   return outputs;
 }
 

@@ -10,7 +10,7 @@ SMALL = ["autoencoder_dyn", "dlrm", "mlp", "resnet"]  # one of convolutions, who
 
 
 def main():
-    partita, source = sys.argv[1], pathlib.Path(sys.argv[2])
+    partita, source = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
     corpus = pathlib.Path(os.environ.get("PARTITA_CORPUS", source / "../shared/corpus"))
     models = sorted(p.parent for p in (source / "resources/samples").rglob("program.pt2"))
     found = sorted(p.parent for p in (corpus / "models").glob("*/program.pt2"))

@@ -338,6 +338,16 @@ class TestInterpreter : public QObject {
     }
   }
 
+  /// A view of another tensor stays what it is while a tensor beside it gets other sizes.
+  void other_sizes_leave_views_alone() {
+    const auto graph = fx("x: <f32[4][1]>, y: <f32[4][1]>",
+                          "v = torch.ops.prims.as_strided.default(x, [2], [2], 0)\nr = $resize_(y, [2])\n"
+                          "a = $neg(v)\nreturn (a,)");
+    const auto out = interpret(*graph, {f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 0})});
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements((*out)[0]), (Row{-1, -3}));
+  }
+
   /// A view of the input is written, too; an input that nothing writes is not touched.
   void double_precision_writes_back_where_it_is_asked() {
     const auto graph = fx("x: <f32[2][1]>, y: <f32[2][1]>",
@@ -351,6 +361,10 @@ class TestInterpreter : public QObject {
     QVERIFY(interpret(*graph, {x, y}, options));
     QCOMPARE(elements(x), (Row{1, 4}));
     QCOMPARE(elements(y), (Row{5, 7}));
+    // Copies of inputs that share memory are apart: what is written to one would not be seen in the other.
+    const auto shared = interpret(*graph, {x, x}, options);
+    QVERIFY(!shared);
+    QCOMPARE(shared.error().code, std::string("interp.shared"));
   }
 
   /// A backward gets from its forward what that computed in double.
