@@ -127,7 +127,7 @@ void compare_floats(Difference& d, const Tensor& expected, const Tensor& found, 
 
 void compare_integers(Difference& d, const Tensor& expected, const Tensor& found) {
   dispatch(expected.dtype, [&]<class T>() {
-    if constexpr (std::is_integral_v<T>) {
+    if constexpr (is_integral_type<T>) {
       const T* a = expected.as<T>();
       const T* b = found.as<T>();
       Angle angle;

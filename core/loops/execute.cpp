@@ -219,7 +219,7 @@ class Executor {
       Cell& cell = accumulators_[static_cast<std::size_t>(a)];
       dispatch(acc.dtype, [&]<class T>() {
         T start = convert<T>(acc.start);
-        if constexpr (std::is_integral_v<T>) start = static_cast<T>(integer_start(acc.dtype, acc.start));
+        if constexpr (is_integral_type<T>) start = static_cast<T>(integer_start(acc.dtype, acc.start));
         std::memcpy(cell.bytes, &start, sizeof(T));
       });
     }
@@ -344,7 +344,7 @@ class Executor {
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
         a = convert<T>(to_float(a) + to_float(b));
       else
-        a = scalar_add(a, b);
+        a = scalar_add<Computed<T>>(a, b);
       std::memcpy(to, &a, sizeof(T));
     });
   }
@@ -358,7 +358,7 @@ class Executor {
         T a, b;
         std::memcpy(&a, cell.bytes, sizeof(T));
         std::memcpy(&b, v.bytes, sizeof(T));
-        a = combined(acc.combine, a, b);
+        a = combined<Computed<T>>(acc.combine, a, b);
         std::memcpy(cell.bytes, &a, sizeof(T));
       }
     });

@@ -28,13 +28,13 @@ struct Row {
   struct Row<ScalarOp::name, T> {                                                                                 \
     static void run(void* out, const void* const* args, std::int64_t n) {                                         \
       using Out = decltype([](T a, T b, T c) { return (void)a, (void)b, (void)c, (evaluation); }(T(), T(), T())); \
-      Out* to = static_cast<Out*>(out);                                                                           \
-      const T* from[3] = {static_cast<const T*>(args[0]), static_cast<const T*>(args[1]),                         \
-                          static_cast<const T*>(args[2])};                                                        \
+      auto* to = static_cast<Stored<Out>*>(out);                                                                  \
+      const Stored<T>* from[3] = {static_cast<const Stored<T>*>(args[0]), static_cast<const Stored<T>*>(args[1]), \
+                                  static_cast<const Stored<T>*>(args[2])};                                        \
       for (std::int64_t i = 0; i < n; ++i) {                                                                      \
         T a = from[0][i];                                                                                         \
-        [[maybe_unused]] T b = arity > 1 ? from[1][i] : T();                                                      \
-        [[maybe_unused]] T c = arity > 2 ? from[2][i] : T();                                                      \
+        [[maybe_unused]] T b = arity > 1 ? T(from[1][i]) : T();                                                   \
+        [[maybe_unused]] T c = arity > 2 ? T(from[2][i]) : T();                                                   \
         to[i] = evaluation;                                                                                       \
       }                                                                                                           \
     }                                                                                                             \
@@ -62,12 +62,12 @@ template <class To, class From>
 void cast(void* out, const void* const* args, std::int64_t n) {
   const From* from = static_cast<const From*>(args[0]);
   To* to = static_cast<To*>(out);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = convert_at<To>(from, i);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
 }
 
 template <class Word>
 void select(void* out, const void* const* args, std::int64_t n) {
-  const bool* condition = static_cast<const bool*>(args[0]);
+  const StoredBool* condition = static_cast<const StoredBool*>(args[0]);
   const Word *yes = static_cast<const Word*>(args[1]), *no = static_cast<const Word*>(args[2]);
   Word* to = static_cast<Word*>(out);
   for (std::int64_t i = 0; i < n; ++i) to[i] = condition[i] ? yes[i] : no[i];
@@ -200,7 +200,7 @@ NodeKernel node_kernel(const ScalarBuilder& body, const ScalarNode& node) {
         if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
           return nullptr;
         else
-          return arithmetic<T>(node.op);
+          return arithmetic<Computed<T>>(node.op);
       });
     }
   }
@@ -281,13 +281,6 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
       for (auto [node, slot] : loads) {
         const Tensor& t = inputs[slot];
         std::byte* to = memory[node].get();
-        if (t.dtype == DType::Bool) {
-          cursor.runs(slot, n, [&](auto offset, auto stride, auto count, auto done) {
-            bool* into = reinterpret_cast<bool*>(to) + done;
-            for (std::int64_t i = 0; i < count; ++i) into[i] = convert_at<bool>(t.as<bool>() + offset, i * stride);
-          });
-          continue;
-        }
         if (space.sizes.size() == 1 && space.strides[slot][0] == 1) {
           values[node] = t.data() + at * static_cast<std::int64_t>(itemsize(t.dtype));
           continue;

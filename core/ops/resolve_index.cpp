@@ -125,7 +125,7 @@ std::vector<Arg> items_of(Builder& b, const Arg& index) {
       const auto* flag = list->items[i].get<bool>();
       if (!value && !flag) fail_unsupported("a list index with items that are neither ints nor bools");
       if (mask)
-        t.as<bool>()[i] = *flag;
+        t.as<StoredBool>()[i] = *flag;
       else
         t.as<std::int64_t>()[i] = value ? *value : *flag;
     }

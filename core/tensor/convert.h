@@ -26,6 +26,10 @@ To convert(From v) {
     return to_half(convert<float>(v));
   } else if constexpr (std::is_same_v<To, BFloat16>) {
     return to_bfloat16(convert<float>(v));
+  } else if constexpr (std::is_same_v<From, StoredBool>) {
+    return convert<To>(static_cast<bool>(v));
+  } else if constexpr (std::is_same_v<To, StoredBool>) {
+    return convert<bool>(v);
   } else if constexpr (std::is_same_v<To, bool>) {
     return v != From(0);
   } else if constexpr (is_complex_type<To>::value) {
@@ -45,16 +49,6 @@ To convert(From v) {
   } else {
     return static_cast<To>(v);
   }
-}
-
-/// Converts the i-th element after `from`. A stored bool may be any byte (from a file or a reinterpreting view), which
-/// C++ may not read as bool; every byte other than 0 counts as true.
-template <class To, class From>
-To convert_at(const From* from, std::int64_t i) {
-  if constexpr (std::is_same_v<From, bool>)
-    return convert<To>(reinterpret_cast<const std::uint8_t*>(from)[i] != 0);
-  else
-    return convert<To>(from[i]);
 }
 
 }  // namespace partita

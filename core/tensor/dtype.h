@@ -2,8 +2,10 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace partita {
 
@@ -14,6 +16,22 @@ struct BFloat16 {
 struct Half {
   std::uint16_t bits;
 };
+/// A bool as it is stored. A file, or a view of another dtype, may leave any byte there, which C++ may not read as
+/// bool; every byte other than 0 counts as true.
+struct StoredBool {
+  std::uint8_t byte = 0;
+  StoredBool() = default;
+  constexpr StoredBool(bool v) : byte(v) {}
+  constexpr operator bool() const { return byte != 0; }
+};
+/// The type in which a stored T is computed with, and the type in which a T is stored.
+template <class T>
+using Computed = std::conditional_t<std::is_same_v<T, StoredBool>, bool, T>;
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, StoredBool, T>;
+/// Integers and bool.
+template <class T>
+inline constexpr bool is_integral_type = std::is_integral_v<T> || std::is_same_v<T, StoredBool>;
 float to_float(BFloat16 v);
 float to_float(Half v);
 BFloat16 to_bfloat16(float v);  ///< round to nearest even, NaN stays NaN
@@ -24,7 +42,7 @@ Half to_half(float v);          ///< round to nearest even, overflow to infinity
 /// complex128 take no part in it. The code is -1, and the safetensors name empty, where these formats have no such
 /// dtype.
 #define PARTITA_DTYPES(V)                                                                \
-  V(Bool, "b8", "bool", bool, 1, 12, "BOOL")                                             \
+  V(Bool, "b8", "bool", ::partita::StoredBool, 1, 12, "BOOL")                            \
   V(UInt8, "u8", "uint8", std::uint8_t, 1, 1, "U8")                                      \
   V(Int8, "i8", "int8", std::int8_t, 1, 2, "I8")                                         \
   V(UInt16, "u16", "uint16", std::uint16_t, 2, 28, "U16")                                \
@@ -103,5 +121,8 @@ template <class F>
 decltype(auto) dispatch(DType t, F&& f);
 
 }  // namespace partita
+
+template <>
+struct std::numeric_limits<partita::StoredBool> : std::numeric_limits<bool> {};
 
 #include "core/tensor/dtype_dispatch.h"

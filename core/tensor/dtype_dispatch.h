@@ -8,7 +8,7 @@ template <class F>
 decltype(auto) dispatch(DType t, F&& f) {
   switch (t) {
     case DType::Bool:
-      return f.template operator()<bool>();
+      return f.template operator()<StoredBool>();
     case DType::UInt8:
       return f.template operator()<std::uint8_t>();
     case DType::Int8:

@@ -257,7 +257,7 @@ void Tensor::copy_from(const Tensor& src) const {
       const From* from = src.as<From>();
       for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
         for (std::int64_t i = 0; i < n; ++i) {
-          const auto z = convert_at<std::complex<float>>(from, s + i * ss);
+          const auto z = convert<std::complex<float>>(from[s + i * ss]);
           to[2 * (d + i * ds)] = to_half(z.real());
           to[2 * (d + i * ds) + 1] = to_half(z.imag());
         }
@@ -274,7 +274,7 @@ void Tensor::copy_from(const Tensor& src) const {
     if (is_float8(src.dtype))
       return each([&](std::int64_t i) { return from_float8(src.as<std::uint8_t>()[i], src.dtype); });
     return dispatch(src.dtype, [&]<class From>() {
-      each([from = src.as<From>()](std::int64_t i) { return convert_at<float>(from, i); });
+      each([from = src.as<From>()](std::int64_t i) { return convert<float>(from[i]); });
     });
   }
   if (is_float8(src.dtype)) {
@@ -291,7 +291,7 @@ void Tensor::copy_from(const Tensor& src) const {
       To* to = as<To>();
       const From* from = src.as<From>();
       for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert_at<To>(from, s + i * ss);
+        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(from[s + i * ss]);
       });
     });
   });
@@ -338,7 +338,7 @@ double Tensor::item_as_double(std::int64_t i) const {
   if (dtype == DType::Complex32) return to_float(as<Half>()[2 * at]);
   if (is_float8(dtype)) return from_float8(as<std::uint8_t>()[at], dtype);
   if (is_opaque(dtype)) return itemsize(dtype) == 1 ? as<std::uint8_t>()[at] : as<std::uint16_t>()[at];
-  return dispatch(dtype, [&]<class T>() { return convert_at<double>(as<T>(), at); });
+  return dispatch(dtype, [&]<class T>() { return convert<double>(as<T>()[at]); });
 }
 
 }  // namespace partita

@@ -87,6 +87,7 @@ struct Tensor {
   std::byte* data() const { return storage->data() + offset * static_cast<std::int64_t>(itemsize(dtype)); }
   template <class T>
   T* as() const {
+    static_assert(!std::is_same_v<T, bool>, "bools are stored as StoredBool");
     return reinterpret_cast<T*>(data());
   }
 

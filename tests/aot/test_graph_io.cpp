@@ -197,7 +197,7 @@ class TestGraphIo : public QObject {
       QVERIFY2(out->find(key), key);
       QVERIFY2(out->find(key)->dtype == dtype, key);
     }
-    QVERIFY(out->find("output.2")->as<bool>()[0]);
+    QVERIFY(out->find("output.2")->as<StoredBool>()[0]);
   }
 };
 

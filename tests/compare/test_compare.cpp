@@ -177,6 +177,14 @@ class TestCompare : public QObject {
     QCOMPARE(*d.max_ulp, std::int64_t{1});
   }
 
+  void any_byte_but_0_is_true() {
+    Tensor found = tensor(DType::Bool, {3}, {1, 1, 0});
+    found.as<StoredBool>()[1].byte = 6;
+    const Difference d = compare_values("", tensor(DType::Bool, {3}, {1, 1, 1}), found, {});
+    QCOMPARE(d.wrong, 1);
+    QCOMPARE(d.max_abs, 1.0);
+  }
+
   void large_integers_are_exact() {
     Tensor a = *Tensor::zeros(DType::Int64, {1}), b = *Tensor::zeros(DType::Int64, {1});
     *a.as<std::int64_t>() = std::int64_t{1} << 60;

@@ -41,6 +41,13 @@ std::vector<Case> cases() {
        "f)",
        {tensor(DType::UInt8, {3}, {0, 1, 6})},
        {{0, 1, 1}, {0, 1, 1}}},
+      {"reductions and masks take any byte but 0 for true",
+       "x: <u8[4][1]>",
+       "v: <b8[4][1]> = $view.dtype(x, torch.bool)\ns: <i64[][]> = $sum(v)\nm: <b8[][]> = $amax(v)\n"
+       "w: <f32[4][1]> = $arange(4, dtype = torch.float32, device = device(type='cpu'), pin_memory = False)\n"
+       "p: <f32[4][1]> = $masked_scatter(w, v, w)\ne: <b8[4][1]> = $eq.Tensor(v, m)\nreturn (s, m, p, e)",
+       {tensor(DType::UInt8, {4}, {6, 0, 1, 64})},
+       {{3}, {1}, {0, 1, 1, 2}, {1, 0, 1, 1}}},
       {"bare output, no parentheses", vec, "a: <f32[3][1]> = $neg(x)\nreturn a", {x()}, {{-1, -2, -3}}},
       {"an input returned, a literal, None", vec, "return (x, 3, None)", {x()}, {{1, 2, 3}, {3}, {}}},
       {"many results",

@@ -50,7 +50,7 @@ Result<Value> value_of(const partita_tensor& t, const LibraryValue& wanted, cons
   TRY(Tensor tensor, borrowed(t, wanted.dtype, name));
   if (wanted.kind == LibraryValue::Kind::Tensor) return Value(std::move(tensor));
   if (wanted.dtype == DType::Int64) return Value(*tensor.as<std::int64_t>());
-  if (wanted.dtype == DType::Bool) return Value(*tensor.as<bool>());
+  if (wanted.dtype == DType::Bool) return Value(*tensor.as<StoredBool>());
   return Value(tensor.item_as_double());
 }
 
@@ -63,7 +63,7 @@ Status give(const Value& value, const std::string& name, partita_tensor& out) {
     *tensor.as<std::int64_t>() = *n;
   } else if (const auto* b = value.get<bool>()) {
     TRY(tensor, Tensor::empty(DType::Bool, {}));
-    *tensor.as<bool>() = *b;
+    *tensor.as<StoredBool>() = *b;
   } else if (const auto* d = value.get<double>()) {
     TRY(tensor, Tensor::scalar(DType::Float64, *d));
   } else if (value.is_none()) {

@@ -249,7 +249,7 @@ void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& v
   if (accumulate) {
     dispatch_compute(dtype, "index_put", [&]<class T>() {
       indexing.each([&](std::int64_t position, std::int64_t offset) {
-        if (mask && !keep.as<bool>()[position]) return;
+        if (mask && !keep.as<StoredBool>()[position]) return;
         T& sum = target.as<T>()[offset];
         sum = wrapping_sum(sum, source.as<T>()[position]);
       });
@@ -318,7 +318,7 @@ Value eval_masked_index(EvalCall& c) {
     const T* from = self.as<T>();
     T other = *fill.as<T>();
     indexing.each([&](std::int64_t position, std::int64_t offset) {
-      y.as<T>()[position] = keep.as<bool>()[position] ? from[offset] : other;
+      y.as<T>()[position] = keep.as<StoredBool>()[position] ? from[offset] : other;
     });
   });
   return with_elements(out, y);

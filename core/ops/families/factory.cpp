@@ -285,7 +285,7 @@ template <class Whole, class Real>
 void fill_sequence(const Tensor& out, Whole whole, Real real) {
   dispatch(out.dtype, [&]<class T>() {
     for (std::int64_t i : steps(out.numel())) {
-      if constexpr (std::is_integral_v<T>)
+      if constexpr (is_integral_type<T>)
         out.as<T>()[i] = convert<T>(whole(i));
       else
         out.as<T>()[i] = convert<T>(real(i));
@@ -363,7 +363,7 @@ Value eval_linspace(EvalCall& call) {
       std::complex<double> v =
           i < n / 2 ? start + held(step * static_cast<double>(i)) : end - held(step * static_cast<double>(n - 1 - i));
       // PyTorch's kernel for integers rounds once: a whole number is not missed.
-      if constexpr (std::is_integral_v<T>)
+      if constexpr (is_integral_type<T>)
         v = i < n / 2 ? std::fma(step.real(), static_cast<double>(i), start.real())
                       : std::fma(-step.real(), static_cast<double>(n - 1 - i), end.real());
       if (n == 1) v = start;

@@ -57,12 +57,12 @@ Value eval_masked_select(EvalCall& c) {
   Sizes sizes = broadcast_load(inputs, DType::Bool).sizes;
   Tensor x = expand_load(*inputs[0], sizes, inputs[0]->dtype), mask = expand_load(*inputs[1], sizes, DType::Bool);
   std::int64_t count = 0;
-  for (std::int64_t i : steps(mask.numel())) count += mask.as<bool>()[i];
+  for (std::int64_t i : steps(mask.numel())) count += mask.as<StoredBool>()[i];
   Tensor y = empty(x.dtype, {count});
   dispatch_width(x.dtype, [&]<class T>() {
     T* to = y.as<T>();
     for (std::int64_t i : steps(mask.numel()))
-      if (mask.as<bool>()[i]) *to++ = x.as<T>()[i];
+      if (mask.as<StoredBool>()[i]) *to++ = x.as<T>()[i];
   });
   return y;
 }
@@ -79,7 +79,7 @@ Value eval_masked_scatter(EvalCall& c) {
   dispatch_width(y.dtype, [&]<class T>() {
     std::int64_t next = 0;
     for (std::int64_t i : steps(y.numel())) {
-      if (!mask.as<bool>()[i]) continue;
+      if (!mask.as<StoredBool>()[i]) continue;
       if (next >= source.numel())
         fail("masked_scatter: expected self and source to have the same number of elements as the mask has ones");
       y.as<T>()[i] = source.as<T>()[next++];
@@ -100,7 +100,7 @@ Value eval_masked_scatter_backward(EvalCall& c) {
   dispatch_width(g.dtype, [&]<class T>() {
     std::int64_t next = 0;
     for (std::int64_t i : steps(g.numel()))
-      if (mask.as<bool>()[i] && next < y.numel()) y.as<T>()[next++] = g.as<T>()[i];
+      if (mask.as<StoredBool>()[i] && next < y.numel()) y.as<T>()[next++] = g.as<T>()[i];
   });
   return y;
 }

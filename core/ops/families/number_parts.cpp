@@ -173,7 +173,7 @@ Value eval_divisor(EvalCall& call) {
   SpecialCall s(call);
   if (!is_integral(s.computed.dtype)) fail(call.schema.name + " takes integers only");
   dispatch(s.computed.dtype, [&]<class T>() {
-    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+    if constexpr (std::integral<T>) {
       const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
       for (std::int64_t i : steps(s.computed.numel())) s.computed.as<T>()[i] = f(a[i], b[i]);
     }

@@ -97,13 +97,13 @@ constexpr auto times = [](const EvalCall&, const auto* x, const Line& line) {
 };
 
 constexpr auto any = [](const EvalCall&, const auto* x, const Line& line) {
-  bool found = false;
+  StoredBool found = false;
   line.each([&](std::int64_t at) { found = found || convert<bool>(x[at]); });
   return found;
 };
 
 constexpr auto all = [](const EvalCall&, const auto* x, const Line& line) {
-  bool held = true;
+  StoredBool held = true;
   line.each([&](std::int64_t at) { held = held && convert<bool>(x[at]); });
   return held;
 };

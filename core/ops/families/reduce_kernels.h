@@ -45,7 +45,7 @@ bool is_nan([[maybe_unused]] T v) {
 /// The dtype whose elements are T.
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bool>)
+  if constexpr (std::is_same_v<T, StoredBool>)
     return DType::Bool;
   else if constexpr (std::is_same_v<T, float>)
     return DType::Float32;

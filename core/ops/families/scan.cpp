@@ -108,7 +108,7 @@ Value eval_logcumsumexp(EvalCall& call) {
     fail_unsupported("logcumsumexp of " + std::string(torch_name(self.dtype)));
   Tensor out = unwrap(Tensor::empty(self.dtype, self.sizes));
   dispatch(self.dtype, [&]<class T>() {
-    if constexpr (!std::is_integral_v<T>) {
+    if constexpr (!is_integral_type<T>) {
       using Wide = std::conditional_t<is_complex_type<T>::value, std::complex<double>, double>;
       along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
         Wide total = -std::numeric_limits<double>::infinity();

@@ -48,7 +48,7 @@ Value eval_isin(EvalCall& c) {
   bool invert = c.boolean("invert");
   dispatch_ordered(dtype, "isin", [&]<class T>() {
     std::unordered_set<T> set(of.as<T>(), of.as<T>() + of.numel());
-    for (std::int64_t i : steps(x.numel())) out.as<bool>()[i] = set.contains(x.as<T>()[i]) != invert;
+    for (std::int64_t i : steps(x.numel())) out.as<StoredBool>()[i] = set.contains(x.as<T>()[i]) != invert;
   });
   return out;
 }

@@ -11,7 +11,7 @@ namespace partita {
 template <class T>
 using AccumulateType =
     std::conditional_t<std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>,
-                       std::complex<double>, std::conditional_t<std::is_integral_v<T>, std::int64_t, double>>;
+                       std::complex<double>, std::conditional_t<is_integral_type<T>, std::int64_t, double>>;
 /// Its dtype.
 inline DType accumulate_dtype(DType t) {
   return is_complex(t) ? DType::Complex128 : is_floating(t) ? DType::Float64 : DType::Int64;
