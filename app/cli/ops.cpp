@@ -50,6 +50,18 @@ Json shown(Family family) {
 Json shown(LibraryRoutine routine) {
   return shown(library_routine_names[static_cast<std::size_t>(routine)]);
 }
+Json shown(Kept kept) {
+  constexpr std::string_view names[] = {"", "half_types", "checked_values", "core_aten"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Kept::CoreAten) + 1);
+  return shown(names[static_cast<std::size_t>(kept)]);
+}
+Json shown(Role role) {
+  constexpr std::string_view names[] = {"",           "pads",        "concatenates",  "splits",
+                                        "linear",     "converts",    "copies_second", "uninitialised",
+                                        "whole_view", "other_sizes", "views_storage"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Role::ViewsStorage) + 1);
+  return shown(names[static_cast<std::size_t>(role)]);
+}
 Json shown(ElementChange change) {
   return change == ElementChange::Conjugate ? Json("conjugate") : Json();
 }
@@ -93,55 +105,17 @@ struct Field {
   const char* name;
   Json (*value)(const OpRecord&);
 };
-#define FIELD(member) {#member, [](const OpRecord& r) { return shown(r.member); }}
+#define FIELD(part, name) {#name, [](const OpRecord& r) { return shown(r.part name); }},
+#define RECORD(name, ...) FIELD(, name)
+#define AUTOGRAD(name, ...) FIELD(autograd., name)
+#define COST(name, ...) FIELD(cost., name)
+#define PRECISION(name, ...) FIELD(precision., name)
+#define VIEWS(name, ...) FIELD(views., name)
 constexpr Field fields[] = {
-    FIELD(fake),
-    FIELD(eval),
-    FIELD(pointwise),
-    FIELD(decompose),
-    FIELD(program),
-    FIELD(compile_decompose),
-    FIELD(compiler_only),
-    FIELD(rounds_halves),
-    FIELD(checks_values),
-    FIELD(derivative),
-    FIELD(gradient),
-    FIELD(all_results_differentiable),
-    FIELD(not_differentiable),
-    FIELD(constant_results),
-    FIELD(lower),
-    FIELD(expensive),
-    FIELD(random),
-    FIELD(side_effect),
-    FIELD(as_written),
-    FIELD(family),
-    FIELD(recomputable),
-    FIELD(operations),
-    FIELD(library),
-    FIELD(images),
-    FIELD(from_any_device),
-    FIELD(reads_strides),
-    FIELD(unchanged_if),
-    FIELD(pads),
-    FIELD(dimension_order),
-    FIELD(write_through),
-    FIELD(copying_form),
-    FIELD(may_alias),
-    FIELD(whole_view),
-    FIELD(views_storage),
-    FIELD(uninitialised),
-    FIELD(concatenates),
-    FIELD(splits),
-    FIELD(packs),
-    FIELD(takes_float8),
-    FIELD(copies_second),
-    FIELD(element_change),
-    FIELD(script_name),
-    FIELD(spectral),
-    FIELD(schema),
+#include "core/ops/record_fields.def"
+    FIELD(, family) FIELD(, schema)  //
 };
 #undef FIELD
-static_assert(std::size(fields) == member_count<OpRecord>(), "a field of OpRecord is not printed");
 
 /// "aten.amax.default", "aten.amax" and "amax" name aten.amax.default.
 bool fits(std::string_view name, std::string_view wanted) {

@@ -89,7 +89,7 @@ bool conjugates(const Node& node) {
   const Schema* schema = find_schema(node.op());
   const TensorMeta* t = node.meta.tensor();
   if (!record || !schema || !schema->is_view || (t && !is_complex(t->dtype))) return false;
-  if (record->element_change != ElementChange::None) return true;
+  if (record->views.element_change != ElementChange::None) return true;
   if (!record->decompose || record->fake) return false;
   Graph parts;
   Node* trial = parts.copy_node(node, [&](Node* in) { return Arg(parts.placeholder(in->name(), in->meta)); });

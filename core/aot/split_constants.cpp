@@ -71,7 +71,7 @@ class Splitter {
     if (node.is(Op::getitem())) return shows(*node.args()[0].node());
     const Schema* schema = find_schema(node.op());
     const OpRecord* record = find_record(node.op());
-    return (schema && schema->is_view) || (record && record->may_alias);
+    return (schema && schema->is_view) || (record && record->views.may_alias);
   }
 
   void look_at(const Node& node) {

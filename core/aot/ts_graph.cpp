@@ -17,8 +17,8 @@ void canonicalize_for_script(Graph& graph) {
   for (Node* node : graph) {
     if (node->args().size() == 1 && node->kwargs().size() == 1 && node->kwargs()[0].first == "dtype")
       for (const Schema* schema : find_overloads(node->op()->name))
-        if (const OpRecord* record = ops().find(Op::torch(schema->name)); record && !record->script_name.empty())
-          node->set_op(Op::torch(record->script_name));
+        if (const OpRecord* record = ops().find(Op::torch(schema->name)); record && record->role == Role::Converts)
+          node->set_op(Op::torch("aten.to"));
     Kwargs kwargs = node->kwargs();
     for (auto& [key, value] : kwargs)
       if (const Device* device = value.get<Device>()) value = Device{device->type, -1}.str();

@@ -37,7 +37,7 @@ std::optional<Shown> shown(const Node* node) {
     if (const auto order = dimension_order(*node)) {
       if (!swaps_last_two(*order)) return std::nullopt;
       transposed = !transposed;
-    } else if (record && record->element_change == ElementChange::Conjugate) {
+    } else if (record && record->views.element_change == ElementChange::Conjugate) {
       conjugated = !conjugated;
     } else {
       return std::nullopt;

@@ -51,7 +51,8 @@ std::optional<TensorMeta> shown(const EagerTensors& eager, const EagerObject& ob
   now.tensor()->offset = 0;
   for (const ViewStep& step : object.steps) {
     const OpRecord* record = find_record(step.op);
-    if (!now.tensor()->strides_known || !record || record->element_change != ElementChange::None) return std::nullopt;
+    if (!now.tensor()->strides_known || !record || record->views.element_change != ElementChange::None)
+      return std::nullopt;
     Graph scratch;
     const ViewArguments given = arguments(step, scratch.placeholder("x", now));
     Result<Meta> next = infer(step.op, given.args, given.kwargs, shapes);
@@ -73,7 +74,7 @@ SymExpr reach(const TensorMeta& t) {
 
 bool views_storage(const ViewStep& step) {
   const OpRecord* record = find_record(step.op);
-  return record && record->views_storage;
+  return record && record->role == Role::ViewsStorage;
 }
 
 /// Does the view show each element of its memory once?
@@ -337,7 +338,7 @@ bool loses_layout(const EagerMemory& memory, const Node* before) {
 bool is_detached(const EagerObject& object) {
   return std::ranges::any_of(object.steps, [](const ViewStep& s) {
     const OpRecord* record = find_record(s.op);
-    return record && record->not_differentiable;
+    return record && record->autograd.not_differentiable;
   });
 }
 

@@ -119,7 +119,7 @@ class Differentiator {
         needs_[n->id()] = call_requires_grad(*n, [&](const Node* input) { return needs(input); });
       }
       const OpRecord* record = needs_[n->id()] && n->op()->kind == OpKind::Torch ? ops().find(n->op()) : nullptr;
-      if (!record || !record->decompose || record->gradient || !record->derivative.empty()) {
+      if (!record || !record->decompose || record->autograd.gradient || !record->autograd.derivative.empty()) {
         n = n->next();
         continue;
       }

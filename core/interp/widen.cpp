@@ -59,7 +59,7 @@ void clear_half_to_float(const Node& node, std::vector<Value>& args,
 
 bool is_run_as_written(const Op* op) {
   const OpRecord* record = find_record(op);
-  return record && (record->random || record->as_written);
+  return record && (record->random || record->precision.as_written);
 }
 
 Result<Value> run_as_written(const Node& node, std::vector<Value> args,

@@ -14,7 +14,8 @@ constexpr OpAspect aspects[] = {
     {"compile", [](const OpRecord& r) { return own(r.compile_decompose); }},
     {"derivative",
      [](const OpRecord& r) -> std::string_view {
-       return r.not_differentiable ? "none" : own(r.gradient || !r.derivative.empty(), r.decompose);
+       return r.autograd.not_differentiable ? "none"
+                                            : own(r.autograd.gradient || !r.autograd.derivative.empty(), r.decompose);
      }},
     {"lower",
      [](const OpRecord& r) -> std::string_view {
@@ -31,9 +32,9 @@ std::span<const OpAspect> op_aspects() {
 
 std::vector<std::string_view> op_tags(const OpRecord& r) {
   const std::pair<std::string_view, bool> tags[] = {
-      {"expensive", r.expensive},     {"random", r.random || r.schema->nondeterministic_seeded},
-      {"side_effect", r.side_effect}, {"pointwise", r.pointwise.body != nullptr},
-      {"view", r.schema->is_view},    {"mutable", r.schema->is_mutable},
+      {"expensive", r.cost.expensive}, {"random", r.random || r.schema->nondeterministic_seeded},
+      {"side_effect", r.side_effect},  {"pointwise", r.pointwise.body != nullptr},
+      {"view", r.schema->is_view},     {"mutable", r.schema->is_mutable},
   };
   std::vector<std::string_view> out;
   for (const auto& [name, has] : tags)

@@ -191,7 +191,7 @@ std::optional<Value> eval_complex_half(const OpRecord& record, const EvalCall& c
     return std::ranges::any_of(call.args, [t](const Value& v) { return mentions(v, t); });
   };
   const bool given = any(DType::Complex32);
-  if (schema.is_view || schema.is_mutable || record.takes_float8 || (!given && !any(DType::Float16)))
+  if (schema.is_view || schema.is_mutable || record.precision.takes_float8 || (!given && !any(DType::Float16)))
     return std::nullopt;
   if (!record.fake && !record.pointwise.body) return std::nullopt;
   CallOfValues metas(call);

@@ -34,14 +34,14 @@ bool is_composite(const Op* op) {
 
 bool decomposes_to_core(const Op* op) {
   const OpRecord* record = own_record(op);
-  return record && !record->compiler_only && decomposes(*record);
+  return record && record->kept != Kept::CoreAten && decomposes(*record);
 }
 
 bool decomposes_for_compiler(const Node& call) {
   const OpRecord* found = own_record(call.op());
   if (!found || !decomposes(*found)) return false;
   const OpRecord& record = *found;
-  if (record.checks_values || (record.rounds_halves && computes_halves(call))) return false;
+  if (record.kept == Kept::CheckedValues || (record.kept == Kept::HalfTypes && computes_halves(call))) return false;
   return record.compile_decompose || !record.lower;
 }
 

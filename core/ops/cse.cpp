@@ -25,7 +25,7 @@ bool may_merge(const Node& node) {
   const Schema* schema = find_schema(node.op());
   if (!schema || schema->is_mutable || draws(node.op())) return false;
   const OpRecord* record = find_record(node.op());
-  return !record || !(record->side_effect || record->uninitialised);
+  return !record || !(record->side_effect || record->role == Role::Uninitialised);
 }
 
 bool writes(const Node& node) {

@@ -28,7 +28,8 @@ bool pair_arguments(const Schema& mutating, const Schema& variant, FunctionalVar
 /// Does the operator write through a TensorIterator that refuses elements that are one place in memory?
 bool refuses_repeated(const Op* functional) {
   const OpRecord* record = find_record(functional);
-  return record && (record->copies_second || (record->pointwise.body && record->pointwise.condition.empty()));
+  return record &&
+         (record->role == Role::CopiesSecond || (record->pointwise.body && record->pointwise.condition.empty()));
 }
 
 /// Copies a result into the argument that it belongs to, item by item for lists.

@@ -101,7 +101,7 @@ class Gradient {
       }
       if (!enabled || !would_need(*node)) continue;
       const OpRecord* record = node->op()->kind == OpKind::Torch ? ops().find(node->op()) : nullptr;
-      if (!record || !record->decompose || record->gradient || !record->derivative.empty()) {
+      if (!record || !record->decompose || record->autograd.gradient || !record->autograd.derivative.empty()) {
         needs_[node->id()] = true;
         continue;
       }
@@ -130,8 +130,8 @@ class Gradient {
     const std::optional<FunctionalVariant> variant = functional_variant(node->op());
     const auto shows = [&](const Node* other) {
       const OpRecord* record = find_record(other->op());
-      return written_by(*other).empty() &&
-             (memory_owner(other) == target || (record && record->may_alias && other->args()[0].node() == target));
+      return written_by(*other).empty() && (memory_owner(other) == target ||
+                                            (record && record->views.may_alias && other->args()[0].node() == target));
     };
     const bool own = target->op()->is_call() && memory_owner(target) == target && !is_input(target) &&
                      std::ranges::none_of(target->users(), shows);
@@ -200,12 +200,12 @@ class Gradient {
   /// Would the call's derivative have a part for this input?
   static bool differentiates_by(const Node& call, const Node* input) {
     const OpRecord* record = find_record(call.op());
-    if (!record || record->derivative.empty()) return true;
+    if (!record || record->autograd.derivative.empty()) return true;
     const auto bound = bind_arguments(*record->schema, call.args(), call.kwargs());
     if (!bound) return true;
     for (std::size_t i = 0; i < bound->size(); ++i) {
       if ((*bound)[i].node() != input) continue;
-      for (const Derivative& part : record->derivative)  // "input, weight": one formula for both
+      for (const Derivative& part : record->autograd.derivative)  // "input, weight": one formula for both
         for (const auto name : part.input | std::views::split(std::string_view(", ")))
           if (std::string_view(name.begin(), name.end()) == record->schema->args[i].name) return true;
     }

@@ -99,7 +99,8 @@ std::optional<SymExpr> attention_operations(const Node& call, std::size_t query,
 }
 
 std::optional<SymExpr> counted_operations(const Node& call) {
-  if (const OpRecord* record = find_record(call.op()); record && record->operations) return record->operations(call);
+  if (const OpRecord* record = find_record(call.op()); record && record->cost.operations)
+    return record->cost.operations(call);
   const Schema* schema = find_schema(call.op());
   if (!schema) return std::nullopt;
   for (const OperationsRow& row : operations_rows)

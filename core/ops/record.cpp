@@ -142,7 +142,7 @@ void OpTable::add(std::string_view name, OpRecord record) {
     };
   if (record.family == Family::Other) record.family = derived_family(record);
   if (record.family == Family::Other) record.family = default_family;
-  if (record.family == Family::Other && record.expensive) record.family = Family::Matmul;
+  if (record.family == Family::Other && record.cost.expensive) record.family = Family::Matmul;
   records_.push_back(std::make_unique<OpRecord>(std::move(record)));
   by_op_[op] = records_.back().get();
 }
@@ -151,7 +151,7 @@ void OpTable::add(std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(
                   std::vector<Derivative> derivative, OpRecord more) {
   more.fake = fake;
   more.eval = eval;
-  more.derivative = std::move(derivative);
+  more.autograd.derivative = std::move(derivative);
   add(name, std::move(more));
 }
 
@@ -233,7 +233,7 @@ namespace {
 Status check_computable(DType t, const Op* op, const Node* node) {
   if (has_arithmetic(t)) return {};
   const OpRecord* record = ops().find(op);
-  if (record && record->takes_float8) return {};
+  if (record && record->precision.takes_float8) return {};
   if (t == DType::Complex32) return takes_complex_half(op) ? Status() : complex_half_error(*op, node);
   return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
 }
@@ -375,15 +375,16 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
                                          std::map<int, std::vector<Node*>>* lists) {
   const OpRecord* record = find_record(node.op());
   if (!record) return unknown(node.op(), "derivative", &node);
-  if (!record->gradient && record->derivative.empty()) return unknown(node.op(), "derivative", &node);
+  if (!record->autograd.gradient && record->autograd.derivative.empty()) return unknown(node.op(), "derivative", &node);
   TRY(Args bound, bind_arguments(*record->schema, node.args(), node.kwargs()));
   return guarded<std::vector<Node*>>(&node, [&]() -> std::vector<Node*> {
     GradCall call(*record->schema, std::move(bound), build, &node, result_nodes(node), std::move(grads),
                   std::move(wants));
-    std::vector<Node*> out = record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);
+    std::vector<Node*> out =
+        record->autograd.gradient ? record->autograd.gradient(call) : apply_formulas(record->autograd.derivative, call);
     for (std::size_t i = 0; i < out.size(); ++i) {
       // A formula may say that there is none, a function must give zeros.
-      if (record->gradient && call.wants[i] && !gives_gradient(call, i, out[i]))
+      if (record->autograd.gradient && call.wants[i] && !gives_gradient(call, i, out[i]))
         fail_unsupported(fmt::format("the derivative for '{}' of {}, which its gradient function does not give",
                                      record->schema->args[i].name, record->schema->name));
       if (!out[i]) continue;

@@ -63,82 +63,63 @@ struct SpectralResults {
   bool known() const { return values >= 0; }
 };
 
+/// Where a call is kept although its record has a compile_decompose.
+enum class Kept : unsigned char {
+  Nowhere,
+  HalfTypes,      ///< compiled graphs of half types: PyTorch's kernel rounds between steps, as eval does
+  CheckedValues,  ///< compiled graphs: eval refuses some values of its arguments
+  CoreAten,       ///< --decompositions core, as in PyTorch's table
+};
+
+/// What a single operator does, for passes that look for just that.
+enum class Role : unsigned char {
+  None,
+  Pads,           ///< puts its third argument, a constant, around the first, as wide as the second says
+  Concatenates,   ///< joins the tensors of its first argument along `dim`
+  Splits,         ///< its second argument says at which sizes `dim` is cut
+  Linear,         ///< a linear layer: weights one above the other give results side by side
+  Converts,       ///< _to_copy: gives the argument in another dtype, on another device
+  CopiesSecond,   ///< gives the second argument's values in the dtype and sizes of the first
+  Uninitialised,  ///< gives memory as it is, so equal calls stay apart: empty
+  WholeView,      ///< a view of all of its argument as it lies: alias, detach
+  OtherSizes,     ///< view: shows all elements in other sizes, where strides allow it
+  ViewsStorage,   ///< views all of its argument's storage, by sizes, strides and offset of its own
+};
+
+template <class F>
+using Function = F*;
+
+// The fields, which record_fields.def documents.
+#define ROW(name, text, ...) __VA_ARGS__ name = {};
+struct AutogradFields {
+#define AUTOGRAD ROW
+#include "core/ops/record_fields.def"
+};
+struct CostFields {
+#define COST ROW
+#include "core/ops/record_fields.def"
+};
+struct PrecisionFields {
+#define PRECISION ROW
+#include "core/ops/record_fields.def"
+};
+struct ViewFields {
+#define VIEWS ROW
+#include "core/ops/record_fields.def"
+};
+
 /// Everything we know of one operator. Fields that are unset are derived (from pointwise, or the functional variant of
 /// an in-place overload) or missing; `partita ops NAME` prints every one.
 struct OpRecord {
-  Meta (*fake)(FakeCall&) = nullptr;
-  Value (*eval)(EvalCall&) = nullptr;
-  Pointwise pointwise = {};
-  /// Replacement by simpler calls: a node, or a tuple for several results. Is used where the record has no more
-  /// specific field.
-  Arg (*decompose)(DecomposeCall&) = nullptr;
-  /// The same as text (core/ops/program.h); sets `decompose`.
-  std::string_view program = {};
-  /// Replacement for the compiler only (inductor's table), or for --decompositions core.
-  Arg (*compile_decompose)(DecomposeCall&) = nullptr;
-  bool compiler_only = false;  ///< --decompositions core keeps the call, as PyTorch's table does
-  /// PyTorch's kernel for half types rounds between steps, as eval does and compile_decompose does not. Compiled graphs
-  /// call eval for half types.
-  bool rounds_halves = false;
-  /// eval refuses some values of its arguments, which compile_decompose takes: compiled graphs call eval.
-  bool checks_values = false;
-  std::vector<Derivative> derivative = {};
-  /// For gradients that formulas cannot express: one for each schema argument, null for none.
-  std::vector<Node*> (*gradient)(GradCall&) = nullptr;
-  /// Whether results beyond the first have gradients, too (formulas say so by naming grads[i]).
-  bool all_results_differentiable = false;
-  bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
-  /// Bit i: result i has no gradient, whatever the others have (derivatives.yaml's output_differentiability):
-  /// permutations.
-  unsigned constant_results = 0;
-  /// Loops for it (core/ops/lower_call.h); what a lowering refuses as unsupported stays a call.
-  void (*lower)(loops::LowerCall&) = nullptr;
-  bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort
-  bool random = false;       ///< depends on a generator
-  bool side_effect = false;  ///< kept even when it has no users: asserts
-  /// A run in double computes it in the dtypes of the graph: it reads bits, or takes no doubles.
-  bool as_written = false;
-
-  /// For colours and legends. Unset: derived from the facts here and in the schema, else that of the family function
-  /// that registers it (families.h).
+#define RECORD ROW
+#define PART ROW
+#include "core/ops/record_fields.def"
+  /// For colours and legends. Unset: derived from other fields and the schema, else that of the file it is registered
+  /// in (families.h).
   Family family = Family::Other;
-  /// Cheap to compute again in the backward, though neither a view nor pointwise: reductions, copies, factories.
-  bool recomputable = false;
-  /// Arithmetic operations of a call; null or nullopt: one for each element of its largest tensor.
-  std::optional<SymExpr> (*operations)(const Node& call) = nullptr;
-  LibraryRoutine library = LibraryRoutine::None;
-  unsigned images = 0;  ///< so many first arguments are images, which the library reads channel by channel
-  std::string_view from_any_device = {};  ///< an argument that need not be on the device of the others
-  bool reads_strides = false;             ///< what it gives depends on its argument's strides, not only on the elements
-
-  // What moves values and computes none.
-
-  /// With such arguments (in schema order) every element stays as and where it is: the result is the first argument if
-  /// dtype, sizes and strides are its own too.
-  bool (*unchanged_if)(const Args& bound) = nullptr;
-  bool pads = false;  ///< puts its third argument, a constant, around the first, as wide as the second says
-  /// Of a view that reorders dimensions: result dimension i is dimension order[i] of its argument, which has `rank`.
-  /// Nullopt when the arguments are no constants.
-  std::optional<std::vector<std::int64_t>> (*dimension_order)(const Args& bound, std::int64_t rank) = nullptr;
-  /// Of a view: `base` with what the view shows of it replaced by `value`.
-  Node* (*write_through)(Builder& build, const ViewStep& view, Node* base, Node* value) = nullptr;
-  /// The operator of the same arguments and values that copies where strides allow no view: reshape of view.
-  std::string_view copying_form = {};
-  bool may_alias = false;      ///< may give its first argument's memory, which the schema does not say
-  bool whole_view = false;     ///< a view of all of its argument as it lies: alias, detach
-  bool views_storage = false;  ///< views all of its argument's storage, by sizes, strides and offset of its own
-  bool uninitialised = false;  ///< gives memory as it is, so equal calls stay apart: empty
-  bool concatenates = false;   ///< joins the tensors of its first argument along `dim`
-  bool splits = false;         ///< its second argument says at which sizes `dim` is cut
-  bool packs = false;          ///< a linear layer: weights one above the other give results side by side
-  bool takes_float8 = false;   ///< copies or converts, and computes nothing
-  bool copies_second = false;  ///< gives the second argument's values in the dtype and sizes of the first
-  ElementChange element_change = ElementChange::None;
-  std::string_view script_name = {};  ///< what TorchScript writes for it
-  SpectralResults spectral = {};
-
   const Schema* schema = nullptr;  ///< set at registration
 };
+#undef ROW
 
 /// The meta of a tensor argument by its place among those written; null when it is none.
 const TensorMeta* tensor_argument(const Node& call, std::size_t i);

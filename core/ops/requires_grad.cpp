@@ -10,7 +10,7 @@ namespace {
 bool differentiable(const Op* op) {
   if (op->kind != OpKind::Torch) return true;
   const OpRecord* record = find_record(op);
-  return !record || !record->not_differentiable;
+  return !record || !record->autograd.not_differentiable;
 }
 
 /// All results of a list are differentiable. Of other tuples only the first is, unless the record says otherwise.
@@ -19,10 +19,10 @@ bool result_differentiable(const Node& tuple, std::int64_t index) {
   const OpRecord* record = find_record(tuple.op());
   if (record && index < 0) index += std::ssize(record->schema->returns);
   if (index < 0) return true;
-  if (record && index < 32 && (record->constant_results >> index & 1U) != 0) return false;
-  if (!record || index == 0 || record->all_results_differentiable) return true;
+  if (record && index < 32 && (record->autograd.constant_results >> index & 1U) != 0) return false;
+  if (!record || index == 0 || record->autograd.all_results_differentiable) return true;
   if (!record->schema->returns.empty() && record->schema->returns[0].is_list) return true;
-  for (const Derivative& d : record->derivative)
+  for (const Derivative& d : record->autograd.derivative)
     if (d.formula.find("grads") != std::string_view::npos) return true;
   return false;
 }

@@ -39,9 +39,9 @@ namespace {
 Node* write_with_gradient(Builder& build, const ViewStep& step, const OpRecord& record, Node* base, Node* value) {
   Node* nowhere = build.call("aten.zeros_like.default", {base}, {{"dtype", Arg(DType::Bool)}});
   Node* all = build.call("aten.ones_like.default", {value}, {{"dtype", Arg(DType::Bool)}});
-  Node* replaced = record.write_through(build, step, nowhere, all);
+  Node* replaced = record.views.write_through(build, step, nowhere, all);
   Node* constant = build.call("aten.detach.default", {base});
-  return build.call("aten.where.self", {replaced, record.write_through(build, step, constant, value), base});
+  return build.call("aten.where.self", {replaced, record.views.write_through(build, step, constant, value), base});
 }
 
 bool any_requires_grad(const Graph& graph) {
@@ -52,9 +52,9 @@ bool any_requires_grad(const Graph& graph) {
 
 Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node* value) {
   const OpRecord* record = ops().find(step.op);
-  if (record && record->write_through && record->views_storage && any_requires_grad(build.graph))
+  if (record && record->views.write_through && record->role == Role::ViewsStorage && any_requires_grad(build.graph))
     return write_with_gradient(build, step, *record, base, value);
-  if (record && record->write_through) return record->write_through(build, step, base, value);
+  if (record && record->views.write_through) return record->views.write_through(build, step, base, value);
   throw Raise{unsupported("functionalize.view",
                           fmt::format("writing through {} is not supported; clone() the view before it is written, or "
                                       "run the graph as it stands (--backend interp)",
@@ -64,10 +64,10 @@ Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node*
 std::optional<std::vector<std::int64_t>> dimension_order(const Node& node) {
   const TensorMeta* meta = node.meta.tensor();
   const OpRecord* record = meta ? ops().find(node.op()) : nullptr;
-  if (!record || !record->dimension_order) return std::nullopt;
+  if (!record || !record->views.dimension_order) return std::nullopt;
   auto bound = bind_arguments(*record->schema, node.args(), node.kwargs());
   if (!bound) return std::nullopt;
-  return record->dimension_order(*bound, static_cast<std::int64_t>(meta->dim()));
+  return record->views.dimension_order(*bound, static_cast<std::int64_t>(meta->dim()));
 }
 
 }  // namespace partita

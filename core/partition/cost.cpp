@@ -79,13 +79,13 @@ OpClass classify(const Op& op) {
   }
   const OpRecord* record = find_record(&op);
   if (const Schema* schema = find_schema(&op)) {
-    c.cost.view = schema->is_view || (record && record->may_alias && record->recomputable);
+    c.cost.view = schema->is_view || (record && record->views.may_alias && record->cost.recomputable);
     c.cost.recomputable = c.cost.view || any_pointwise_overload(schema->base);
   }
   if (record) {
-    c.cost.recomputable |= record->recomputable;
-    c.cost.expensive = record->expensive;
-    c.cost.concatenates = record->concatenates;
+    c.cost.recomputable |= record->cost.recomputable;
+    c.cost.expensive = record->cost.expensive;
+    c.cost.concatenates = record->role == Role::Concatenates;
   }
   c.cost.random = draws(&op);
   if (c.cost.random || c.cost.expensive) c.cost.recomputable = false;

@@ -201,7 +201,7 @@ class MinCutSolver {
   /// The argument of detach or alias; else null.
   static const Node* detached(const Node* n) {
     const OpRecord* record = n->is(Op::getitem()) ? nullptr : find_record(n->op());
-    return record && record->whole_view ? n->args()[0].node() : nullptr;
+    return record && record->role == Role::WholeView ? n->args()[0].node() : nullptr;
   }
 
   std::int64_t price(const Node* n) const {

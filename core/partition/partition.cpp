@@ -84,7 +84,8 @@ std::vector<char> written_as_forward(const Problem& p) {
     if (p.parts.forward(n)) return true;
     const OpRecord* record = ops().find(n->op());
     bool part = n->is(Op::getitem());
-    Node* from = (part || (record && record->whole_view)) && !n->args().empty() ? n->args()[0].node() : nullptr;
+    Node* from =
+        (part || (record && record->role == Role::WholeView)) && !n->args().empty() ? n->args()[0].node() : nullptr;
     return from && p.parts.forward(from);
   };
   for (auto it = prefix.rbegin(); it != prefix.rend() && !kept_by_forward(*it); ++it) forward[(*it)->id()] = 0;

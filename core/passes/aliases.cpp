@@ -18,7 +18,7 @@ const Node* node_in(const Arg* arg) {
 bool has_separate_results(const Node& call) {
   const Schema* schema = call.op()->is_call() ? find_schema(call.op()) : nullptr;
   const OpRecord* record = find_record(call.op());
-  if (!schema || schema->returns.size() < 2 || (record && record->may_alias)) return false;
+  if (!schema || schema->returns.size() < 2 || (record && record->views.may_alias)) return false;
   return std::ranges::all_of(schema->returns, [](const SchemaArg& r) { return r.alias_set.empty(); }) &&
          std::ranges::all_of(call.users(), [](const Node* user) { return user->is(Op::getitem()); });
 }
@@ -55,7 +55,7 @@ void Aliases::add(const Node& node) {
     root_[node.id()] = root(results_.try_emplace({inputs.front(), *index}, node.id()).first->second);
     return;
   }
-  if (node.is(Op::getitem()) || (record && record->may_alias)) return share_with(inputs.front());
+  if (node.is(Op::getitem()) || (record && record->views.may_alias)) return share_with(inputs.front());
   const Schema* schema = find_schema(node.op());
   if (!schema) {
     // A control operator may return its arguments; a torch-level call, or a sub graph that writes, may write to them.

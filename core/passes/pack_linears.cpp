@@ -57,7 +57,7 @@ class Packer {
 
   bool may_be_packed(const Node& node) const {
     const OpRecord* record = node.op()->is_call() ? find_record(node.op()) : nullptr;
-    if (!record || !record->packs) return false;
+    if (!record || record->role != Role::Linear) return false;
     const Args args = bound_arguments(node);
     const TensorMeta *out = node.meta.tensor(), *x = args.empty() ? nullptr : tensor_of(args[0]);
     if (!out || !x || args.size() != 3 || aliases_.mutated(*args[0].node()) || !is_given(args[1])) return false;

@@ -9,9 +9,9 @@ namespace {
 
 bool holds(const Node& node) {
   const OpRecord* record = node.op()->is_call() ? ops().find(node.op()) : nullptr;
-  if (!record || !record->unchanged_if || !record->schema->returns.empty() || !node.users().empty()) return false;
+  if (!record || !record->views.unchanged_if || !record->schema->returns.empty() || !node.users().empty()) return false;
   const Args bound = bound_arguments(node);
-  return !bound.empty() && record->unchanged_if(bound);
+  return !bound.empty() && record->views.unchanged_if(bound);
 }
 
 }  // namespace

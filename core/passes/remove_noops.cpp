@@ -14,9 +14,9 @@ bool moves_nothing(const Node& node) {
   const OpRecord* record = ops().find(node.op());
   if (!record) return false;
   if (const auto order = dimension_order(node)) return std::ranges::is_sorted(*order);
-  if (!record->unchanged_if) return false;
+  if (!record->views.unchanged_if) return false;
   const Args bound = bound_arguments(node);
-  return !bound.empty() && record->unchanged_if(bound);
+  return !bound.empty() && record->views.unchanged_if(bound);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ bool is_shareable(const Node& node) {
 /// Can the call give memory of its own although its schema says that of an argument, as x.to(dtype) and reshape do?
 bool may_copy(const Node& node) {
   const OpRecord* record = find_record(node.op());
-  return !record || record->decompose || record->may_alias;
+  return !record || record->decompose || record->views.may_alias;
 }
 
 }  // namespace

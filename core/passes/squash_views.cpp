@@ -13,7 +13,7 @@ namespace {
 
 bool views_storage(const Node& node) {
   const OpRecord* record = ops().find(node.op());
-  return record && record->views_storage;
+  return record && record->role == Role::ViewsStorage;
 }
 
 /// as_strided, or its copy.

@@ -11,12 +11,12 @@ namespace {
 
 bool is_cat(const Node& node) {
   const OpRecord* record = ops().find(node.op());
-  return record && record->concatenates;
+  return record && record->role == Role::Concatenates;
 }
 
 bool is_split(const Node& node) {
   const OpRecord* record = ops().find(node.op());
-  return record && record->splits;
+  return record && record->role == Role::Splits;
 }
 
 /// A dimension argument counted from the front; -1 when it is not a constant.

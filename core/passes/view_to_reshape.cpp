@@ -11,10 +11,10 @@ Result<bool> view_to_reshape(Graph& graph, PassContext& context) {
   const Aliases aliases(graph);
   for (Node* node : graph) {
     const OpRecord* record = ops().find(node->op());
-    if (!record || record->copying_form.empty()) continue;
+    if (!record || record->role != Role::OtherSizes) continue;
     if (aliases.mutated(*node)) continue;  // a write through the view must reach the viewed tensor
     if (!context.may_rewrite("reshape", *node)) continue;
-    node->set_op(Op::torch(record->copying_form));
+    node->set_op(Op::torch("aten.reshape.default"));
     changed = true;
   }
   return changed;

@@ -40,7 +40,7 @@ bool reads_strides(const Node& node) {
   if (!schema) return true;
   const bool addresses = schema->index_of("size") >= 0 && schema->index_of("stride") >= 0;  // as_strided and similar
   const OpRecord* record = find_record(node.op());
-  return addresses || (record && record->reads_strides);
+  return addresses || (record && record->views.reads_strides);
 }
 
 /// Are the metas equal except for strides?

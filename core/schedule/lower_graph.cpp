@@ -37,7 +37,7 @@ bool may_be_complex(const Schema& schema, const OpRecord* record, const Node& no
   if (!record->lower) return !record->eval;
   if (!schema.is_view) return true;
   const TensorMeta *from = tensor_argument(node, 0), *to = node.meta.tensor();
-  return from && to && from->dtype == to->dtype && record->element_change == ElementChange::None;
+  return from && to && from->dtype == to->dtype && record->views.element_change == ElementChange::None;
 }
 
 /// Kernels write each element once, to memory of its own.
@@ -156,7 +156,7 @@ class GraphLowering {
     bool in_loops = computable(node.meta, complex) && (has_separate_elements(to_.lowering, node.meta) ||
                                                        is_read_by_loops_only(to_.lowering, *schema, node));
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta, complex);
-    const bool may_be_view = record && record->lower && (schema->is_view || record->may_alias);
+    const bool may_be_view = record && record->lower && (schema->is_view || record->views.may_alias);
     if (may_be_view || (in_loops && record && (record->lower || record->pointwise.body))) {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
@@ -221,7 +221,7 @@ class GraphLowering {
       for (const Meta& m : tuple->items) add_result(e, m);
     else if (node.meta.known())
       add_result(e, node.meta);
-    e.any_strides = record->expensive;
+    e.any_strides = record->cost.expensive;
     TRY_DO(take_in_padding(e, *record));
     take_in_cast(e, *record);
     e.fuses = to_.target().has(record->library) && e.results.size() == 1 && e.results[0] >= 0;
@@ -259,7 +259,7 @@ class GraphLowering {
     if (record.library != LibraryRoutine::Convolution || !target.has(record.library) || !target.pads_images) return {};
     const Node* padded = e.args[0].node();
     const OpRecord* pads = padded && padded->op()->is_call() ? find_record(padded->op()) : nullptr;
-    if (!pads || !pads->pads) return {};
+    if (!pads || pads->role != Role::Pads) return {};
     for (const Node* user : padded->users()) {
       const OpRecord* reader = find_record(user->op());
       if (!reader || reader->library != record.library || user->args()[0].node() != padded) return {};
@@ -376,7 +376,7 @@ class GraphLowering {
     const OpRecord* record = find_record(node.op());
     const Node* target = bound.empty() ? nullptr : bound[0].node();
     const Node* source = bound.size() < 2 ? nullptr : bound[1].node();
-    if (!record || !record->copies_second || !schema.args[0].is_write || !target || !source ||
+    if (!record || record->role != Role::CopiesSecond || !schema.args[0].is_write || !target || !source ||
         !target->is_placeholder() || !target->meta.tensor())
       return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first",
                          place_of(node));

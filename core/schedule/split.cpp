@@ -49,7 +49,7 @@ bool may_share_memory(const Node& node) {
   if (node.is(Op::getitem())) return node.args()[0].node() && may_share_memory(*node.args()[0].node());
   const Schema* schema = find_schema(node.op());
   const OpRecord* record = find_record(node.op());
-  return (schema && schema->is_view) || (record && record->may_alias);
+  return (schema && schema->is_view) || (record && record->views.may_alias);
 }
 
 bool writes(const Graph& graph) {

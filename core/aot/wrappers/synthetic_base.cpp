@@ -116,7 +116,7 @@ class Joining {
       if (n->op()->kind != OpKind::Torch) continue;
       const Op* view = view_in_place(n->op());
       const OpRecord* record = find_record(view ? view : n->op());
-      if (!record || !record->views_storage) continue;
+      if (!record || record->role != Role::ViewsStorage) continue;
       const auto i = static_cast<std::size_t>(std::ranges::find(inputs, memory_owner(n)) - inputs.begin());
       const Tensor* input = i < nodes_.size() ? tensor(i) : nullptr;
       const Node* known = n;

@@ -149,7 +149,7 @@ void add_activations(OpTable& t) {
   auto row = [&](std::string_view name, Pointwise::Function f, const Names& inputs, std::string_view derivative = {},
                  Promotion promotion = Promotion::Default) {
     OpRecord record{.pointwise = {f, promotion, inputs}};
-    if (!derivative.empty()) record.derivative = {{"self", derivative}};
+    if (!derivative.empty()) record.autograd.derivative = {{"self", derivative}};
     t.add(name, std::move(record));
   };
   row("aten.relu.default", F(Max(x, 0.0)), self, "threshold_backward(grad, result, 0)");
@@ -168,27 +168,31 @@ void add_activations(OpTable& t) {
   row("aten.softshrink.default", body<softshrink>, self, "softshrink_backward(grad, self, lambd)");
   t.add("aten._prelu_kernel.default",
         {.pointwise = {body<[](In& in) { return where(in[0] > 0.0, in[0], in[0] * in[1]); }>},
-         .derivative = {{"self", "_prelu_kernel_backward(grad, self, weight)[0]"},
-                        {"weight", "_prelu_kernel_backward(grad, self, weight)[1]"}}});
-  t.add("aten._prelu_kernel_backward.default",
-        {.program =
-             "(where(gt(self, 0), grad_output, weight * grad_output), where(gt(self, 0), 0.0, self * grad_output))",
-         .derivative =
-             {{"grad_output",
-               "where(ge(self, 0), grads[0], grads[0] * weight) if grads[1] is None else where(ge(self, 0), 0.0, "
-               "grads[1] * self) if grads[0] is None else where(ge(self, 0), grads[0], grads[0] * weight + grads[1] "
-               "* self)"},
-              {"self", "zeros_like(self) if grads[1] is None else where(ge(self, 0), 0.0, grad_output * grads[1])"},
-              {"weight", "zeros_like(self) if grads[0] is None else where(ge(self, 0), 0.0, grad_output * grads[0])"}},
-         .all_results_differentiable = true});
-  t.add("aten.log_sigmoid_forward.default", {.program = "buffer = exp(-abs(self)); "
-                                                        "(clamp_max(self, 0) - log1p(buffer), buffer)",
-                                             .derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}});
+         .autograd = {.derivative = {{"self", "_prelu_kernel_backward(grad, self, weight)[0]"},
+                                     {"weight", "_prelu_kernel_backward(grad, self, weight)[1]"}}}});
+  t.add(
+      "aten._prelu_kernel_backward.default",
+      {.program =
+           "(where(gt(self, 0), grad_output, weight * grad_output), where(gt(self, 0), 0.0, self * grad_output))",
+       .autograd = {
+           .derivative =
+               {{"grad_output",
+                 "where(ge(self, 0), grads[0], grads[0] * weight) if grads[1] is None else where(ge(self, 0), 0.0, "
+                 "grads[1] * self) if grads[0] is None else where(ge(self, 0), grads[0], grads[0] * weight + grads[1] "
+                 "* self)"},
+                {"self", "zeros_like(self) if grads[1] is None else where(ge(self, 0), 0.0, grad_output * grads[1])"},
+                {"weight",
+                 "zeros_like(self) if grads[0] is None else where(ge(self, 0), 0.0, grad_output * grads[0])"}},
+           .all_results_differentiable = true}});
+  t.add("aten.log_sigmoid_forward.default",
+        {.program = "buffer = exp(-abs(self)); "
+                    "(clamp_max(self, 0) - log1p(buffer), buffer)",
+         .autograd = {.derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}}});
 
   // Their derivatives are those of derivatives.yaml.
   auto backward = [&](std::string_view name, Pointwise::Function f, const Names& inputs,
                       std::vector<Derivative> derivative) {
-    t.add(name, {.pointwise = {f, Promotion::Default, inputs}, .derivative = std::move(derivative)});
+    t.add(name, {.pointwise = {f, Promotion::Default, inputs}, .autograd = {.derivative = std::move(derivative)}});
   };
   backward(
       "aten.gelu_backward.default", body<gelu_backward>, grad_self,

@@ -337,7 +337,7 @@ Value eval_masked_index_put(EvalCall& c) {
 void register_advanced_index(OpTable& t) {
   t.add("aten.index.Tensor", fake_index, eval_index,
         {{"self", "aten.index_put.default(zeros_of(self, grad), indices, grad, True)"}},
-        {.lower = lower_index, .recomputable = true, .from_any_device = "indices"});
+        {.lower = lower_index, .cost = {.recomputable = true}, .from_any_device = "indices"});
   t.add("aten._unsafe_index.Tensor", fake_index, eval_index,
         {{"self", "aten._unsafe_index_put.default(zeros_of(self, grad), indices, grad, True)"}},
         {.lower = lower_index, .from_any_device = "indices"});

@@ -84,7 +84,7 @@ Arg decompose_affine_grid_backward(DecomposeCall& c) {
 void register_affine_grid(OpTable& t) {
   t.add("aten.affine_grid_generator.default",
         {.decompose = decompose_affine_grid,
-         .derivative = {{"theta", "affine_grid_generator_backward(grad, size, align_corners)"}}});
+         .autograd = {.derivative = {{"theta", "affine_grid_generator_backward(grad, size, align_corners)"}}}});
   t.add("aten.affine_grid_generator_backward.default", {.decompose = decompose_affine_grid_backward});
 }
 

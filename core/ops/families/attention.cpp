@@ -284,19 +284,17 @@ void register_attention(OpTable& t) {
         {{"query, key, value",
           "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(grad, query, key, value, result0, "
           "result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)"}},
-        {.expensive = true,
-         .family = Family::Matmul,
-         .operations = [](const Node& n) { return attention_operations(n, 0, false); },
-         .library = LibraryRoutine::Attention});
+        {.cost = {.expensive = true, .operations = [](const Node& n) { return attention_operations(n, 0, false); }},
+         .library = LibraryRoutine::Attention,
+         .family = Family::Matmul});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default", fake_flash_backward, eval_flash_backward,
         {},
-        {.expensive = true,
-         .operations = [](const Node& n) { return attention_operations(n, 1, true); },
+        {.cost = {.expensive = true, .operations = [](const Node& n) { return attention_operations(n, 1, true); }},
          .library = LibraryRoutine::AttentionBackward});
   t.add("aten.scaled_dot_product_attention.default",
-        {.decompose = decompose_attention, .family = Family::Matmul, .operations = [](const Node& n) {
-           return attention_operations(n, 0, false);
-         }});
+        {.decompose = decompose_attention,
+         .cost = {.operations = [](const Node& n) { return attention_operations(n, 0, false); }},
+         .family = Family::Matmul});
   t.add("aten._scaled_dot_product_attention_math.default", {.decompose = decompose_attention_math});
 }
 

@@ -431,7 +431,7 @@ template <Stats stats>
 OpRecord record(std::string_view gradients, loops::LowerFunction lower = nullptr) {
   return {.fake = fake_batch_norm<stats>,
           .eval = eval_batch_norm<stats>,
-          .derivative = {{"input, weight, bias", gradients}},
+          .autograd = {.derivative = {{"input, weight, bias", gradients}}},
           .lower = lower};
 }
 

@@ -188,7 +188,7 @@ void register_bilinear(OpTable& t) {
         {{"i1", "_trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1)"},
          {"i2", "_trilinear(i1, grad, i3, expand1, sumdim, expand3, expand2)"},
          {"i3", "_trilinear(i1, i2, grad, expand1, expand2, sumdim, expand3)"}},
-        {.compile_decompose = decompose_trilinear, .rounds_halves = true});
+        {.compile_decompose = decompose_trilinear, .kept = Kept::HalfTypes});
   t.add("aten.bilinear.default", {.decompose = decompose_bilinear});
 }
 

@@ -195,18 +195,20 @@ Value eval_resize_storage(EvalCall&) {
 
 void add_blocks(OpTable& t) {
   t.add("aten._chunk_cat.default", fake_chunk_cat, eval_chunk_cat);
-  t.add("aten.narrow_copy.default", fake_narrow_copy, eval_narrow_copy, {}, {.gradient = grad_narrow_copy});
+  t.add("aten.narrow_copy.default", fake_narrow_copy, eval_narrow_copy, {},
+        {.autograd = {.gradient = grad_narrow_copy}});
   t.add("aten.resize.default", fake_resize, eval_resize<fake_resize, false>);
   t.add("aten.resize_.default", fake_resize, eval_resize<fake_resize, true>);
   t.add("aten.resize_as.default", fake_resize_as, eval_resize<fake_resize_as, false>, {},
         {.from_any_device = "the_template"});
   t.add("aten.resize_as_.default", fake_resize_as, eval_resize<fake_resize_as, true>, {},
         {.from_any_device = "the_template"});
-  t.add("aten.set_.source_Tensor", fake_set, eval_set, {}, {.not_differentiable = true});
-  t.add("aten.set_.default", fake_set_empty, eval_set_empty, {}, {.not_differentiable = true});
-  t.add("aten.set_.source_Tensor_storage_offset", {.decompose = set_to_place, .not_differentiable = true});
+  t.add("aten.set_.source_Tensor", fake_set, eval_set, {}, {.autograd = {.not_differentiable = true}});
+  t.add("aten.set_.default", fake_set_empty, eval_set_empty, {}, {.autograd = {.not_differentiable = true}});
+  t.add("aten.set_.source_Tensor_storage_offset",
+        {.decompose = set_to_place, .autograd = {.not_differentiable = true}});
   t.add("inductor.resize_storage_bytes_.default", fake_resize_storage, eval_resize_storage, {},
-        {.not_differentiable = true, .side_effect = true});
+        {.autograd = {.not_differentiable = true}, .side_effect = true});
 }
 
 }  // namespace partita

@@ -171,41 +171,51 @@ std::vector<Node*> grad_to_copy(GradCall& c) {
 void register_cast(OpTable& t) {
   t.add("aten.clone.default", fake_clone, copied<fake_clone>, {{"self", "grad"}},
         {.lower = lower_copy,
-         .family = Family::View,
-         .recomputable = true,
-         .unchanged_if = any_arguments,
-         .takes_float8 = true});
+         .cost = {.recomputable = true},
+         .precision = {.takes_float8 = true},
+         .views = {.unchanged_if = any_arguments},
+         .family = Family::View});
   t.add("aten._to_copy.default", fake_to_copy, copied<fake_to_copy>, {},
-        {.gradient = grad_to_copy,
+        {.autograd = {.gradient = grad_to_copy},
          .lower = lower_copy,
-         .recomputable = true,
-         .unchanged_if = any_arguments,
-         .takes_float8 = true,
-         .script_name = "aten.to"});
+         .cost = {.recomputable = true},
+         .precision = {.takes_float8 = true},
+         .views = {.unchanged_if = any_arguments},
+         .role = Role::Converts});
   t.add("aten.lift_fresh_copy.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}},
-        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .takes_float8 = true});
-  t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}}, {.takes_float8 = true});
+        {.lower = lower_copy,
+         .cost = {.recomputable = true},
+         .precision = {.takes_float8 = true},
+         .views = {.unchanged_if = any_arguments}});
+  t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}},
+        {.precision = {.takes_float8 = true}});
   t.add("prims.convert_element_type.default", fake_convert, copied<fake_convert>, {{"a", "grad"}},
-        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .takes_float8 = true});
+        {.lower = lower_copy,
+         .cost = {.recomputable = true},
+         .precision = {.takes_float8 = true},
+         .views = {.unchanged_if = any_arguments}});
   t.add("aten.copy.default", fake_copy, eval_copy, {{"self", "zeros_like(grad)"}, {"src", "grad"}},
         {.lower = lower_copy_from,
-         .family = Family::Index,
+         .precision = {.takes_float8 = true},
          .from_any_device = "src",
-         .takes_float8 = true,
-         .copies_second = true});
+         .role = Role::CopiesSecond,
+         .family = Family::Index});
   t.add("aten._conj.default", fake_conj, eval_conj<fake_conj>, {{"self", "conj(grad)"}},
-        {.write_through = view_again, .element_change = ElementChange::Conjugate});
+        {.views = {.write_through = view_again, .element_change = ElementChange::Conjugate}});
   t.add("aten._conj_physical.default", fake_preserving, eval_conj<fake_preserving>, {{"self", "conj(grad)"}},
-        {.element_change = ElementChange::Conjugate});
-  t.add("aten.conj_physical.default",
-        {.program = "_conj_physical(self) if is_complex(self) else self", .element_change = ElementChange::Conjugate});
+        {.views = {.element_change = ElementChange::Conjugate}});
+  t.add("aten.conj_physical.default", {.program = "_conj_physical(self) if is_complex(self) else self",
+                                       .views = {.element_change = ElementChange::Conjugate}});
 
-  t.add("aten.to.dtype", {.decompose = to_dtype, .recomputable = true, .unchanged_if = any_arguments});
-  t.add("aten.to.dtype_layout", {.decompose = to_device, .recomputable = true, .unchanged_if = any_arguments});
-  t.add("aten.to.device", {.decompose = to_device, .recomputable = true, .unchanged_if = any_arguments});
-  t.add("aten.to.other", {.decompose = to_other, .recomputable = true});
-  t.add("aten.type_as.default", {.decompose = to_other, .recomputable = true});
-  t.add("aten.contiguous.default", {.decompose = contiguous, .unchanged_if = any_arguments});
+  t.add("aten.to.dtype",
+        {.decompose = to_dtype, .cost = {.recomputable = true}, .views = {.unchanged_if = any_arguments}});
+  t.add("aten.to.dtype_layout",
+        {.decompose = to_device, .cost = {.recomputable = true}, .views = {.unchanged_if = any_arguments}});
+  t.add("aten.to.device",
+        {.decompose = to_device, .cost = {.recomputable = true}, .views = {.unchanged_if = any_arguments}});
+  t.add("aten.to.other", {.decompose = to_other, .cost = {.recomputable = true}});
+  t.add("aten.type_as.default", {.decompose = to_other, .cost = {.recomputable = true}});
+  t.add("aten.contiguous.default", {.decompose = contiguous, .views = {.unchanged_if = any_arguments}});
   add_blocks(t);
   t.default_family = Family::Index;
   add_joins(t);

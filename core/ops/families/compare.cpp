@@ -47,7 +47,7 @@ V complement(V x) {
 
 void register_compare(OpTable& t) {
   auto row = [&](std::string_view name, Pointwise::Function f, Promotion promotion) {
-    t.add(name, {.pointwise = {f, promotion}, .not_differentiable = true});
+    t.add(name, {.pointwise = {f, promotion}, .autograd = {.not_differentiable = true}});
   };
   struct Pair {
     std::string_view base;

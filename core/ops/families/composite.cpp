@@ -78,7 +78,7 @@ void register_composite(OpTable& t) {
   t.add("aten.diff.default", {.decompose = decompose_diff});
   for (const char* name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
     t.add(name, {.program = "where(condition, self, other)"});
-  t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors, .recomputable = true});
+  t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors, .cost = {.recomputable = true}});
   t.add("aten.repeat_interleave.self_int", {.decompose = decompose_repeat_interleave});
   add_list_composites(t);
   add_place_composites(t);

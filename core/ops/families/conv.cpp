@@ -132,7 +132,9 @@ void register_conv(OpTable& t) {
         {{"input, weight, bias",
           "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
           "stride, padding, dilation, transposed, output_padding, groups, output_mask)"}},
-        {.expensive = true, .operations = forward_operations, .library = LibraryRoutine::Convolution, .images = 1});
+        {.cost = {.expensive = true, .operations = forward_operations},
+         .library = LibraryRoutine::Convolution,
+         .images = 1});
   // _convolution_double_backward
   t.add(
       "aten.convolution_backward.default", fake_convolution_backward, eval_convolution_backward,
@@ -146,9 +148,8 @@ void register_conv(OpTable& t) {
        {"weight",
         "None if grads[0] is None else aten.convolution_backward.default(grad_output, grads[0], weight, None, stride, "
         "padding, dilation, transposed, output_padding, groups, [False, True, False])[1]"}},
-      {.all_results_differentiable = true,
-       .expensive = true,
-       .operations = backward_operations,
+      {.autograd = {.all_results_differentiable = true},
+       .cost = {.expensive = true, .operations = backward_operations},
        .library = LibraryRoutine::ConvolutionBackward,
        .images = 2});
   register_conv_composites(t);

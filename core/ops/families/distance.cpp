@@ -202,12 +202,12 @@ void register_distance(OpTable& t) {
         {.program = "n1 = sum(pow(x1, 2), [-1], True); n2 = sum(pow(x2, 2), [-1], True); "
                     "left = cat([x1 * -2, n1, ones_like(n1)], -1); right = cat([x2, ones_like(n2), n2], -1); "
                     "sqrt(clamp_min(matmul(left, mT(right)), 0))",
-         .derivative = {{"x1",
-                         "ratio = masked_fill(grad / result, aten.eq.Scalar(result, 0), 0); "
-                         "x1 * sum(ratio, [-1], True) - matmul(ratio, x2)"},
-                        {"x2",
-                         "ratio = masked_fill(grad / result, aten.eq.Scalar(result, 0), 0); "
-                         "x2 * unsqueeze(sum(ratio, [-2]), -1) - matmul(mT(ratio), x1)"}}});
+         .autograd = {.derivative = {{"x1",
+                                      "ratio = masked_fill(grad / result, aten.eq.Scalar(result, 0), 0); "
+                                      "x1 * sum(ratio, [-1], True) - matmul(ratio, x2)"},
+                                     {"x2",
+                                      "ratio = masked_fill(grad / result, aten.eq.Scalar(result, 0), 0); "
+                                      "x2 * unsqueeze(sum(ratio, [-2]), -1) - matmul(mT(ratio), x1)"}}}});
   t.add("aten._pdist_forward.default", fake_pdist, eval_pdist,
         {{"self", "_pdist_backward(contiguous(grad), self, p, result)"}});
   t.add("aten._pdist_backward.default", fake_pdist_backward, eval_pdist_backward);

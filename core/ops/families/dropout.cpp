@@ -160,11 +160,11 @@ Arg decompose_native(DecomposeCall& c) {
 void register_dropout(OpTable& t) {
   t.add("aten.native_dropout.default", fake_native, eval_native,
         {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
-        {.compile_decompose = decompose_native, .compiler_only = true, .random = true});
+        {.compile_decompose = decompose_native, .kept = Kept::CoreAten, .random = true});
   t.add("aten.native_dropout_backward.default",
         {.program = "grad_output * (aten._to_copy.default(mask, dtype=dtype(grad_output)) * scale)"});
   t.add("aten.dropout.default",
-        {.eval = eval_dropout, .decompose = decompose_dropout, .random = true, .may_alias = true});
+        {.eval = eval_dropout, .decompose = decompose_dropout, .random = true, .views = {.may_alias = true}});
   t.add("aten.dropout_.default", {.decompose = decompose<Kind{.in_place = true}>});
   t.add("aten.feature_dropout.default", {.decompose = decompose<Kind{.feature = true}>});
   t.add("aten.feature_dropout_.default", {.decompose = decompose<Kind{.feature = true, .in_place = true}>});

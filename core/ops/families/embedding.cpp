@@ -119,7 +119,7 @@ void register_embedding(OpTable& t) {
                     "used = gt(index_put(rows, [indices, zeros_like(indices)], once), 0); "
                     "factor = in_dtype(max_norm / (norm + 1e-07), dtype(self)); "
                     "where(logical_and(used, gt(norm, max_norm)), self * factor, self)",
-         .not_differentiable = true});
+         .autograd = {.not_differentiable = true}});
   t.add("aten.embedding_dense_backward.default", fake_embedding_dense_backward, eval_embedding_dense_backward,
         {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}}, {.lower = lower_embedding_backward});
 }

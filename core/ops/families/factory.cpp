@@ -467,7 +467,10 @@ void register_factory(OpTable& t) {
   const auto row = [&t](std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
                         loops::LowerFunction lower = nullptr, bool recomputable = false, bool uninitialised = false) {
     t.add(name, fake, eval, {},
-          {.not_differentiable = true, .lower = lower, .recomputable = recomputable, .uninitialised = uninitialised});
+          {.autograd = {.not_differentiable = true},
+           .lower = lower,
+           .cost = {.recomputable = recomputable},
+           .role = uninitialised ? Role::Uninitialised : Role::None});
   };
   row("aten.empty.memory_format", fake_new, filled<fake_new, zero>, lower_zeros, true, true);
   row("aten.zeros.default", fake_new, filled<fake_new, zero>, lower_zeros, true);
@@ -489,7 +492,7 @@ void register_factory(OpTable& t) {
   row("prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>);
   row("prims._make_token.default", fake_token, filled<fake_token, zero>);
   t.add("prims._sink_tokens.default", fake_nothing, eval_nothing, {},
-        {.not_differentiable = true, .side_effect = true});
+        {.autograd = {.not_differentiable = true}, .side_effect = true});
   row("aten.arange.default", fake_arange, eval_arange, give_range, true);
   row("aten.arange.start", fake_arange, eval_arange, give_range, true);
   row("aten.arange.start_step", fake_arange, eval_arange, give_range, true);

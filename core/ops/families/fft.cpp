@@ -217,9 +217,11 @@ std::vector<Node*> grad_c2r(GradCall& c) {
 
 void register_fft(OpTable& t) {
   t.add("aten._fft_c2c.default", fake_c2c, eval_c2c,
-        {{"self", "aten._fft_c2c.default(grad, dim, normalization, not forward)"}}, {.expensive = true});
-  t.add("aten._fft_r2c.default", fake_r2c, eval_r2c, {}, {.gradient = grad_r2c, .expensive = true});
-  t.add("aten._fft_c2r.default", fake_c2r, eval_c2r, {}, {.gradient = grad_c2r, .expensive = true});
+        {{"self", "aten._fft_c2c.default(grad, dim, normalization, not forward)"}}, {.cost = {.expensive = true}});
+  t.add("aten._fft_r2c.default", fake_r2c, eval_r2c, {},
+        {.autograd = {.gradient = grad_r2c}, .cost = {.expensive = true}});
+  t.add("aten._fft_c2r.default", fake_c2r, eval_c2r, {},
+        {.autograd = {.gradient = grad_c2r}, .cost = {.expensive = true}});
   add_fft_composites(t);
 }
 

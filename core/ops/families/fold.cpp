@@ -152,10 +152,12 @@ void register_fold(OpTable& t) {
   t.add("aten.im2col.default",
         {.fake = fake_im2col,
          .decompose = decompose_im2col,
-         .derivative = {{"self", "col2im(grad, last_sizes(self, 2), kernel_size, dilation, padding, stride)"}}});
-  t.add("aten.col2im.default", {.fake = fake_col2im,
-                                .decompose = decompose_col2im,
-                                .derivative = {{"self", "im2col(grad, kernel_size, dilation, padding, stride)"}}});
+         .autograd = {
+             .derivative = {{"self", "col2im(grad, last_sizes(self, 2), kernel_size, dilation, padding, stride)"}}}});
+  t.add("aten.col2im.default",
+        {.fake = fake_col2im,
+         .decompose = decompose_col2im,
+         .autograd = {.derivative = {{"self", "im2col(grad, kernel_size, dilation, padding, stride)"}}}});
 }
 
 }  // namespace partita

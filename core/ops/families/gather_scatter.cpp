@@ -428,7 +428,7 @@ void register_gather_scatter(OpTable& t) {
         {{"self",
           "unsupported('gather with sparse_grad') if sparse_grad else "
           "aten.scatter_add.default(aten.new_zeros.default(grad, sizes(self)), dim, index, grad)"}},
-        {.lower = lower_gather, .recomputable = true});
+        {.lower = lower_gather, .cost = {.recomputable = true}});
   t.add("aten.scatter.src", fake_scatter, eval_scatter_src,
         {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}},
         {.lower = lower_scatter});
@@ -439,7 +439,7 @@ void register_gather_scatter(OpTable& t) {
   t.add("aten.scatter_add.default", fake_scatter, eval_scatter_add,
         {{"self", "grad"}, {"src", "gather(grad, dim, index)"}}, {.lower = lower_scatter_add});
   t.add("aten.scatter_reduce.two", fake_scatter, eval_scatter_reduce, {},
-        {.gradient = grad_scatter_reduce, .lower = lower_scatter_reduce});
+        {.autograd = {.gradient = grad_scatter_reduce}, .lower = lower_scatter_reduce});
   t.add("aten.take.default", fake_take, eval_take, {{"self", "put(zeros_like(self), index, grad, True)"}});
   t.add("aten.put.default", preserving_self, eval_put,
         {{"self", "grad if accumulate else aten.put.default(grad, index, zeros_like(source))"},

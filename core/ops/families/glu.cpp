@@ -111,13 +111,14 @@ Arg glu_double_backward(const FormulaCall& f) {
 void register_glu(OpTable& t) {
   t.add_formula_functions({{"glu_double_backward_grad_output", glu_double_backward_grad_output},
                            {"glu_double_backward", glu_double_backward}});
-  t.add("aten.glu.default",
-        {.fake = fake_glu, .decompose = decompose_glu, .derivative = {{"self", "glu_backward(grad, self, dim)"}}});
+  t.add("aten.glu.default", {.fake = fake_glu,
+                             .decompose = decompose_glu,
+                             .autograd = {.derivative = {{"self", "glu_backward(grad, self, dim)"}}}});
   t.add("aten.glu_backward.default",
         {.fake = fake_glu_backward,
          .decompose = decompose_glu_backward,
-         .derivative = {{"grad_output", "glu_double_backward_grad_output(grad, self, dim)"},
-                        {"self", "glu_double_backward(grad, grad_output, self, dim)"}}});
+         .autograd = {.derivative = {{"grad_output", "glu_double_backward_grad_output(grad, self, dim)"},
+                                     {"self", "glu_double_backward(grad, grad_output, self, dim)"}}}});
 }
 
 }  // namespace partita

@@ -329,7 +329,7 @@ void register_grid_sampler(OpTable& t) {
         {{"input, grid",
           "aten.grid_sampler_2d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
           "align_corners, output_mask)"}},
-        {.compile_decompose = decompose_grid_sampler_2d, .rounds_halves = true});
+        {.compile_decompose = decompose_grid_sampler_2d, .kept = Kept::HalfTypes});
   t.add("aten.grid_sampler_3d.default", fake_grid_sampler<3>, eval_grid_sampler<3>,
         {{"input, grid",
           "aten.grid_sampler_3d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "

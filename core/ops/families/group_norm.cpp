@@ -317,7 +317,8 @@ std::vector<Node*> grad_native_group_norm(GradCall& c) {
 void register_group_norm(OpTable& t) {
   t.add_formula_functions({{"in_format", in_format}});
   t.add("aten.native_group_norm.default", fake_native_group_norm, eval_native_group_norm, {},
-        {.gradient = grad_native_group_norm, .all_results_differentiable = true, .lower = lower_group_norm});
+        {.autograd = {.gradient = grad_native_group_norm, .all_results_differentiable = true},
+         .lower = lower_group_norm});
   t.add("aten.native_group_norm_backward.default", fake_native_group_norm_backward, eval_native_group_norm_backward, {},
         {.lower = lower_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});

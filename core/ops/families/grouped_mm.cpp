@@ -161,12 +161,12 @@ void register_grouped_mm(OpTable& t) {
   t.add("aten._grouped_mm.default", fake_grouped_mm, eval_grouped_mm,
         {{"self", "_grouped_mm(grad, transpose(mat2, -2, -1), offs)"},
          {"mat2", "_grouped_mm(transpose(self, -2, -1), grad, offs)"}},
-        {.expensive = true, .library = LibraryRoutine::GroupedMatmul});
+        {.cost = {.expensive = true}, .library = LibraryRoutine::GroupedMatmul});
   t.add("transformers.grouped_mm_fallback.default", fake_fallback, eval_fallback,
         {{"input, weight", "transformers.grouped_mm_fallback_backward.default(input, weight, offs, grad)"}},
-        {.expensive = true, .library = LibraryRoutine::GroupedMatmul});
+        {.cost = {.expensive = true}, .library = LibraryRoutine::GroupedMatmul});
   t.add("transformers.grouped_mm_fallback_backward.default", fake_fallback_backward, eval_fallback_backward, {},
-        {.compile_decompose = decompose_fallback_backward, .rounds_halves = true, .expensive = true});
+        {.compile_decompose = decompose_fallback_backward, .kept = Kept::HalfTypes, .cost = {.expensive = true}});
 }
 
 }  // namespace partita

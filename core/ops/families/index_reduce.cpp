@@ -133,7 +133,8 @@ std::vector<Node*> grad_index_reduce(GradCall& c) {
 }  // namespace
 
 void register_index_reduce(OpTable& t) {
-  t.add("aten.index_reduce.default", fake_index_reduce, eval_index_reduce, {}, {.gradient = grad_index_reduce});
+  t.add("aten.index_reduce.default", fake_index_reduce, eval_index_reduce, {},
+        {.autograd = {.gradient = grad_index_reduce}});
 }
 
 }  // namespace partita

@@ -214,13 +214,13 @@ void lower_philox(loops::LowerCall& call) {
 
 void register_inductor_random(OpTable& t) {
   for (const char* name : {"prims.inductor_seed.default", "prims.inductor_seeds.default"})
-    t.add(name, fake_seeds, eval_seeds, {}, {.not_differentiable = true, .random = true});
+    t.add(name, fake_seeds, eval_seeds, {}, {.autograd = {.not_differentiable = true}, .random = true});
   t.add("prims.inductor_lookup_seed.default",
-        {.program = "clone(aten.select.int(seeds, 0, index))", .not_differentiable = true});
-  t.add("prims.inductor_random.default", fake_numbers, eval_random, {}, {.not_differentiable = true});
-  t.add("prims.inductor_randint.default", fake_numbers, eval_randint, {}, {.not_differentiable = true});
+        {.program = "clone(aten.select.int(seeds, 0, index))", .autograd = {.not_differentiable = true}});
+  t.add("prims.inductor_random.default", fake_numbers, eval_random, {}, {.autograd = {.not_differentiable = true}});
+  t.add("prims.inductor_randint.default", fake_numbers, eval_randint, {}, {.autograd = {.not_differentiable = true}});
   t.add("rngprims.philox_rand.default", fake_philox, eval_philox, {},
-        {.not_differentiable = true, .lower = lower_philox});
+        {.autograd = {.not_differentiable = true}, .lower = lower_philox});
 }
 
 }  // namespace partita

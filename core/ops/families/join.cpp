@@ -539,13 +539,13 @@ Arg tile(DecomposeCall& call) {
 
 void add_joins(OpTable& t) {
   t.add("aten.cat.default", fake_cat, eval_cat, {},
-        {.gradient = cat_gradient, .lower = lower_cat, .concatenates = true});
+        {.autograd = {.gradient = cat_gradient}, .lower = lower_cat, .role = Role::Concatenates});
   t.add("aten.stack.default", fake_stack, eval_stack, {},
-        {.compile_decompose = stack, .gradient = stack_gradient, .lower = lower_stack});
+        {.compile_decompose = stack, .autograd = {.gradient = stack_gradient}, .lower = lower_stack});
   t.add("aten.concat.default", {.program = "cat(tensors, dim)"});
   t.add("aten.concatenate.default", {.program = "cat(tensors, dim)"});
   t.add("aten.repeat.default", fake_repeat, eval_repeat, {},
-        {.gradient = repeat_gradient, .lower = lower_repeat, .unchanged_if = any_arguments});
+        {.autograd = {.gradient = repeat_gradient}, .lower = lower_repeat, .views = {.unchanged_if = any_arguments}});
   t.add("aten.tile.default", {.decompose = tile});
   t.add("aten.flip.default", fake_flip, eval_flip, {{"self", "flip(grad, dims)"}}, {.lower = lower_flip});
   t.add("prims.rev.default",
@@ -555,11 +555,11 @@ void add_joins(OpTable& t) {
          }});
   t.add("aten.roll.default", fake_roll, eval_roll, {{"self", "roll(grad, negated(shifts), dims)"}},
         {.lower = lower_roll});
-  t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
+  t.add("aten.rot90.default", {.decompose = rot90, .autograd = {.derivative = {{"self", "rot90(grad, -k, dims)"}}}});
   t.add("aten.tril.default", fake_triangle<true>, eval_triangle<true>, {{"self", "tril(grad, diagonal)"}},
         {.lower = lower_tril});
   t.add("aten.triu.default", fake_triangle<false>, eval_triangle<false>, {{"self", "triu(grad, diagonal)"}},
-        {.lower = lower_triu, .recomputable = true});
+        {.lower = lower_triu, .cost = {.recomputable = true}});
   t.add("aten.diag_embed.default", fake_diag_embed, eval_diag_embed, {{"self", "diagonal(grad, offset, dim1, dim2)"}});
 }
 

@@ -315,7 +315,7 @@ void register_layer_norm(OpTable& t) {
         "sum_of(x, None if gw is None else row_gradient(grad_out * gw, n, rstd, d)), "
         "None if gi is None else grad_out * p)"},
        {"bias", "zeros_like(bias)"}},
-      {.all_results_differentiable = true, .lower = lower_layer_norm_backward});
+      {.autograd = {.all_results_differentiable = true}, .lower = lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
   t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = lower_rms_norm});

@@ -190,7 +190,7 @@ void register_linalg(OpTable& t) {
   add_matrix_formulas(t);
   add_factor_formulas(t);
   t.add("aten._linalg_check_errors.default", fake_check_errors, eval_check_errors, {},
-        {.not_differentiable = true, .side_effect = true});
+        {.autograd = {.not_differentiable = true}, .side_effect = true});
   register_lu(t);
   register_solve(t);
   register_eigen(t);

@@ -153,18 +153,20 @@ void register_eigen(OpTable& t) {
           "compute_uv=False leaves out') if not compute_uv else svd_backward(grads[0], grads[1], grads[2], "
           "result0, result1, result2) if not full_matrices else svd_backward(first(grads[0], -1, k), grads[1], "
           "first(grads[2], -2, k), first(result0, -1, k), result1, first(result2, -2, k))"}},
-        {.all_results_differentiable = true,
-         .expensive = true,
+        {.autograd = {.all_results_differentiable = true},
+         .cost = {.expensive = true},
          .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
   t.add("aten._linalg_eigh.default", fake_eigh, eval_eigh,
         {{"A",
           "linalg_eig_backward(grads[0], grads[1], result0, result1, True) if compute_v else "
           "refuse('linalg.eigh: the gradient needs the eigenvectors, which compute_v=False leaves out')"}},
-        {.all_results_differentiable = true, .expensive = true, .spectral = {.left = 1, .values = 0}});
+        {.autograd = {.all_results_differentiable = true},
+         .cost = {.expensive = true},
+         .spectral = {.left = 1, .values = 0}});
   t.add("aten.linalg_eig.default", fake_eig, eval_eig,
         {{"self", "linalg_eig_backward(grads[0], grads[1], result0, result1, False)"}},
-        {.all_results_differentiable = true,
-         .expensive = true,
+        {.autograd = {.all_results_differentiable = true},
+         .cost = {.expensive = true},
          .spectral = {.left = 1, .values = 0, .orthogonal = false}});
   t.add("aten.linalg_svd.default", {.program = "aten._linalg_svd.default(A, full_matrices, True, driver=driver)",
                                     .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});

@@ -216,7 +216,8 @@ std::vector<Node*> grad_lstsq(GradCall& c) {
 
 void register_lstsq(OpTable& t) {
   t.add("aten.linalg_lstsq.default", fake_lstsq, eval_lstsq, {},
-        {.gradient = grad_lstsq, .all_results_differentiable = true, .constant_results = 0b1100, .expensive = true});
+        {.autograd = {.gradient = grad_lstsq, .all_results_differentiable = true, .constant_results = 0b1100},
+         .cost = {.expensive = true}});
 }
 
 }  // namespace partita

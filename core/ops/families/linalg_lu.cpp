@@ -220,18 +220,18 @@ Arg linalg_lu_solve_LU(const FormulaCall& f) {
 void register_lu(OpTable& t) {
   t.add_formula_functions({{"linalg_lu_solve_LU", linalg_lu_solve_LU}});
   t.add("aten.linalg_lu_factor_ex.default", fake_lu_factor, eval_lu_factor,
-        {{"A", "lu_factor_backward(grad, result0, result1)"}}, {.expensive = true});
+        {{"A", "lu_factor_backward(grad, result0, result1)"}}, {.cost = {.expensive = true}});
   t.add("aten.linalg_lu_solve.default", fake_lu_solve, eval_lu_solve,
         {{"B, LU",
           "gB = linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint); "
           "(gB, linalg_lu_solve_LU(gB, LU, pivots, result, left, adjoint) if output_mask[1] else None)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten.linalg_lu.default", fake_lu, eval_lu,
         {{"A", "lu_backward(grads[1], grads[2], result0, result1, result2)"}},
-        {.all_results_differentiable = true, .constant_results = 0b001, .expensive = true});
+        {.autograd = {.all_results_differentiable = true, .constant_results = 0b001}, .cost = {.expensive = true}});
   t.add("aten.lu_unpack.default", fake_unpack, eval_unpack,
         {{"LU_data", "lu_data_backward(grads[1], grads[2], LU_data)"}},
-        {.all_results_differentiable = true, .constant_results = 0b001});
+        {.autograd = {.all_results_differentiable = true, .constant_results = 0b001}});
 }
 
 }  // namespace partita

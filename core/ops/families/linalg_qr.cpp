@@ -185,10 +185,11 @@ void register_qr(OpTable& t) {
           "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.\") if mode == 'r' "
           "else refuse(\"The QR decomposition is not differentiable when mode='complete' and nrows > ncols\") "
           "if mode == 'complete' and is_tall(A) else linalg_qr_backward(grads[0], grads[1], result0, result1)"}},
-        {.all_results_differentiable = true, .expensive = true});
-  t.add("aten.geqrf.default", fake_geqrf, eval_geqrf, {}, {.expensive = true});
+        {.autograd = {.all_results_differentiable = true}, .cost = {.expensive = true}});
+  t.add("aten.geqrf.default", fake_geqrf, eval_geqrf, {}, {.cost = {.expensive = true}});
   t.add("aten.linalg_householder_product.default", fake_householder, eval_householder,
-        {{"input, tau", "householder_product_backward(matmul(result, mH(grad)), input, tau)"}}, {.expensive = true});
+        {{"input, tau", "householder_product_backward(matmul(result, mH(grad)), input, tau)"}},
+        {.cost = {.expensive = true}});
   // The gradient of the reflectors is computed from K = Q grad_Q^H. K follows from the result and its gradient, or from
   // the other operand and its gradient.
   t.add("aten.ormqr.default", fake_ormqr, eval_ormqr,
@@ -199,7 +200,7 @@ void register_qr(OpTable& t) {
           "input3); "
           "both = (None, None) if K is None else householder_product_backward(K, self, input2); "
           "(both[0], both[1], g)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten.qr.default", {.program = "linalg_qr(self, 'reduced' if some else 'complete')"});
   t.add("aten.orgqr.default", {.program = "linalg_householder_product(self, input2)"});
 }

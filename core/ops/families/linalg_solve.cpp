@@ -168,16 +168,16 @@ Arg solves_vector(const FormulaCall& f) {
 void register_solve(OpTable& t) {
   t.add_formula_functions({{"solves_vector", solves_vector}});
   t.add("aten._linalg_det.default", fake_det, eval_det,
-        {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2)"}}, {.expensive = true});
+        {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2)"}}, {.cost = {.expensive = true}});
   // The derivative of log|det| is Re tr(A^-1 dA); the derivative of the sign's angle is Im tr(A^-1 dA).
   t.add("aten._linalg_slogdet.default", fake_slogdet, eval_slogdet,
         {{"A",
           "w = conj(grads[0]) * result0 if grads[0] is not None and is_complex(A) else None; "
           "d = sum_of(grads[1], None if w is None else (conj(w) - w) * 0.5); "
           "None if d is None else lu_diagonal_solve(d, result2, result3)"}},
-        {.all_results_differentiable = true, .constant_results = 0b1100, .expensive = true});
+        {.autograd = {.all_results_differentiable = true, .constant_results = 0b1100}, .cost = {.expensive = true}});
   t.add("aten.linalg_inv_ex.default", fake_inv, eval_inv, {{"A", "-matmul(mH(result0), matmul(grad, mH(result0)))"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten._linalg_solve_ex.default", fake_solve, eval_solve,
         {{"A, B",
           "v = solves_vector(A, B); "
@@ -186,7 +186,7 @@ void register_solve(OpTable& t) {
           "gB = linalg_lu_solve(result1, result2, g, left=left, adjoint=True); "
           "(None if not output_mask[0] else -matmul(gB, mH(X)) if left else -matmul(mH(X), gB), "
           "aten.squeeze.dim(gB, -1) if v and output_mask[1] else gB)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
 }
 
 }  // namespace partita

@@ -113,7 +113,7 @@ Value eval_pinv(EvalCall& c) {
 
 void register_spectral(OpTable& t) {
   t.add("aten.linalg_pinv.atol_rtol_tensor", fake_pinv, eval_pinv, {{"self", "pinv_backward(grad, result, self)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
 }
 
 }  // namespace partita

@@ -275,26 +275,26 @@ Arg in_triangle(const FormulaCall& f) {
 void register_triangular(OpTable& t) {
   t.add_formula_functions({{"in_triangle", in_triangle}});
   t.add("aten.linalg_cholesky_ex.default", fake_cholesky_ex, eval_cholesky_ex,
-        {{"self", "cholesky_backward(grad, upper, result0)"}}, {.expensive = true});
+        {{"self", "cholesky_backward(grad, upper, result0)"}}, {.cost = {.expensive = true}});
   t.add("aten.cholesky.default", fake_cholesky, eval_cholesky, {{"self", "cholesky_backward(grad, upper, result)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten.cholesky_inverse.default", fake_cholesky_inverse, eval_cholesky_inverse,
         {{"self",
           "W = matmul(matmul(result, grad + mH(grad)), result); -matmul(self, W) if upper else -matmul(W, self)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten.cholesky_solve.default", fake_cholesky_solve, eval_cholesky_solve,
         {{"self, input2",
           "g = cholesky_solve(grad, input2, upper); "
           "once = matmul(g, mH(result)) if output_mask[1] else None; "
           "both = once + mH(once) if output_mask[1] else None; "
           "(g, None if both is None else -matmul(input2, both) if upper else -matmul(both, input2))"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten.linalg_solve_triangular.default", fake_solve_triangular, eval_solve_triangular,
         {{"self, B",
           "gB = linalg_solve_triangular(mH(self), grad, upper=not upper, left=left, unitriangular=unitriangular); "
           "gA = None if not output_mask[0] else -matmul(gB, mH(result)) if left else -matmul(mH(result), gB); "
           "(None if gA is None else in_triangle(gA, upper, unitriangular), gB)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
   t.add("aten.triangular_solve.default", fake_triangular_solve, eval_triangular_solve,
         {{"self, A",
           "gB = None if grads[0] is None else triangular_solve(grads[0], conj(A), upper, not transpose, "
@@ -302,13 +302,13 @@ void register_triangular(OpTable& t) {
           "gA = None if gB is None or not output_mask[1] else -matmul(conj(result0), mT(gB)) if "
           "transpose else -matmul(gB, mH(result0)); "
           "(gB, sum_of(None if gA is None else in_triangle(gA, upper, unitriangular), grads[1]))"}},
-        {.all_results_differentiable = true, .expensive = true});
-  t.add("aten.linalg_ldl_factor_ex.default", fake_ldl_factor, eval_ldl_factor, {}, {.expensive = true});
+        {.autograd = {.all_results_differentiable = true}, .cost = {.expensive = true}});
+  t.add("aten.linalg_ldl_factor_ex.default", fake_ldl_factor, eval_ldl_factor, {}, {.cost = {.expensive = true}});
   // linalg_ldl_solve is not differentiable by LD. For a symmetric matrix, the adjoint system has the conjugate of LD.
   t.add("aten.linalg_ldl_solve.default", fake_ldl_solve, eval_ldl_solve,
         {{"LD", "unsupported('the gradient of linalg_ldl_solve with respect to the factors')"},
          {"B", "linalg_ldl_solve(LD if hermitian else conj(LD), pivots, grad, hermitian=hermitian)"}},
-        {.expensive = true});
+        {.cost = {.expensive = true}});
 }
 
 }  // namespace partita

@@ -118,8 +118,9 @@ std::vector<Node*> grad_masked_select(GradCall& c) {
 }  // namespace
 
 void register_masked(OpTable& t) {
-  t.add("aten.nonzero.default", fake_nonzero, eval_nonzero, {}, {.not_differentiable = true});
-  t.add("aten.masked_select.default", fake_masked_select, eval_masked_select, {}, {.gradient = grad_masked_select});
+  t.add("aten.nonzero.default", fake_nonzero, eval_nonzero, {}, {.autograd = {.not_differentiable = true}});
+  t.add("aten.masked_select.default", fake_masked_select, eval_masked_select, {},
+        {.autograd = {.gradient = grad_masked_select}});
   t.add("aten.masked_scatter.default", fake_masked_scatter, eval_masked_scatter,
         {{"self", "aten.masked_fill.Scalar(grad, mask, 0)"},
          {"source", "masked_scatter_backward(grad, mask, sizes(source))"}});

@@ -247,47 +247,46 @@ void register_matmul(OpTable& t) {
   t.add_formula_functions({{"mm_mat1_grad", mm_mat1_grad}, {"mm_mat2_grad", mm_mat2_grad}});
   t.add("aten.mm.default", fake_mm, eval_mm,
         {{"self", "mm_mat1_grad(grad, self, mat2, 1)"}, {"mat2", "mm_mat2_grad(grad, self, mat2, 1)"}},
-        {.expensive = true, .operations = product_with<0>, .library = LibraryRoutine::Matmul});
+        {.cost = {.expensive = true, .operations = product_with<0>}, .library = LibraryRoutine::Matmul});
   t.add("aten._int_mm.default", fake_int_mm, eval_int_mm, {},
-        {.not_differentiable = true,
-         .expensive = true,
-         .operations = product_with<0>,
+        {.autograd = {.not_differentiable = true},
+         .cost = {.expensive = true, .operations = product_with<0>},
          .library = LibraryRoutine::Matmul});
   t.add("aten.bmm.default", fake_bmm, eval_bmm,
         {{"self", "bmm(grad, conj(transpose(mat2, 1, 2)))"}, {"mat2", "bmm(conj(transpose(self, 1, 2)), grad)"}},
-        {.expensive = true, .operations = product_with<0>, .library = LibraryRoutine::Matmul});
+        {.cost = {.expensive = true, .operations = product_with<0>}, .library = LibraryRoutine::Matmul});
   t.add("aten.addmm.default", fake_addmm, eval_addmm,
         {{"self", "maybe_multiply(grad, conj(beta))"},
          {"mat1", "mm_mat1_grad(grad, mat1, mat2, alpha)"},
          {"mat2", "mm_mat2_grad(grad, mat1, mat2, alpha)"}},
-        {.expensive = true, .operations = product_with<1>, .library = LibraryRoutine::AddMatmul});
+        {.cost = {.expensive = true, .operations = product_with<1>}, .library = LibraryRoutine::AddMatmul});
   t.add("aten.baddbmm.default", fake_baddbmm, eval_baddbmm,
         {{"self", "maybe_multiply(grad, conj(beta))"},
          {"batch1", "maybe_multiply(bmm(grad, conj(transpose(batch2, 1, 2))), conj(alpha))"},
          {"batch2", "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), grad), conj(alpha))"}},
-        {.expensive = true, .operations = product_with<1>, .library = LibraryRoutine::AddMatmul});
+        {.cost = {.expensive = true, .operations = product_with<1>}, .library = LibraryRoutine::AddMatmul});
   t.add("aten.addbmm.default", fake_addbmm, eval_addbmm,
         {{"batch1, batch2",
           "g = expand(unsqueeze(grad, 0), [size(batch1, 0), size(batch1, 1), size(batch2, 2)]); "
           "(maybe_multiply(bmm(g, conj(transpose(batch2, 1, 2))), conj(alpha)) if output_mask[0] else None, "
           "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), g), conj(alpha)) if output_mask[1] else None)"},
          {"self", "maybe_multiply(grad, conj(beta))"}},
-        {.expensive = true, .operations = addbmm_operations});
+        {.cost = {.expensive = true, .operations = addbmm_operations}});
   t.add("aten.mv.default", fake_mv, eval_mv,
         {{"self", "v = conj(vec); view(grad, [size(grad, 0), 1]) * v"}, {"vec", "mv(t(conj(self)), grad)"}},
-        {.lower = lower_mv, .expensive = true, .operations = product_with<0>});
+        {.lower = lower_mv, .cost = {.expensive = true, .operations = product_with<0>}});
   t.add("aten.addmv.default", fake_addmv, eval_addmv,
         {{"self", "maybe_multiply(grad, conj(beta))"},
          {"mat", "v = conj(vec); maybe_multiply(view(grad, [size(grad, 0), 1]) * v, conj(alpha))"},
          {"vec", "maybe_multiply(mv(t(conj(mat)), grad), conj(alpha))"}},
-        {.lower = lower_addmv, .expensive = true, .operations = product_with<1>});
+        {.lower = lower_addmv, .cost = {.expensive = true, .operations = product_with<1>}});
   t.add("aten.addr.default", fake_addr, eval_addr,
         {{"self", "maybe_multiply(grad, conj(beta))"},
          {"vec1", "maybe_multiply(mv(grad, conj(vec2)), conj(alpha))"},
          {"vec2", "maybe_multiply(mv(t(grad), conj(vec1)), conj(alpha))"}},
         {.lower = lower_addr});
   t.add("aten.dot.default", fake_dot, eval_dot, {{"self", "grad * conj(tensor)"}, {"tensor", "grad * conj(self)"}},
-        {.lower = lower_dot, .operations = product_with<0>});
+        {.lower = lower_dot, .cost = {.operations = product_with<0>}});
   t.add("aten.vdot.default", fake_vdot, eval_vdot, {{"self", "conj(grad) * other"}, {"other", "grad * self"}});
   register_matmul_composites(t);
 }

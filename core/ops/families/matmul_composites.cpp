@@ -212,7 +212,7 @@ Arg decompose_tensordot(DecomposeCall& c) {
 
 void register_matmul_composites(OpTable& t) {
   t.add("aten.matmul.default", {.decompose = decompose_matmul});
-  t.add("aten.linear.default", {.decompose = decompose_linear, .packs = true});
+  t.add("aten.linear.default", {.decompose = decompose_linear, .role = Role::Linear});
   t.add("aten.outer.default", {.decompose = decompose_outer});
   t.add("aten.ger.default", {.decompose = decompose_outer});
   t.add("aten.inner.default", {.program = "aten.mul.Tensor(self, other) if dim(self) == 0 or dim(other) == 0 else "

@@ -94,8 +94,8 @@ OpRecord record(std::string_view gradient) {
   return {.fake = fake_max_unpool<rank>,
           .eval = eval_max_unpool<rank>,
           .compile_decompose = decompose_max_unpool<rank>,
-          .checks_values = true,
-          .derivative = {{"self", gradient}}};
+          .kept = Kept::CheckedValues,
+          .autograd = {.derivative = {{"self", gradient}}}};
 }
 
 }  // namespace

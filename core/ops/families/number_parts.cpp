@@ -185,13 +185,14 @@ Value eval_divisor(EvalCall& call) {
 }  // namespace
 
 void add_number_parts(OpTable& t) {
-  t.add("aten.complex.default", fake_complex, eval_complex<cartesian>, {}, {.gradient = complex_gradient});
-  t.add("aten.polar.default", fake_complex, eval_complex<from_polar>, {}, {.gradient = polar_gradient});
+  t.add("aten.complex.default", fake_complex, eval_complex<cartesian>, {},
+        {.autograd = {.gradient = complex_gradient}});
+  t.add("aten.polar.default", fake_complex, eval_complex<from_polar>, {}, {.autograd = {.gradient = polar_gradient}});
   t.add("aten.angle.default", fake_angle, eval_angle, {},
-        {.pointwise = {.promotion = Promotion::IntToFloat}, .gradient = angle_gradient});
+        {.pointwise = {.promotion = Promotion::IntToFloat}, .autograd = {.gradient = angle_gradient}});
   t.add("aten.frexp.Tensor", fake_frexp, eval_frexp, {{"self", "grad / exp2(result1)"}});
-  t.add("aten.gcd.default", fake_special, eval_divisor<gcd>, {}, {.not_differentiable = true});
-  t.add("aten.lcm.default", fake_special, eval_divisor<lcm>, {}, {.not_differentiable = true});
+  t.add("aten.gcd.default", fake_special, eval_divisor<gcd>, {}, {.autograd = {.not_differentiable = true}});
+  t.add("aten.lcm.default", fake_special, eval_divisor<lcm>, {}, {.autograd = {.not_differentiable = true}});
 }
 
 }  // namespace partita

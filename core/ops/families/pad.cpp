@@ -328,7 +328,7 @@ bool widths_are_zero(const Args& bound) {
 void register_pad(OpTable& t) {
   t.add("aten.constant_pad_nd.default", fake_constant_pad, eval_constant_pad,
         {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
-        {.lower = lower_pad, .unchanged_if = widths_are_zero, .pads = true});
+        {.lower = lower_pad, .views = {.unchanged_if = widths_are_zero}, .role = Role::Pads});
 #define BORDER(name, reflect)                                                                               \
   t.add("aten." name ".default", fake_border<reflect>, eval_border<reflect>,                                \
         {{"self", name "_backward(grad, self, padding)"}}, {.lower = lower_border<reflect>});               \

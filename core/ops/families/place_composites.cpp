@@ -122,7 +122,7 @@ constexpr CompositeRow place_rows[] = {
 void add_place_composites(OpTable& t) {
   add_composites(t, place_rows);
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
-  t.add("aten.repeat_interleave.Tensor", fake_repeated, eval_repeated, {}, {.not_differentiable = true});
+  t.add("aten.repeat_interleave.Tensor", fake_repeated, eval_repeated, {}, {.autograd = {.not_differentiable = true}});
   t.add("aten.one_hot.default", {.decompose = one_hot});
   t.add("aten.fill_diagonal_.default", {.decompose = fill_diagonal});
 }

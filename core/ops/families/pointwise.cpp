@@ -190,12 +190,12 @@ void register_pointwise(OpTable& t) {
   const Names operands = {"self", "other"};
   auto binary = [&](std::string_view name, Pointwise::Function f, Formulas derivative,
                     Promotion p = Promotion::Default) {
-    t.add(name, {.pointwise = {f, p, {"self", "other"}}, .derivative = std::move(derivative)});
+    t.add(name, {.pointwise = {f, p, {"self", "other"}}, .autograd = {.derivative = std::move(derivative)}});
   };
   auto scaling = [&](std::string_view name, Pointwise::Function f, Formulas derivative,
                      Promotion p = Promotion::Default) {
     t.add(name, {.pointwise = {.body = f, .promotion = p, .inputs = {"self", "other"}, .exact_numbers = true},
-                 .derivative = std::move(derivative)});
+                 .autograd = {.derivative = std::move(derivative)}});
   };
 
   // Sums, products, quotients.
@@ -208,7 +208,8 @@ void register_pointwise(OpTable& t) {
   binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
   // rsub is sub with its operands exchanged, which decides the strides of the result, too.
   const auto exchanged = [&](std::string_view name, Formulas derivative) {
-    t.add(name, {.pointwise = {.body = body<sub>, .inputs = {"other", "self"}}, .derivative = std::move(derivative)});
+    t.add(name, {.pointwise = {.body = body<sub>, .inputs = {"other", "self"}},
+                 .autograd = {.derivative = std::move(derivative)}});
   };
   exchanged("aten.rsub.Tensor", {{"self", "maybe_multiply(-grad, conj(alpha))"}, {"other", "grad"}});
   exchanged("aten.rsub.Scalar", {{"self", "maybe_multiply(-grad, conj(alpha))"}});
@@ -224,12 +225,13 @@ void register_pointwise(OpTable& t) {
       .body = body<div_mode>, .inputs = operands, .exact_numbers = true, .promotion_of = div_mode_promotion};
   t.add("aten.div.Tensor_mode",
         {.pointwise = rounded_div,
-         .derivative = {
-             {"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"},
-             {"other", "-grad * conj((self / other) / other) if rounding_mode is None else zeros_like(grad)"}}});
+         .autograd = {
+             .derivative = {
+                 {"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"},
+                 {"other", "-grad * conj((self / other) / other) if rounding_mode is None else zeros_like(grad)"}}}});
   t.add("aten.div.Scalar_mode",
         {.pointwise = rounded_div,
-         .derivative = {{"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"}}});
+         .autograd = {.derivative = {{"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"}}}});
   constexpr auto floor_div = body<[](In& x) { return FloorDiv(x[0], x[1]); }>;
   t.add("aten.floor_divide.default", {.pointwise = {.body = floor_div, .exact_numbers = true}});
   t.add("aten.floor_divide.Scalar", {.pointwise = {.body = floor_div, .exact_numbers = true}});
@@ -244,26 +246,29 @@ void register_pointwise(OpTable& t) {
   t.add("prims.fma.default",
         {.pointwise =
              {body<[](In& x) { return is_floating(x[0].dtype()) ? Fma(x[0], x[1], x[2]) : x[0] * x[1] + x[2]; }>},
-         .derivative = {{"a", "grad * conj(b)"}, {"b", "grad * conj(a)"}, {"c", "grad"}}});
-  t.add("aten.addcmul.default", {.pointwise = {body<[](In& x) { return x[0] + times_value(x, x[1]) * x[2]; }>},
-                                 .derivative = {{"self", "grad"},
-                                                {"tensor1", "grad * conj(maybe_multiply(tensor2, value))"},
-                                                {"tensor2", "grad * conj(maybe_multiply(tensor1, value))"}}});
+         .autograd = {.derivative = {{"a", "grad * conj(b)"}, {"b", "grad * conj(a)"}, {"c", "grad"}}}});
+  t.add("aten.addcmul.default",
+        {.pointwise = {body<[](In& x) { return x[0] + times_value(x, x[1]) * x[2]; }>},
+         .autograd = {.derivative = {{"self", "grad"},
+                                     {"tensor1", "grad * conj(maybe_multiply(tensor2, value))"},
+                                     {"tensor2", "grad * conj(maybe_multiply(tensor1, value))"}}}});
   t.add("aten.addcdiv.default",
         {.pointwise = {body<[](In& x) { return x[0] + times_value(x, x[1]) / x[2]; }>},
-         .derivative = {{"self", "grad"},
-                        {"tensor1", "grad * conj(aten.fill.Scalar(tensor2, value) / tensor2)"},
-                        {"tensor2", "-grad * conj(maybe_multiply(tensor1, value) / (tensor2 * tensor2))"}}});
+         .autograd = {
+             .derivative = {{"self", "grad"},
+                            {"tensor1", "grad * conj(aten.fill.Scalar(tensor2, value) / tensor2)"},
+                            {"tensor2", "-grad * conj(maybe_multiply(tensor1, value) / (tensor2 * tensor2))"}}}});
 
   // Powers and logarithms of two arguments.
   constexpr auto pow = body<[](In& x) { return Pow(x[0], x[1]); }>;
   const Derivative pow_exponent = {"exponent", "pow_backward_exponent(grad, self, exponent, result)"};
   t.add("aten.pow.Tensor_Tensor",
-        {.pointwise = {pow}, .derivative = {{"self", "pow_backward_self(grad, self, exponent)"}, pow_exponent}});
-  t.add("aten.pow.Tensor_Scalar",
-        {.pointwise = {body<pow_number>}, .derivative = {{"self", "pow_backward(grad, self, exponent)"}}});
+        {.pointwise = {pow},
+         .autograd = {.derivative = {{"self", "pow_backward_self(grad, self, exponent)"}, pow_exponent}}});
+  t.add("aten.pow.Tensor_Scalar", {.pointwise = {body<pow_number>},
+                                   .autograd = {.derivative = {{"self", "pow_backward(grad, self, exponent)"}}}});
   t.add("aten.pow.Scalar",
-        {.pointwise = {.body = body<power_of_number>, .row_major = true}, .derivative = {pow_exponent}});
+        {.pointwise = {.body = body<power_of_number>, .row_major = true}, .autograd = {.derivative = {pow_exponent}}});
   const Derivative log_self = {"self",
                                "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), le(other, 0.0)), 0.0)"};
   const Derivative log_other = {"other", "grad * self / other"};
@@ -277,8 +282,8 @@ void register_pointwise(OpTable& t) {
          Promotion::IntToFloat);
   t.add("aten.logaddexp.default", {.eval = eval_logaddexp,
                                    .pointwise = {body<log_add<exp, log1p>>, Promotion::IntToFloat, {"self", "other"}},
-                                   .derivative = {{"self", "grad / conj(exp(other - self) + 1)"},
-                                                  {"other", "grad / conj(exp(self - other) + 1)"}}});
+                                   .autograd = {.derivative = {{"self", "grad / conj(exp(other - self) + 1)"},
+                                                               {"other", "grad / conj(exp(self - other) + 1)"}}}});
   binary("aten.logaddexp2.default", body<log_add<exp2, log2_1p>>,
          {{"self", "grad / (pow(2, other - self) + 1)"}, {"other", "grad / (pow(2, self - other) + 1)"}},
          Promotion::IntToFloat);
@@ -315,53 +320,51 @@ void register_pointwise(OpTable& t) {
 
   // Between two values.
   for (std::string_view name : {"aten.clamp.default", "aten.clamp.Tensor"})
-    t.add(
-        name,
-        {.pointwise = {body<clamp>},
-         .derivative = {
-             {"self",
-              "where(le(self, max), grad, 0.0) if min is None else where(ge(self, min), grad, 0.0) if max is None else "
-              "where(logical_and(ge(self, min), le(self, max)), grad, 0.0)"},
-             {"min",
-              "where(lt(self, min), grad, 0.0) if max is None else "
-              "where(logical_and(lt(min, max), lt(self, min)), grad, 0.0)"},
-             {"max",
-              "where(gt(self, max), grad, 0.0) if min is None else "
-              "where(logical_or(gt(self, max), lt(max, min)), grad, 0.0)"}}});
+    t.add(name, {.pointwise = {body<clamp>},
+                 .autograd = {.derivative = {{"self",
+                                              "where(le(self, max), grad, 0.0) if min is None else "
+                                              "where(ge(self, min), grad, 0.0) if max is None else "
+                                              "where(logical_and(ge(self, min), le(self, max)), grad, 0.0)"},
+                                             {"min",
+                                              "where(lt(self, min), grad, 0.0) if max is None else "
+                                              "where(logical_and(lt(min, max), lt(self, min)), grad, 0.0)"},
+                                             {"max",
+                                              "where(gt(self, max), grad, 0.0) if min is None else "
+                                              "where(logical_or(gt(self, max), lt(max, min)), grad, 0.0)"}}}});
   for (std::string_view name : {"aten.clamp_min.default", "aten.clamp_min.Tensor"})
-    t.add(name,
-          {.pointwise = {maximum},
-           .derivative = {{"self", "where(ge(self, min), grad, 0.0)"}, {"min", "where(lt(self, min), grad, 0.0)"}}});
+    t.add(name, {.pointwise = {maximum},
+                 .autograd = {.derivative = {{"self", "where(ge(self, min), grad, 0.0)"},
+                                             {"min", "where(lt(self, min), grad, 0.0)"}}}});
   for (std::string_view name : {"aten.clamp_max.default", "aten.clamp_max.Tensor"})
-    t.add(name,
-          {.pointwise = {minimum},
-           .derivative = {{"self", "where(le(self, max), grad, 0.0)"}, {"max", "where(gt(self, max), grad, 0.0)"}}});
+    t.add(name, {.pointwise = {minimum},
+                 .autograd = {.derivative = {{"self", "where(le(self, max), grad, 0.0)"},
+                                             {"max", "where(gt(self, max), grad, 0.0)"}}}});
   t.add("aten.lerp.Tensor", {.pointwise = {body<lerp>},
-                             .derivative = {{"self", "grad * conj(rsub(weight, 1))"},
-                                            {"end", "grad * conj(weight)"},
-                                            {"weight", "grad * conj(end - self)"}}});
+                             .autograd = {.derivative = {{"self", "grad * conj(rsub(weight, 1))"},
+                                                         {"end", "grad * conj(weight)"},
+                                                         {"weight", "grad * conj(end - self)"}}}});
   t.add("aten.lerp.Scalar", {.pointwise = {.body = body<lerp>, .exact_numbers = true},
-                             .derivative = {{"self", "aten.mul.Scalar(grad, one_minus(conj(weight)))"},
-                                            {"end", "aten.mul.Scalar(grad, conj(weight))"}}});
+                             .autograd = {.derivative = {{"self", "aten.mul.Scalar(grad, one_minus(conj(weight)))"},
+                                                         {"end", "aten.mul.Scalar(grad, conj(weight))"}}}});
 
   // Choices by a mask.
   t.add("aten.where.self",
         {.pointwise = {body<select>, Promotion::Default, {"self", "other"}, "condition"},
-         .derivative = {{"self", "where(condition, grad, 0)"}, {"other", "where(condition, 0, grad)"}}});
+         .autograd = {.derivative = {{"self", "where(condition, grad, 0)"}, {"other", "where(condition, 0, grad)"}}}});
   t.add("aten.masked_fill.Scalar",
         {.fake = fake_masked_fill,
          .pointwise = {body<[](In& x) { return where(x.condition(), x.number("value"), x[0]); }>,
                        Promotion::Default,
                        {"self"},
                        "mask"},
-         .derivative = {{"self", "masked_fill(grad, mask, 0)"}}});
+         .autograd = {.derivative = {{"self", "masked_fill(grad, mask, 0)"}}}});
   t.add("aten.masked_fill.Tensor",
         {.fake = fake_masked_fill,
          .pointwise = {body<[](In& x) { return where(x.condition(), x[1], x[0]); }>,
                        Promotion::Default,
                        {"self", "value"},
                        "mask"},
-         .derivative = {{"self", "masked_fill(grad, mask, 0)"}, {"value", "sum(where(mask, grad, 0))"}}});
+         .autograd = {.derivative = {{"self", "masked_fill(grad, mask, 0)"}, {"value", "sum(where(mask, grad, 0))"}}}});
 
   add_unary(t);
   add_activations(t);

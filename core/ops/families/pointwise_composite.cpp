@@ -144,10 +144,11 @@ void add_pointwise_composites(OpTable& t) {
   t.add("aten.selu.default", {.program = "elu(self, 1.6732632423543772, 1.0507009873554805)"});
   t.add("aten.square.default", {.program = "pow(self, 2)"});
   t.add("aten.log_sigmoid.default", {.program = "log_sigmoid_forward(self)[0]"});
-  t.add("aten.ldexp.Tensor", {.fake = fake_ldexp,
-                              .pointwise = {body<ldexp>, Promotion::IntToFloat},
-                              .derivative = {{"self", "grad * conj(pow(2, other))"},
-                                             {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
+  t.add("aten.ldexp.Tensor",
+        {.fake = fake_ldexp,
+         .pointwise = {body<ldexp>, Promotion::IntToFloat},
+         .autograd = {.derivative = {{"self", "grad * conj(pow(2, other))"},
+                                     {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}}});
   t.add("aten.special_ndtr.default", {.program = "(erf(self * 0.7071067811865476) + 1) * 0.5"});
   t.add("aten.isfinite.default",
         {.program = "logical_not(logical_or(isinf(self), isnan(self))) if is_complex(self) else "

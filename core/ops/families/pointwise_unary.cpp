@@ -140,7 +140,7 @@ void add_unary(OpTable& t) {
   };
   for (const UnaryRow& row : rows) {
     OpRecord record{.pointwise = {row.body, row.promotion}};
-    if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
+    if (!row.derivative.empty()) record.autograd.derivative = {{"self", row.derivative}};
     t.add(row.name, std::move(record));
   }
   t.add("aten.logit_backward.default", {.pointwise = {body<logit_backward>}});

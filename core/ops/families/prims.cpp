@@ -204,11 +204,11 @@ void add_prims(OpTable& t) {
   t.add("prims.split_dim.default", {.decompose = split_dim});
   t.add("prims.div.default", {.decompose = divide});
   t.add("prims.prod.default", {.decompose = prod});
-  t.add("prims.empty.default", {.program = "empty(shape, dtype=dtype, device=device)", .uninitialised = true});
+  t.add("prims.empty.default", {.program = "empty(shape, dtype=dtype, device=device)", .role = Role::Uninitialised});
   t.add("prims.empty_strided.default",
-        {.program = "empty_strided(shape, strides, dtype=dtype, device=device)", .uninitialised = true});
+        {.program = "empty_strided(shape, strides, dtype=dtype, device=device)", .role = Role::Uninitialised});
   t.add("prims.empty_permuted.default",
-        {.program = "empty_permuted(shape, physical_layout, dtype=dtype, device=device)", .uninitialised = true});
+        {.program = "empty_permuted(shape, physical_layout, dtype=dtype, device=device)", .role = Role::Uninitialised});
   t.add("prims.uniform.default",
         {.program = "uniform(empty_strided(shape, stride, dtype=dtype, device=device), low, high)", .random = true});
 }

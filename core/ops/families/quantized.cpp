@@ -131,11 +131,11 @@ void register_quantized(OpTable& t) {
 
   t.add("quantized_decomposed.quantize_per_tensor.default",
         {.program = "clamped(round(in_single(input) * inverse(scale)) + zero_point, quant_min, quant_max, dtype)",
-         .as_written = true});
+         .precision = {.as_written = true}});
   t.add("quantized_decomposed.quantize_per_channel.default",
         {.program = "v = round(in_single(input) * (1.0 / along(scales, input, axis))); "
                     "clamped(v + along(zero_points, input, axis), quant_min, quant_max, dtype)",
-         .as_written = true});
+         .precision = {.as_written = true}});
   t.add("quantized_decomposed.quantize_per_token.default",
         {.program = "clamped(round(input * (1.0 / scales) + zero_points), quant_min, quant_max, dtype)"});
   t.add("quantized_decomposed.dequantize_per_tensor.default",
@@ -156,14 +156,14 @@ void register_quantized(OpTable& t) {
     t.add(fmt::format("quantized_decomposed.quantize_per_tensor.{}", overload),
           {.program = "inverse = in_dtype(1.0 / in_dtype(one_of(scale), torch.float64), torch.float32); "
                       "clamped(round(in_single(input) * inverse) + one_of(zero_point), quant_min, quant_max, dtype)",
-           .as_written = true});
+           .precision = {.as_written = true}});
     t.add(fmt::format("quantized_decomposed.dequantize_per_tensor.{}", overload),
           {.program = "v = in_dtype(of_dtype(input, dtype), torch.float32 if out_dtype is None else out_dtype); "
                       "(v - one_of(zero_point)) * one_of(scale)"});
   }
   // Fake quantization: to integers and back. Where nothing had to be clamped, the gradient passes.
   const auto add = [&](std::string_view name, std::string_view program) {
-    t.add(name, {.program = program, .derivative = {{"self", "grad * result1"}}});
+    t.add(name, {.program = program, .autograd = {.derivative = {{"self", "grad * result1"}}}});
   };
   add("aten.fake_quantize_per_tensor_affine_cachemask.default",
       "step = single(scale); v = round(in_wide(self) * single(1.0 / step)) + zero_point; "

@@ -149,7 +149,7 @@ Value eval_set_state(EvalCall& call) {
 template <Meta (*fake)(FakeCall&), Fill fill>
 void add_factory(OpTable& t, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
-    t.add(name, fake, made<fake, fill>, {}, {.not_differentiable = true, .random = true});
+    t.add(name, fake, made<fake, fill>, {}, {.autograd = {.not_differentiable = true}, .random = true});
 }
 
 /// An operator that returns a filled tensor, and the one that fills its argument. Their gradient by the old values is
@@ -164,9 +164,10 @@ void add_pair(OpTable& t, std::string_view name, std::string_view in_place,
 }  // namespace
 
 void register_random(OpTable& t) {
-  t.add("partita.get_rng_state.default", fake_state, eval_state, {}, {.not_differentiable = true, .random = true});
+  t.add("partita.get_rng_state.default", fake_state, eval_state, {},
+        {.autograd = {.not_differentiable = true}, .random = true});
   t.add("partita.set_rng_state.default", fake_set_state, eval_set_state, {},
-        {.not_differentiable = true, .random = true, .side_effect = true});
+        {.autograd = {.not_differentiable = true}, .random = true, .side_effect = true});
   add_factory<fake_new, unit_uniform>(t, {"aten.rand.default", "aten.rand.generator"});
   add_factory<fake_new, unit_normal>(t, {"aten.randn.default", "aten.randn.generator"});
   add_factory<fake_like, unit_uniform>(t, {"aten.rand_like.default", "aten.rand_like.generator"});

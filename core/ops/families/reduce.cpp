@@ -120,10 +120,10 @@ void add_reductions(OpTable& t, std::span<const ReductionRow> rows) {
   for (const ReductionRow& row : rows) {
     OpRecord record{.fake = row.fake,
                     .eval = row.eval,
-                    .not_differentiable = row.derivative.empty(),
+                    .autograd = {.not_differentiable = row.derivative.empty()},
                     .lower = row.lower,
-                    .recomputable = row.recomputable};
-    if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
+                    .cost = {.recomputable = row.recomputable}};
+    if (!row.derivative.empty()) record.autograd.derivative = {{"self", row.derivative}};
     t.add(row.name, std::move(record));
   }
 }

@@ -44,16 +44,17 @@ Arg sum_to_size(DecomposeCall& call) {
 void add_reduce_composites(OpTable& t) {
   for (auto [base, recomputable] :
        {std::pair("aten.var", true), {"aten.std", true}, {"aten.var_mean", true}, {"aten.std_mean", false}}) {
-    t.add(std::string(base) + ".default", {.decompose = with_correction<false>, .recomputable = recomputable});
-    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>, .recomputable = recomputable});
+    t.add(std::string(base) + ".default",
+          {.decompose = with_correction<false>, .cost = {.recomputable = recomputable}});
+    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>, .cost = {.recomputable = recomputable}});
   }
   t.add("aten.trace.default",
         {.program = "sum(diagonal(self)) if dim(self) == 2 else refuse('trace: expected a matrix')",
-         .derivative = {{"self", "trace_backward(grad, self)"}}});
+         .autograd = {.derivative = {{"self", "trace_backward(grad, self)"}}}});
   t.add("aten.max.other", {.program = "maximum(self, other)"});
   t.add("aten.min.other", {.program = "minimum(self, other)"});
   t.add("aten.dist.default", {.program = "norm(self - other, p)"});
-  t.add("aten.sum_to_size.default", {.decompose = sum_to_size, .recomputable = true});
+  t.add("aten.sum_to_size.default", {.decompose = sum_to_size, .cost = {.recomputable = true}});
 }
 
 }  // namespace partita

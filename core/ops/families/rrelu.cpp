@@ -104,7 +104,7 @@ void register_rrelu(OpTable& t) {
   t.add("aten.rrelu_with_noise_functional.default", fake_rrelu_functional, eval_rrelu_functional,
         {{"self", "rrelu_with_noise_backward(grad, self, result1, lower, upper, training, False)"}}, {.random = true});
   t.add("aten.rrelu_with_noise_backward.default",
-        {.decompose = decompose_backward, .derivative = {{"grad_output", gradient}}});
+        {.decompose = decompose_backward, .autograd = {.derivative = {{"grad_output", gradient}}}});
   t.add("aten.rrelu.default", {.decompose = decompose_rrelu<with_noise>});
   t.add("aten.rrelu_.default", {.decompose = decompose_rrelu<with_noise_>});
 }

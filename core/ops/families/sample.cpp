@@ -161,9 +161,9 @@ Value eval_poisson(EvalCall& call) {
 
 void register_sample(OpTable& t) {
   for (const char* name : {"aten.randperm.default", "aten.randperm.generator"})
-    t.add(name, fake_permutation, eval_permutation, {}, {.not_differentiable = true, .random = true});
+    t.add(name, fake_permutation, eval_permutation, {}, {.autograd = {.not_differentiable = true}, .random = true});
   t.add("aten.multinomial.default", fake_multinomial, eval_multinomial, {},
-        {.not_differentiable = true, .random = true});
+        {.autograd = {.not_differentiable = true}, .random = true});
   t.add("aten.poisson.default", row_major_self, eval_poisson, {{"self", "zeros_like(self)"}}, {.random = true});
 }
 

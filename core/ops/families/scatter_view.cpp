@@ -217,11 +217,14 @@ void add_scatters(OpTable& t) {
   t.add("aten.as_strided_scatter.default",
         {.fake = fake_scatter<as_strided>,
          .eval = eval_scatter<as_strided>,
-         // As in PyTorch, the gradient of self is that of the part that was written, not that of the rest.
-         .derivative = {{"self",
-                         "as_strided_scatter(new_zeros(grad, sizes(self)), as_strided(contiguous(grad), size, stride, "
-                         "storage_offset), size, stride, storage_offset)"},
-                        {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}},
+         .autograd =
+             {// As in PyTorch, the gradient of self is that of the part that was written, not
+              // that of the rest.
+              .derivative = {{"self",
+                              "as_strided_scatter(new_zeros(grad, sizes(self)), "
+                              "as_strided(contiguous(grad), size, stride, "
+                              "storage_offset), size, stride, storage_offset)"},
+                             {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}}},
          .from_any_device = "src"});
   t.add("aten.select_backward.default", fake_backward<select>, eval_backward<select>,
         {{"grad_output", "select(grad, dim, index)"}},

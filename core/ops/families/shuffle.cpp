@@ -122,12 +122,15 @@ std::vector<Node*> grad_channel_shuffle(GradCall& c) {
 }  // namespace
 
 void register_shuffle(OpTable& t) {
-  t.add("aten.pixel_shuffle.default", {.fake = fake_pixel_shuffle,
-                                       .decompose = decompose_pixel_shuffle,
-                                       .derivative = {{"self", "pixel_unshuffle(grad, upscale_factor)"}}});
+  t.add("aten.pixel_shuffle.default",
+        {.fake = fake_pixel_shuffle,
+         .decompose = decompose_pixel_shuffle,
+         .autograd = {.derivative = {{"self", "pixel_unshuffle(grad, upscale_factor)"}}}});
   t.add("aten.pixel_unshuffle.default",
-        {.decompose = decompose_pixel_unshuffle, .derivative = {{"self", "pixel_shuffle(grad, downscale_factor)"}}});
-  t.add("aten.channel_shuffle.default", {.decompose = decompose_channel_shuffle, .gradient = grad_channel_shuffle});
+        {.decompose = decompose_pixel_unshuffle,
+         .autograd = {.derivative = {{"self", "pixel_shuffle(grad, downscale_factor)"}}}});
+  t.add("aten.channel_shuffle.default",
+        {.decompose = decompose_channel_shuffle, .autograd = {.gradient = grad_channel_shuffle}});
   t.add("aten.native_channel_shuffle.default", {.decompose = decompose_channel_shuffle});
 }
 

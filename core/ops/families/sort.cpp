@@ -353,11 +353,14 @@ Value eval_searchsorted(EvalCall& c) {
 
 void register_sort(OpTable& t) {
   t.add("aten.sort.default", fake_sort, eval_sort,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}}, {.expensive = true});
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
+        {.cost = {.expensive = true}});
   t.add("aten.sort.stable", fake_sort, eval_sort,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}}, {.expensive = true});
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
+        {.cost = {.expensive = true}});
   t.add("aten.topk.default", fake_topk, eval_topk,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}}, {.expensive = true});
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
+        {.cost = {.expensive = true}});
   t.add("aten.kthvalue.default", fake_selection, eval_kthvalue,
         {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
   t.add("aten.median.dim", fake_selection, eval_median<false>,
@@ -373,10 +376,10 @@ void register_sort(OpTable& t) {
   t.add("aten.argsort.default", {.program = "aten.sort.default(self, dim, descending)[1]"});
   t.add("aten.argsort.stable", {.program = "aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]"});
   t.add("aten.msort.default", {.program = "aten.sort.default(self, 0)[0]"});
-  t.add("aten.histc.default", fake_histc, eval_histc, {}, {.not_differentiable = true});
+  t.add("aten.histc.default", fake_histc, eval_histc, {}, {.autograd = {.not_differentiable = true}});
   for (const char* name :
        {"aten.searchsorted.Tensor", "aten.searchsorted.Scalar", "aten.bucketize.Tensor", "aten.bucketize.Scalar"})
-    t.add(name, fake_searchsorted, eval_searchsorted, {}, {.not_differentiable = true});
+    t.add(name, fake_searchsorted, eval_searchsorted, {}, {.autograd = {.not_differentiable = true}});
 }
 
 }  // namespace partita

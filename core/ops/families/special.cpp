@@ -135,7 +135,8 @@ void add_special(OpTable& t) {
   t.add("aten.polygamma.default", fake_special, eval_polygamma, {{"self", "grad * polygamma(n + 1, self)"}},
         {.pointwise = {.promotion = Promotion::IntToFloat}});
   t.add("aten.mvlgamma.default", fake_mvlgamma, eval_mvlgamma, {},
-        {.pointwise = {.promotion = Promotion::IntToFloat, .row_major = true}, .gradient = mvlgamma_gradient});
+        {.pointwise = {.promotion = Promotion::IntToFloat, .row_major = true},
+         .autograd = {.gradient = mvlgamma_gradient}});
 }
 
 }  // namespace partita

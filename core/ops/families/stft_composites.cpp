@@ -204,9 +204,11 @@ void add_windows(OpTable& t) {
   auto add = [&](std::string_view name, Arg (*decompose)(DecomposeCall&),
                  std::initializer_list<const char*> more = {}) {
     for (const char* overload : {"default", "periodic"})
-      t.add(fmt::format("aten.{}.{}", name, overload), {.decompose = decompose, .not_differentiable = true});
+      t.add(fmt::format("aten.{}.{}", name, overload),
+            {.decompose = decompose, .autograd = {.not_differentiable = true}});
     for (const char* overload : more)
-      t.add(fmt::format("aten.{}.{}", name, overload), {.decompose = decompose, .not_differentiable = true});
+      t.add(fmt::format("aten.{}.{}", name, overload),
+            {.decompose = decompose, .autograd = {.not_differentiable = true}});
   };
   add("hann_window", hann);
   add("hamming_window", hamming, {"periodic_alpha", "periodic_alpha_beta"});

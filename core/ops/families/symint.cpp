@@ -152,9 +152,11 @@ void register_symint(OpTable& t) {
   const auto number = [&t](std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
                            Family family = Family::Other, bool reads_strides = false) {
     const bool reads_values = eval == eval_item;
-    t.add(
-        name, fake, eval, {},
-        {.not_differentiable = true, .family = family, .reads_strides = reads_strides, .takes_float8 = !reads_values});
+    t.add(name, fake, eval, {},
+          {.autograd = {.not_differentiable = true},
+           .precision = {.takes_float8 = !reads_values},
+           .views = {.reads_strides = reads_strides},
+           .family = family});
   };
   number("aten.sym_size.int", fake_size, number_of<fake_size>, Family::View);
   number("aten.size.int", fake_size, number_of<fake_size>, Family::View);
@@ -173,13 +175,16 @@ void register_symint(OpTable& t) {
   number("aten._local_scalar_dense.default", fake_item, eval_item);
   number("aten.item.default", fake_item, eval_item);
   const auto check = [&t](std::string_view name, Value (*eval)(EvalCall&), Meta (*fake)(FakeCall&) = fake_nothing) {
-    t.add(name, fake, eval, {}, {.not_differentiable = true, .side_effect = true});
+    t.add(name, fake, eval, {}, {.autograd = {.not_differentiable = true}, .side_effect = true});
   };
   check("aten._assert_scalar.default", eval_assert_scalar, fake_assert_scalar);
   check("aten._assert_async.default", eval_assert_async);
   check("aten._assert_async.msg", eval_assert_async);
   t.add("aten._assert_tensor_metadata.default", fake_nothing, eval_assert_metadata, {},
-        {.not_differentiable = true, .side_effect = true, .unchanged_if = metadata_holds, .takes_float8 = true});
+        {.autograd = {.not_differentiable = true},
+         .side_effect = true,
+         .precision = {.takes_float8 = true},
+         .views = {.unchanged_if = metadata_holds}});
   check("aten.sym_constrain_range.default", eval_constrain, fake_constrain);
   check("aten.sym_constrain_range_for_size.default", eval_constrain, fake_constrain);
 }

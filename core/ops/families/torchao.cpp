@@ -151,10 +151,10 @@ Arg choose_qparams(DecomposeCall& c) {
 }  // namespace
 
 void register_torchao(OpTable& t) {
-  t.add("torchao.quantize_affine.default", {.decompose = quantize, .as_written = true});
+  t.add("torchao.quantize_affine.default", {.decompose = quantize, .precision = {.as_written = true}});
   t.add("torchao.dequantize_affine.default", {.decompose = dequantize});
   t.add("torchao.choose_qparams_affine.default",
-        {.decompose = choose_qparams, .as_written = true, .family = Family::Reduction});
+        {.decompose = choose_qparams, .precision = {.as_written = true}, .family = Family::Reduction});
 }
 
 }  // namespace partita

@@ -206,7 +206,7 @@ Value eval_nonzero_static(EvalCall& c) {
 
 void register_unique(OpTable& t) {
   auto add = [&](const char* name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&)) {
-    t.add(name, fake, eval, {}, {.not_differentiable = true});
+    t.add(name, fake, eval, {}, {.autograd = {.not_differentiable = true}});
   };
   add("aten.isin.Tensor_Tensor", fake_isin<false, false>, eval_isin<false, false>);
   add("aten.isin.Tensor_Scalar", fake_isin<false, true>, eval_isin<false, true>);

@@ -385,7 +385,7 @@ Arg decompose_by_sizes(DecomposeCall& c) {
   return c.build.call(c.schema.base + ".default", std::move(args));
 }
 
-/// For half types the call is kept, since PyTorch's kernels round between steps (rounds_halves).
+/// For half types the call is kept, since PyTorch's kernels round between steps (Kept::HalfTypes).
 template <std::size_t rank, Arg (*arithmetic)(DecomposeCall&)>
 Arg decompose_unless_half(DecomposeCall& c) {
   const DType t = input_of(c).dtype;

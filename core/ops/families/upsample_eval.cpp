@@ -275,15 +275,15 @@ Value eval_upsample_backward(EvalCall& c) {
 
 void register_upsample_kernels(OpTable& t) {
 #define NEAREST(...) .decompose = __VA_ARGS__, .compile_decompose = __VA_ARGS__
-#define UPSAMPLE(name, mode, rank, arguments, ...)                                                    \
-  t.add("aten." name ".default",                                                                      \
-        {.fake = fake_upsample<rank>,                                                                 \
-         .eval = eval_upsample<Resampling::mode, rank> __VA_OPT__(, ) __VA_ARGS__,                    \
-         .derivative = {{"self", name "_backward(grad, output_size, sizes(self), " arguments ")"}}}); \
-  t.add("aten." name "_backward.default",                                                             \
-        {.fake = fake_upsample_backward<Resampling::mode, rank>,                                      \
-         .eval = eval_upsample_backward<Resampling::mode, rank>,                                      \
-         .derivative = {{"grad_output", name "(grad, output_size, " arguments ")"}}})
+#define UPSAMPLE(name, mode, rank, arguments, ...)                                                                  \
+  t.add("aten." name ".default",                                                                                    \
+        {.fake = fake_upsample<rank>,                                                                               \
+         .eval = eval_upsample<Resampling::mode, rank> __VA_OPT__(, ) __VA_ARGS__,                                  \
+         .autograd = {.derivative = {{"self", name "_backward(grad, output_size, sizes(self), " arguments ")"}}}}); \
+  t.add("aten." name "_backward.default",                                                                           \
+        {.fake = fake_upsample_backward<Resampling::mode, rank>,                                                    \
+         .eval = eval_upsample_backward<Resampling::mode, rank>,                                                    \
+         .autograd = {.derivative = {{"grad_output", name "(grad, output_size, " arguments ")"}}}})
   UPSAMPLE("upsample_nearest1d", Nearest, 1, "scales", NEAREST(decompose_nearest<1, false>));
   UPSAMPLE("upsample_nearest2d", Nearest, 2, "scales_h, scales_w", NEAREST(decompose_nearest<2, false>));
   UPSAMPLE("upsample_nearest3d", Nearest, 3, "scales_d, scales_h, scales_w", NEAREST(decompose_nearest<3, false>));
@@ -292,13 +292,13 @@ void register_upsample_kernels(OpTable& t) {
   UPSAMPLE("_upsample_nearest_exact3d", NearestExact, 3, "scales_d, scales_h, scales_w",
            NEAREST(decompose_nearest<3, true>));
   UPSAMPLE("upsample_linear1d", Linear, 1, "align_corners, scales",
-           .compile_decompose = decompose_linear_interpolation<1>, .rounds_halves = true);
+           .compile_decompose = decompose_linear_interpolation<1>, .kept = Kept::HalfTypes);
   UPSAMPLE("upsample_bilinear2d", Linear, 2, "align_corners, scales_h, scales_w",
-           .compile_decompose = decompose_linear_interpolation<2>, .rounds_halves = true);
+           .compile_decompose = decompose_linear_interpolation<2>, .kept = Kept::HalfTypes);
   UPSAMPLE("upsample_trilinear3d", Linear, 3, "align_corners, scales_d, scales_h, scales_w",
-           .compile_decompose = decompose_linear_interpolation<3>, .rounds_halves = true);
+           .compile_decompose = decompose_linear_interpolation<3>, .kept = Kept::HalfTypes);
   UPSAMPLE("upsample_bicubic2d", Cubic, 2, "align_corners, scales_h, scales_w",
-           .compile_decompose = decompose_cubic_interpolation, .rounds_halves = true);
+           .compile_decompose = decompose_cubic_interpolation, .kept = Kept::HalfTypes);
   UPSAMPLE("_upsample_bilinear2d_aa", LinearAntialias, 2, "align_corners, scales_h, scales_w");
   UPSAMPLE("_upsample_bicubic2d_aa", CubicAntialias, 2, "align_corners, scales_h, scales_w");
   UPSAMPLE("_upsample_lanczos2d_aa", LanczosAntialias, 2, "align_corners, scales_h, scales_w");

@@ -494,15 +494,15 @@ Order t_order(const Args&, std::int64_t rank) {
 /// self's; the columns come before what few views have.
 template <Meta (*fake)(FakeCall&)>
 void row(OpTable& t, std::string_view name, std::string_view copy, std::string_view gradient,
-         decltype(OpRecord::lower) lower, decltype(OpRecord::write_through) write_through, OpRecord view = {}) {
+         decltype(OpRecord::lower) lower, decltype(ViewFields::write_through) write_through, OpRecord view = {}) {
   view.fake = fake;
   view.eval = alias_of<fake>;
-  if (!gradient.empty()) view.derivative = {{"self", gradient}};
+  if (!gradient.empty()) view.autograd.derivative = {{"self", gradient}};
   view.lower = lower;
-  view.write_through = write_through;
+  view.views.write_through = write_through;
   if (!copy.empty())
-    t.add(copy, copied_meta<fake>, copied<fake>, view.derivative,
-          {.gradient = view.gradient, .as_written = view.as_written});
+    t.add(copy, copied_meta<fake>, copied<fake>, view.autograd.derivative,
+          {.autograd = {.gradient = view.autograd.gradient}, .precision = {.as_written = view.precision.as_written}});
   t.add(name, std::move(view));
 }
 
@@ -512,35 +512,38 @@ void register_view(OpTable& t) {
   t.add_without_record({"getitem"});
   using namespace loops;
   row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad", lower_alias, pass_on,
-                  {.unchanged_if = any_arguments, .whole_view = true});
-  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default", "zero", lower_alias, pass_on,
-                  {.not_differentiable = true, .unchanged_if = any_arguments, .whole_view = true});
+                  {.views = {.unchanged_if = any_arguments}, .role = Role::WholeView});
+  row<fake_alias>(
+      t, "aten.detach.default", "aten.detach_copy.default", "zero", lower_alias, pass_on,
+      {.autograd = {.not_differentiable = true}, .views = {.unchanged_if = any_arguments}, .role = Role::WholeView});
   row<fake_alias>(t, "aten.lift_fresh.default", "", "grad", nullptr, nullptr);
   row<fake_view>(t, "aten.view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
-                 {.unchanged_if = any_arguments, .copying_form = "aten.reshape.default"});
+                 {.views = {.unchanged_if = any_arguments}, .role = Role::OtherSizes});
   t.add("aten.view_copy.default",
         {.fake = fake_view_copy, .program = "view(clone(self, memory_format=contiguous_format), size)"});
   row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
-                 {.recomputable = true, .unchanged_if = any_arguments, .may_alias = true});
-  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back, {.as_written = true});
+                 {.cost = {.recomputable = true}, .views = {.unchanged_if = any_arguments, .may_alias = true}});
+  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back,
+                       {.precision = {.as_written = true}});
   row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default", "grad", lower_expand, nullptr,
-                   {.unchanged_if = any_arguments});
+                   {.views = {.unchanged_if = any_arguments}});
   row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default", "permute_backwards(grad, dims)",
-                    lower_permute, permute_back, {.dimension_order = permuted_order});
+                    lower_permute, permute_back, {.views = {.dimension_order = permuted_order}});
   row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int", "transpose(grad, dim0, dim1)",
-                      lower_transpose, view_again, {.dimension_order = transposed_order});
-  row<fake_t>(t, "aten.t.default", "aten.t_copy.default", "t(grad)", lower_t, view_again, {.dimension_order = t_order});
+                      lower_transpose, view_again, {.views = {.dimension_order = transposed_order}});
+  row<fake_t>(t, "aten.t.default", "aten.t_copy.default", "t(grad)", lower_t, view_again,
+              {.views = {.dimension_order = t_order}});
   row<fake_unsqueeze>(t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default", "squeeze(grad, dim)", lower_reshape,
                       squeeze_back);
   row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default", "unsqueeze_to(grad, self)", lower_reshape,
-                    unsqueeze_back, {.unchanged_if = any_arguments});
+                    unsqueeze_back, {.views = {.unchanged_if = any_arguments}});
   row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim", "unsqueeze_to(grad, self, dim)", lower_reshape,
-                         unsqueeze_back, {.unchanged_if = any_arguments});
+                         unsqueeze_back, {.views = {.unchanged_if = any_arguments}});
   row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims", "unsqueeze_to(grad, self, dim)",
-                         lower_reshape, unsqueeze_back, {.unchanged_if = any_arguments});
+                         lower_reshape, unsqueeze_back, {.views = {.unchanged_if = any_arguments}});
   row<fake_slice>(t, "aten.slice.Tensor", "aten.slice_copy.Tensor",
                   "slice_backward_wrapper(grad, self, dim, start, end, step)", lower_slice, scatter_back,
-                  {.unchanged_if = step_is_one});
+                  {.views = {.unchanged_if = step_is_one}});
   row<fake_select>(t, "aten.select.int", "aten.select_copy.int", "select_backward(grad, sizes(self), dim, index)",
                    lower_select, scatter_back);
   row<fake_diagonal>(t, "aten.diagonal.default", "aten.diagonal_copy.default",
@@ -549,21 +552,22 @@ void register_view(OpTable& t) {
                    "unfold_backward(grad, sizes(self), dimension, size, step)", nullptr, unfold_back);
   row<fake_as_strided>(t, "aten.as_strided.default", "aten.as_strided_copy.default",
                        "as_strided_backward(grad, self, size, stride, storage_offset)", lower_as_strided, scatter_back,
-                       {.views_storage = true});
+                       {.role = Role::ViewsStorage});
   row<fake_view_as_real>(t, "aten.view_as_real.default", "aten.view_as_real_copy.default",
                          "view_as_complex(contiguous(grad))", nullptr, real_back);
   row<fake_view_as_complex>(t, "aten.view_as_complex.default", "aten.view_as_complex_copy.default",
                             "view_as_real(contiguous(grad))", nullptr, complex_back);
   row<fake_split>(t, "aten.split.Tensor", "aten.split_copy.Tensor", "", lower_split, split_back,
-                  {.gradient = cat_gradients, .splits = true});
+                  {.autograd = {.gradient = cat_gradients}, .role = Role::Splits});
   row<fake_split_with_sizes>(t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "",
-                             lower_split_sizes, split_back, {.gradient = cat_gradients, .splits = true});
+                             lower_split_sizes, split_back,
+                             {.autograd = {.gradient = cat_gradients}, .role = Role::Splits});
   row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int", "", lower_unbind, unbind_back,
-                   {.gradient = stack_gradients});
+                   {.autograd = {.gradient = stack_gradients}});
   row<fake_split>(t, "aten.unsafe_split.Tensor", "", "", lower_split, nullptr,
-                  {.gradient = cat_gradients, .may_alias = true});
+                  {.autograd = {.gradient = cat_gradients}, .views = {.may_alias = true}});
   row<fake_split_with_sizes>(t, "aten.unsafe_split_with_sizes.default", "", "", lower_split_sizes, nullptr,
-                             {.gradient = cat_gradients, .may_alias = true});
+                             {.autograd = {.gradient = cat_gradients}, .views = {.may_alias = true}});
 
   add_view_composites(t);
   add_stack_composites(t);

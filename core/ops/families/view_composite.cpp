@@ -205,8 +205,8 @@ void add_view_composites(OpTable& t) {
   t.add("aten.reshape.default", fake_reshape, eval_reshape, {},
         {.decompose = decompose_reshape,
          .lower = loops::lower_reshape,
-         .recomputable = true,
-         .unchanged_if = any_arguments});
+         .cost = {.recomputable = true},
+         .views = {.unchanged_if = any_arguments}});
   t.add("aten._reshape_copy.default", {.program = "view(clone(self, memory_format=contiguous_format), size)"});
   t.add("aten.flatten.using_ints", {.decompose = flatten});
   t.add("aten.unflatten.int", {.decompose = unflatten});
@@ -243,7 +243,7 @@ void add_view_composites(OpTable& t) {
        "conj(transpose(self, -2, -1))"},
   };
   add_composites(t, programs);
-  t.add("aten.conj.default", {.program = "conj(self)", .element_change = ElementChange::Conjugate});
+  t.add("aten.conj.default", {.program = "conj(self)", .views = {.element_change = ElementChange::Conjugate}});
   t.add("aten.narrow.Tensor", {.eval = eval_narrow_tensor, .decompose = narrow_by_tensor});
   t.add("aten.tensor_split.tensor_indices_or_sections", {.eval = eval_tensor_split});
 }

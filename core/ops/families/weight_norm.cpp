@@ -72,10 +72,11 @@ Arg weight_norm_backward(DecomposeCall& c) {
 void add_weight_norm(OpTable& t) {
   t.add("aten.norm_except_dim.default", {.decompose = norm_except_dim});
   t.add("aten._weight_norm.default", {.decompose = weight_norm});
-  t.add(
-      "aten._weight_norm_interface.default",
-      {.decompose = weight_norm_interface,
-       .derivative = {{"v, g", "aten._weight_norm_interface_backward.default(contiguous(grad), v, g, result1, dim)"}}});
+  t.add("aten._weight_norm_interface.default",
+        {.decompose = weight_norm_interface,
+         .autograd = {
+             .derivative = {
+                 {"v, g", "aten._weight_norm_interface_backward.default(contiguous(grad), v, g, result1, dim)"}}}});
   t.add("aten._weight_norm_interface_backward.default", {.decompose = weight_norm_backward});
 }
 
