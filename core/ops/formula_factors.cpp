@@ -204,7 +204,7 @@ Arg matrix_exp_backward(const FormulaCall& f) {
 
 }  // namespace
 
-void add_factor_formulas(OpTable& t) {
+void register_formula_factors(OpTable& t) {
   t.add_formula_functions({
       {"real_of", real_of_tensor},
       {"real_part", real_part},

@@ -26,9 +26,5 @@ struct FormulaCall {
 };
 
 // Those of one family are registered in its file; these have files of their own.
-void add_general_formulas(OpTable& t);    ///< formula_functions.cpp
-void add_reduction_formulas(OpTable& t);  ///< formula_reductions.cpp
-void add_matrix_formulas(OpTable& t);     ///< formula_linalg.cpp
-void add_factor_formulas(OpTable& t);     ///< formula_factors.cpp
 
 }  // namespace partita

@@ -121,7 +121,7 @@ Arg pinv_backward(const FormulaCall& f) {
 
 }  // namespace
 
-void add_matrix_formulas(OpTable& t) {
+void register_formula_linalg(OpTable& t) {
   t.add_formula_functions({
       {"matmul", matmul},
       {"mT", transpose},

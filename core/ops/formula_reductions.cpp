@@ -239,7 +239,8 @@ Arg vector_norm_backward(const FormulaCall& f) {
 
 }  // namespace
 
-void add_reduction_formulas(OpTable& t) {
+void register_formula_reductions(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add_formula_functions({
       {"restore_reduced_dims", restore_reduced_dims},
       {"sum_backward", sum_backward},

@@ -2,8 +2,8 @@
 #include <numbers>
 
 #include "core/ops/families/body.h"
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/layout.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -143,7 +143,8 @@ V log_sigmoid_backward(In& in) {
     return (expression); \
   }>
 
-void add_activations(OpTable& t) {
+void register_activation(OpTable& t) {
+  t.default_family = Family::Pointwise;
   using Names = std::vector<std::string_view>;
   const Names self = {"self"}, grad_self = {"grad_output", "self"}, grad_output = {"grad_output", "output"};
   auto row = [&](std::string_view name, Pointwise::Function f, const Names& inputs, std::string_view derivative = {},

@@ -194,6 +194,7 @@ Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
 }  // namespace
 
 void register_adaptive_pool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten._adaptive_avg_pool2d.default", fake_adaptive_avg<2>, eval_adaptive_avg<2>,
         {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}}, {.lower = lower_adaptive_avg_pool2d});
   t.add("aten._adaptive_avg_pool3d.default", fake_adaptive_avg<3>, eval_adaptive_avg<3>,

@@ -335,6 +335,8 @@ Value eval_masked_index_put(EvalCall& c) {
 }  // namespace
 
 void register_advanced_index(OpTable& t) {
+  t.default_family = Family::Index;
+  t.add_without_record({"setitem"});
   t.add("aten.index.Tensor", fake_index, eval_index,
         {{"self", "aten.index_put.default(zeros_of(self, grad), indices, grad, True)"}},
         {.lower = lower_index, .cost = {.recomputable = true}, .from_any_device = "indices"});

@@ -1,5 +1,4 @@
 // affine_grid_generator: applies an affine map to the coordinates of the output's pixels, which run from -1 to 1.
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/promote.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
@@ -278,6 +277,7 @@ Arg decompose_attention(DecomposeCall& c) {
 }  // namespace
 
 void register_attention(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add_without_record({"_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
                         "_scaled_dot_product_attention_math_for_cpu"});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu.default", fake_flash, eval_flash,

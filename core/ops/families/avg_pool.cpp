@@ -163,6 +163,7 @@ constexpr char gradient_of_gradient_3d[] =
 }  // namespace
 
 void register_avg_pool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.avg_pool2d.default", fake_avg_pool<2>, eval_avg_pool<2>, {{"self", gradient_2d}},
         {.lower = lower_avg_pool<2>});
   t.add("aten.avg_pool3d.default", fake_avg_pool<3>, eval_avg_pool<3>, {{"self", gradient_3d}},

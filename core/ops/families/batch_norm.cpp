@@ -1,12 +1,12 @@
 // The batch norm family. Its operators compute the same and differ in the running statistics: they are updated,
 // returned as results, only read, or absent.
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -438,6 +438,7 @@ OpRecord record(std::string_view gradients, loops::LowerFunction lower = nullptr
 }  // namespace
 
 void register_batch_norm(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten._native_batch_norm_legit.default",
         record<Stats::Argument>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
                                 "running_var, result1, result2, training, eps, output_mask)",

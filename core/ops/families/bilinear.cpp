@@ -1,6 +1,5 @@
 // bilinear, and _trilinear, the product of three tensors that it is made of.
 
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/accumulate_type.h"
@@ -184,6 +183,7 @@ Arg decompose_bilinear(DecomposeCall& c) {
 }  // namespace
 
 void register_bilinear(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add("aten._trilinear.default", fake_trilinear, eval_trilinear,
         {{"i1", "_trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1)"},
          {"i2", "_trilinear(i1, grad, i3, expand1, sumdim, expand3, expand2)"},

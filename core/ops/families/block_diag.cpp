@@ -65,7 +65,7 @@ std::vector<Node*> block_diag_gradient(GradCall& c) {
 
 }  // namespace
 
-void add_block_diag(OpTable& t) {
+void register_block_diag(OpTable& t) {
   t.add("aten.block_diag.default", {.decompose = block_diag, .autograd = {.gradient = block_diag_gradient}});
 }
 

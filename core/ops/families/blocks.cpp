@@ -1,9 +1,9 @@
 // Operators that copy a part of a tensor or change its sizes: _chunk_cat, narrow_copy, resize.
-#include "core/ops/families/copy_parts.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 #include "core/ops/values.h"
 
 namespace partita {
@@ -193,7 +193,8 @@ Value eval_resize_storage(EvalCall&) {
 
 }  // namespace
 
-void add_blocks(OpTable& t) {
+void register_blocks(OpTable& t) {
+  t.default_family = Family::View;
   t.add("aten._chunk_cat.default", fake_chunk_cat, eval_chunk_cat);
   t.add("aten.narrow_copy.default", fake_narrow_copy, eval_narrow_copy, {},
         {.autograd = {.gradient = grad_narrow_copy}});

@@ -1,13 +1,12 @@
 // Copies: clone, conversions of dtype and layout, writes into a tensor.
 #include <fmt/format.h>
 
-#include "core/ops/families.h"
 #include "core/ops/families/body.h"
-#include "core/ops/families/copy_parts.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
+#include "core/ops/record.h"
 #include "core/ops/values.h"
 #include "core/ops/views.h"
 #include "core/tensor/convert.h"
@@ -169,6 +168,7 @@ std::vector<Node*> grad_to_copy(GradCall& c) {
 }  // namespace
 
 void register_cast(OpTable& t) {
+  t.default_family = Family::View;
   t.add("aten.clone.default", fake_clone, copied<fake_clone>, {{"self", "grad"}},
         {.lower = lower_copy,
          .cost = {.recomputable = true},
@@ -216,9 +216,7 @@ void register_cast(OpTable& t) {
   t.add("aten.to.other", {.decompose = to_other, .cost = {.recomputable = true}});
   t.add("aten.type_as.default", {.decompose = to_other, .cost = {.recomputable = true}});
   t.add("aten.contiguous.default", {.decompose = contiguous, .views = {.unchanged_if = any_arguments}});
-  add_blocks(t);
   t.default_family = Family::Index;
-  add_joins(t);
 }
 
 }  // namespace partita

@@ -1,7 +1,6 @@
 // Comparisons, logic and bits: one row for each overload. None is differentiable.
 #include <limits>
 
-#include "core/ops/families.h"
 #include "core/ops/families/body.h"
 
 namespace partita {
@@ -46,6 +45,7 @@ V complement(V x) {
 }  // namespace
 
 void register_compare(OpTable& t) {
+  t.default_family = Family::Pointwise;
   auto row = [&](std::string_view name, Pointwise::Function f, Promotion promotion) {
     t.add(name, {.pointwise = {f, promotion}, .autograd = {.not_differentiable = true}});
   };

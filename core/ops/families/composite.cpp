@@ -1,5 +1,4 @@
 // Composites of several families that decompose before autograd.
-#include "core/ops/families.h"
 #include "core/ops/families/composites.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -80,19 +79,6 @@ void register_composite(OpTable& t) {
     t.add(name, {.program = "where(condition, self, other)"});
   t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors, .cost = {.recomputable = true}});
   t.add("aten.repeat_interleave.self_int", {.decompose = decompose_repeat_interleave});
-  add_list_composites(t);
-  add_place_composites(t);
-  add_statistics_composites(t);
-  add_quantile_composites(t);
-  add_gradient_composites(t);
-  add_matrix_chain(t);
-  add_matrix_norm_composites(t);
-  add_stft_composites(t);
-  add_windows(t);
-  add_einsum(t);
-  add_weight_norm(t);
-  add_block_diag(t);
-  add_prims(t);
 }
 
 }  // namespace partita

@@ -6,20 +6,6 @@
 
 namespace partita {
 
-void add_list_composites(OpTable& t);
-void add_place_composites(OpTable& t);
-void add_statistics_composites(OpTable& t);
-void add_quantile_composites(OpTable& t);
-void add_gradient_composites(OpTable& t);
-void add_matrix_chain(OpTable& t);
-void add_matrix_norm_composites(OpTable& t);
-void add_stft_composites(OpTable& t);
-void add_windows(OpTable& t);
-void add_einsum(OpTable& t);
-void add_weight_norm(OpTable& t);
-void add_block_diag(OpTable& t);
-void add_prims(OpTable& t);
-
 /// The items of a Tensor[] argument.
 std::vector<Node*> tensor_list(const FakeCall& call, std::string_view name);
 /// aten.slice.Tensor. Without `end` the end is INT64_MAX, as in PyTorch.

@@ -1,5 +1,4 @@
 // convolution and convolution_backward: sizes, memory formats, derivative.
-#include "core/ops/families.h"
 #include "core/ops/families/convolution.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
@@ -128,6 +127,7 @@ std::optional<SymExpr> backward_operations(const Node& call) {
 }  // namespace
 
 void register_conv(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add("aten.convolution.default", fake_convolution, eval_convolution,
         {{"input, weight, bias",
           "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
@@ -152,7 +152,6 @@ void register_conv(OpTable& t) {
        .cost = {.expensive = true, .operations = backward_operations},
        .library = LibraryRoutine::ConvolutionBackward,
        .images = 2});
-  register_conv_composites(t);
 }
 
 }  // namespace partita

@@ -129,6 +129,7 @@ Arg decompose_conv_padding(DecomposeCall& c) {
 }  // namespace
 
 void register_conv_composites(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add("aten.conv1d.default", {.decompose = decompose_conv<1>});
   t.add("aten.conv2d.default", {.decompose = decompose_conv<2>});
   t.add("aten.conv3d.default", {.decompose = decompose_conv<3>});

@@ -8,7 +8,5 @@ Value eval_convolution(EvalCall& c);
 Value eval_convolution_backward(EvalCall& c);
 Meta fake_convolution(FakeCall& c);
 Meta fake_convolution_backward(FakeCall& c);
-/// Registers conv1d/2d/3d, their transposed forms and padding="same".
-void register_conv_composites(OpTable& t);
 
 }  // namespace partita

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/families.h"
 #include "core/ops/families/loss.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
@@ -197,6 +196,7 @@ Arg decompose_ctc_loss(DecomposeCall& c) {
 }  // namespace
 
 void register_ctc_loss(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten._ctc_loss.default", fake_ctc_loss, eval_ctc_loss,
         {{"log_probs",
           "_ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, "

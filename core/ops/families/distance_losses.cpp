@@ -41,6 +41,7 @@ Arg cosine_similarity(DecomposeCall& c) {
 }  // namespace
 
 void register_distance_losses(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.hinge_embedding_loss.default",
         {.program = "zeros = zeros_like(self); "
                     "far = clamp_min(full_like(self, margin) - self, 0); "

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
@@ -158,6 +157,7 @@ Arg decompose_native(DecomposeCall& c) {
 }  // namespace
 
 void register_dropout(OpTable& t) {
+  t.default_family = Family::Random;
   t.add("aten.native_dropout.default", fake_native, eval_native,
         {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
         {.compile_decompose = decompose_native, .kept = Kept::CoreAten, .random = true});

@@ -294,7 +294,7 @@ Arg einsum(DecomposeCall& c) {
 
 }  // namespace
 
-void add_einsum(OpTable& t) {
+void register_einsum(OpTable& t) {
   t.add("aten.einsum.default", {.decompose = einsum, .family = Family::Matmul});
 }
 

@@ -1,5 +1,4 @@
 // embedding and its gradient.
-#include "core/ops/families.h"
 #include "core/ops/families/lower_index.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/indexing.h"
@@ -106,6 +105,7 @@ Value eval_embedding_dense_backward(EvalCall& c) {
 }  // namespace
 
 void register_embedding(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.embedding.default", fake_embedding, eval_embedding,
         {{"weight",
           "unsupported('embedding with sparse gradients') if sparse else "

@@ -1,7 +1,6 @@
 // embedding_bag: the sum, mean or maximum of an embedding's rows over bags of indices.
 #include <algorithm>
 
-#include "core/ops/families.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
@@ -248,6 +247,7 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
 }  // namespace
 
 void register_embedding_bag(OpTable& t) {
+  t.default_family = Family::Index;
   t.add_without_record({"_embedding_bag_dense_backward"});
   t.add("aten._embedding_bag_forward_only.default", fake_embedding_bag<true>, eval_embedding_bag<true>);
   t.add("aten._embedding_bag.default", fake_embedding_bag<false>, eval_embedding_bag<false>,

@@ -152,7 +152,8 @@ Value eval_aminmax(EvalCall& call) {
 
 }  // namespace
 
-void add_extremes(OpTable& t) {
+void register_extreme(OpTable& t) {
+  t.default_family = Family::Reduction;
   const ReductionRow rows[] = {
       {"aten.amax.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
        "extreme_backward(grad, result, self, dim, keepdim)", lower_amax, true},

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/wrapping.h"
@@ -463,6 +462,7 @@ constexpr auto fill_value = [](const EvalCall& call) -> Number {
 }  // namespace
 
 void register_factory(OpTable& t) {
+  t.default_family = Family::Index;
   t.add_without_record({"tensor"});
   const auto row = [&t](std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
                         loops::LowerFunction lower = nullptr, bool recomputable = false, bool uninitialised = false) {

@@ -5,12 +5,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/families.h"
-#include "core/ops/families/fft_composites.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 
 namespace partita {
 
@@ -222,7 +221,6 @@ void register_fft(OpTable& t) {
         {.autograd = {.gradient = grad_r2c}, .cost = {.expensive = true}});
   t.add("aten._fft_c2r.default", fake_c2r, eval_c2r, {},
         {.autograd = {.gradient = grad_c2r}, .cost = {.expensive = true}});
-  add_fft_composites(t);
 }
 
 }  // namespace partita

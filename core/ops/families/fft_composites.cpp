@@ -1,13 +1,12 @@
 // torch.fft: transforms with given sizes, dimensions and norms, decomposed to the three operators of fft.cpp. The calls
 // and their order are those of ATen's native/SpectralOps.cpp.
-#include "core/ops/families/fft_composites.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -197,7 +196,7 @@ Arg frequencies(DecomposeCall& c) {
 
 }  // namespace
 
-void add_fft_composites(OpTable& t) {
+void register_fft_composites(OpTable& t) {
   struct Row {
     const char* name;
     Arg (*one)(DecomposeCall&);

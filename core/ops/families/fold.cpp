@@ -1,5 +1,4 @@
 // im2col and col2im: the sliding blocks of an image as columns of a matrix, and the sum of such columns into an image.
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
@@ -149,6 +148,7 @@ Arg decompose_col2im(DecomposeCall& c) {
 }  // namespace
 
 void register_fold(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.im2col.default",
         {.fake = fake_im2col,
          .decompose = decompose_im2col,

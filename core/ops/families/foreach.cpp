@@ -1,8 +1,8 @@
 // Operators on lists of tensors. Each calls an operator on tensors item by item, usually the one with the same name.
 #include <algorithm>
 
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -139,7 +139,8 @@ Arg item_by_item(DecomposeCall& call) {
 
 }  // namespace
 
-void add_foreach(OpTable& t) {
+void register_foreach(OpTable& t) {
+  t.default_family = Family::Pointwise;
   for (const ListForm& form : forms)
     for (const Schema* schema : find_overloads(std::string(prefix) + std::string(form.name)))
       if (!schema->is_mutable) t.add(schema->name, {.decompose = item_by_item});

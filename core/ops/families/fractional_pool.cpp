@@ -81,6 +81,7 @@ Value eval_fractional(EvalCall& c) {
 }  // namespace
 
 void register_fractional_pool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.fractional_max_pool2d.default", fake_fractional<2>, eval_fractional<2>,
         {{"self", "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}});
   t.add("aten.fractional_max_pool3d.default", fake_fractional<3>, eval_fractional<3>,

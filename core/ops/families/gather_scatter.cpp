@@ -424,6 +424,7 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
 }  // namespace
 
 void register_gather_scatter(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.gather.default", fake_gather, eval_gather,
         {{"self",
           "unsupported('gather with sparse_grad') if sparse_grad else "

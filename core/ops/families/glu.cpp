@@ -1,5 +1,4 @@
 // Gated linear units: the first half of a dimension times the sigmoid of the second.
-#include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
@@ -109,6 +108,7 @@ Arg glu_double_backward(const FormulaCall& f) {
 }  // namespace
 
 void register_glu(OpTable& t) {
+  t.default_family = Family::Pointwise;
   t.add_formula_functions({{"glu_double_backward_grad_output", glu_double_backward_grad_output},
                            {"glu_double_backward", glu_double_backward}});
   t.add("aten.glu.default", {.fake = fake_glu,

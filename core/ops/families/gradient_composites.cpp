@@ -115,7 +115,7 @@ Arg gradient(DecomposeCall& c) {
 
 }  // namespace
 
-void add_gradient_composites(OpTable& t) {
+void register_gradient_composites(OpTable& t) {
   for (const char* overload :
        {"scalarint", "scalararray", "array", "scalarrayint", "scalarrayarray", "tensorarrayint", "tensorarray"})
     t.add(fmt::format("aten.gradient.{}", overload), {.decompose = gradient});

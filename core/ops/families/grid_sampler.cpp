@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/ops/families.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/narrow.h"
 #include "core/ops/layout.h"
@@ -325,6 +324,7 @@ GridPadding grid_padding(const FakeCall& c) {
 }
 
 void register_grid_sampler(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.grid_sampler_2d.default", fake_grid_sampler<2>, eval_grid_sampler<2>,
         {{"input, grid",
           "aten.grid_sampler_2d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "

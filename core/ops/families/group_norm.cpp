@@ -1,7 +1,6 @@
 // native_group_norm with its gradient, and the composite group_norm.
 #include "core/ops/families/lower_index.h"
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/formula.h"
 #include "core/ops/formula_functions.h"
@@ -10,6 +9,7 @@
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -315,6 +315,7 @@ std::vector<Node*> grad_native_group_norm(GradCall& c) {
 }  // namespace
 
 void register_group_norm(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add_formula_functions({{"in_format", in_format}});
   t.add("aten.native_group_norm.default", fake_native_group_norm, eval_native_group_norm, {},
         {.autograd = {.gradient = grad_native_group_norm, .all_results_differentiable = true},

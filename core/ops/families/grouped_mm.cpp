@@ -1,6 +1,5 @@
 // Products of groups of rows, each with a matrix of its own, as mixtures of experts use them: PyTorch's _grouped_mm,
 // and the operator that transformers has in its place for dtypes that torch.compile does not take.
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/gemm.h"
@@ -158,6 +157,7 @@ Arg decompose_fallback_backward(DecomposeCall& c) {
 }  // namespace
 
 void register_grouped_mm(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add("aten._grouped_mm.default", fake_grouped_mm, eval_grouped_mm,
         {{"self", "_grouped_mm(grad, transpose(mat2, -2, -1), offs)"},
          {"mat2", "_grouped_mm(transpose(self, -2, -1), grad, offs)"}},

@@ -218,7 +218,8 @@ Arg decompose_histogramdd(DecomposeCall& c) {
 
 }  // namespace
 
-void add_histograms(OpTable& t) {
+void register_histogram(OpTable& t) {
+  t.default_family = Family::Reduction;
   // These have gradients, for which PyTorch has no formulas.
   t.add("aten.histogram.bins_tensor", fake_histogram_bins, eval_histogram_bins);
   t.add("aten.histogram.bin_ct", fake_histogram_count, eval_histogram_count);

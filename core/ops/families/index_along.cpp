@@ -212,6 +212,7 @@ Arg written(const FormulaCall& f) {
 }  // namespace
 
 void register_index_along(OpTable& t) {
+  t.default_family = Family::Index;
   t.add_formula_functions({{"written", written}});
   t.add("aten.index_select.default", fake_index_select, eval_index_select,
         {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}}, {.lower = lower_index_select});

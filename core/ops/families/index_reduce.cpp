@@ -133,6 +133,7 @@ std::vector<Node*> grad_index_reduce(GradCall& c) {
 }  // namespace
 
 void register_index_reduce(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.index_reduce.default", fake_index_reduce, eval_index_reduce, {},
         {.autograd = {.gradient = grad_index_reduce}});
 }

@@ -33,11 +33,4 @@ inline void check_source(const EvalCall& c, const Tensor& y, const Tensor& index
 /// fake tensors remember too (FakeTensor.nonzero_memo), else a new one.
 SymExpr selected_by(const FakeCall& c, const Arg& mask);
 
-void register_advanced_index(OpTable& t);
-void register_gather_scatter(OpTable& t);
-void register_index_along(OpTable& t);
-void register_index_reduce(OpTable& t);
-void register_masked(OpTable& t);
-void register_unique(OpTable& t);
-
 }  // namespace partita

@@ -6,7 +6,6 @@
 #include <limits>
 #include <numbers>
 
-#include "core/ops/families.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/lower_call.h"
@@ -213,6 +212,7 @@ void lower_philox(loops::LowerCall& call) {
 }  // namespace
 
 void register_inductor_random(OpTable& t) {
+  t.default_family = Family::Random;
   for (const char* name : {"prims.inductor_seed.default", "prims.inductor_seeds.default"})
     t.add(name, fake_seeds, eval_seeds, {}, {.autograd = {.not_differentiable = true}, .random = true});
   t.add("prims.inductor_lookup_seed.default",

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/body.h"
-#include "core/ops/families/copy_parts.h"
 #include "core/ops/families/lower_place.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
 #include "core/ops/views.h"
@@ -537,7 +537,8 @@ Arg tile(DecomposeCall& call) {
 
 }  // namespace
 
-void add_joins(OpTable& t) {
+void register_join(OpTable& t) {
+  t.default_family = Family::View;
   t.add("aten.cat.default", fake_cat, eval_cat, {},
         {.autograd = {.gradient = cat_gradient}, .lower = lower_cat, .role = Role::Concatenates});
   t.add("aten.stack.default", fake_stack, eval_stack, {},

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/formula.h"
 #include "core/ops/formula_functions.h"
@@ -13,6 +12,7 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -292,6 +292,7 @@ Arg row_gradient(const FormulaCall& f) {
 }  // namespace
 
 void register_layer_norm(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.native_layer_norm.default", fake_native_layer_norm, eval_native_layer_norm,
         {{"input, weight, bias",
           "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "

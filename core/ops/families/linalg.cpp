@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
@@ -187,20 +186,8 @@ Value eval_check_errors(EvalCall& c) {
 }  // namespace
 
 void register_linalg(OpTable& t) {
-  add_matrix_formulas(t);
-  add_factor_formulas(t);
   t.add("aten._linalg_check_errors.default", fake_check_errors, eval_check_errors, {},
         {.autograd = {.not_differentiable = true}, .side_effect = true});
-  register_lu(t);
-  register_solve(t);
-  register_eigen(t);
-  register_qr(t);
-  register_lstsq(t);
-  register_matrix_exp(t);
-  register_triangular(t);
-  register_spectral(t);
-  register_distance(t);
-  register_linalg_composites(t);
 }
 
 }  // namespace partita

@@ -51,15 +51,4 @@ Sizes common_batch(const Tensor& a, const Tensor& b);
 /// A view with the last two dimensions swapped.
 Tensor transposed(const Tensor& t);
 
-void register_lu(OpTable& t);
-void register_solve(OpTable& t);
-void register_eigen(OpTable& t);
-void register_qr(OpTable& t);
-void register_lstsq(OpTable& t);
-void register_matrix_exp(OpTable& t);
-void register_triangular(OpTable& t);
-void register_spectral(OpTable& t);
-void register_distance(OpTable& t);
-void register_linalg_composites(OpTable& t);
-
 }  // namespace partita

@@ -145,7 +145,7 @@ Arg first(const FormulaCall& f) {
 
 }  // namespace
 
-void register_eigen(OpTable& t) {
+void register_linalg_eigen(OpTable& t) {
   t.add_formula_functions({{"first", first}});
   t.add("aten._linalg_svd.default", fake_svd, eval_svd,
         {{"A",

@@ -214,7 +214,7 @@ std::vector<Node*> grad_lstsq(GradCall& c) {
 
 }  // namespace
 
-void register_lstsq(OpTable& t) {
+void register_linalg_lstsq(OpTable& t) {
   t.add("aten.linalg_lstsq.default", fake_lstsq, eval_lstsq, {},
         {.autograd = {.gradient = grad_lstsq, .all_results_differentiable = true, .constant_results = 0b1100},
          .cost = {.expensive = true}});

@@ -217,7 +217,7 @@ Arg linalg_lu_solve_LU(const FormulaCall& f) {
 
 }  // namespace
 
-void register_lu(OpTable& t) {
+void register_linalg_lu(OpTable& t) {
   t.add_formula_functions({{"linalg_lu_solve_LU", linalg_lu_solve_LU}});
   t.add("aten.linalg_lu_factor_ex.default", fake_lu_factor, eval_lu_factor,
         {{"A", "lu_factor_backward(grad, result0, result1)"}}, {.cost = {.expensive = true}});

@@ -152,7 +152,7 @@ Value eval_matrix_exp(EvalCall& c) {
 
 }  // namespace
 
-void register_matrix_exp(OpTable& t) {
+void register_linalg_matrix_exp(OpTable& t) {
   t.add("aten.linalg_matrix_exp.default", fake_matrix_exp, eval_matrix_exp,
         {{"self", "matrix_exp_backward(grad, self)"}}, {.cost = {.expensive = true}});
   t.add("aten.matrix_exp.default", {.program = "linalg_matrix_exp(self)"});

@@ -177,7 +177,7 @@ Arg is_tall(const FormulaCall& f) {
 
 }  // namespace
 
-void register_qr(OpTable& t) {
+void register_linalg_qr(OpTable& t) {
   t.add_formula_functions({{"is_tall", is_tall}});
   t.add("aten.linalg_qr.default", fake_qr, eval_qr,
         {{"A",

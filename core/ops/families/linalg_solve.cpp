@@ -165,7 +165,7 @@ Arg solves_vector(const FormulaCall& f) {
 
 }  // namespace
 
-void register_solve(OpTable& t) {
+void register_linalg_solve(OpTable& t) {
   t.add_formula_functions({{"solves_vector", solves_vector}});
   t.add("aten._linalg_det.default", fake_det, eval_det,
         {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2)"}}, {.cost = {.expensive = true}});

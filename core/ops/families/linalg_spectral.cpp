@@ -111,7 +111,7 @@ Value eval_pinv(EvalCall& c) {
 
 }  // namespace
 
-void register_spectral(OpTable& t) {
+void register_linalg_spectral(OpTable& t) {
   t.add("aten.linalg_pinv.atol_rtol_tensor", fake_pinv, eval_pinv, {{"self", "pinv_backward(grad, result, self)"}},
         {.cost = {.expensive = true}});
 }

@@ -272,7 +272,7 @@ Arg in_triangle(const FormulaCall& f) {
 
 }  // namespace
 
-void register_triangular(OpTable& t) {
+void register_linalg_triangular(OpTable& t) {
   t.add_formula_functions({{"in_triangle", in_triangle}});
   t.add("aten.linalg_cholesky_ex.default", fake_cholesky_ex, eval_cholesky_ex,
         {{"self", "cholesky_backward(grad, upper, result0)"}}, {.cost = {.expensive = true}});

@@ -142,7 +142,7 @@ Arg pad_sequence(DecomposeCall& c) {
 
 }  // namespace
 
-void add_list_composites(OpTable& t) {
+void register_list_composites(OpTable& t) {
   t.add("aten.combinations.default", {.decompose = combinations});
   t.add("aten.flatten_dense_tensors.default", {.decompose = flatten_dense_tensors});
   t.add("aten.unflatten_dense_tensors.default", {.decompose = unflatten_dense_tensors});

@@ -116,6 +116,8 @@ Arg reduced(const FormulaCall& f) {
 }  // namespace
 
 void register_loss_composites(OpTable& t) {
+  t.default_family = Family::Reduction;
+  t.add_without_record({"cross_entropy"});
   t.add_formula_functions({{"reduced", reduced}});
   t.add("aten.l1_loss.default", {.program = "reduced(abs(self - target), reduction)"});
   t.add("aten.kl_div.default",

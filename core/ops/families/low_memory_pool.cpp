@@ -111,6 +111,7 @@ Value eval_offsets_to_indices(EvalCall& c) {
 }  // namespace
 
 void register_low_memory_pool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("prims._low_memory_max_pool_with_offsets.default", fake_with_offsets, eval_with_offsets);
   t.add("prims._low_memory_max_pool_offsets_to_indices.default", fake_offsets_to_indices, eval_offsets_to_indices, {},
         {.cost = {.recomputable = true}});

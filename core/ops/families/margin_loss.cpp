@@ -200,7 +200,8 @@ Value eval_multilabel_backward(EvalCall& c) {
 
 }  // namespace
 
-void register_margin_losses(OpTable& t) {
+void register_margin_loss(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.multi_margin_loss.default", fake_multi_margin, eval_multi_margin,
         {{"self", "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}});
   t.add("aten.multi_margin_loss_backward.default", fake_multi_margin_backward, eval_multi_margin_backward);

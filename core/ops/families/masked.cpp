@@ -118,6 +118,7 @@ std::vector<Node*> grad_masked_select(GradCall& c) {
 }  // namespace
 
 void register_masked(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.nonzero.default", fake_nonzero, eval_nonzero, {}, {.autograd = {.not_differentiable = true}});
   t.add("aten.masked_select.default", fake_masked_select, eval_masked_select, {},
         {.autograd = {.gradient = grad_masked_select}});

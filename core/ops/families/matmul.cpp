@@ -1,7 +1,6 @@
 // Matrix products: mm, bmm, dot, mv and their sums with a third operand.
 #include "core/ops/families/matmul.h"
 
-#include "core/ops/families/matmul_composites.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
@@ -244,6 +243,7 @@ std::optional<SymExpr> addbmm_operations(const Node& call) {
 }  // namespace
 
 void register_matmul(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add_formula_functions({{"mm_mat1_grad", mm_mat1_grad}, {"mm_mat2_grad", mm_mat2_grad}});
   t.add("aten.mm.default", fake_mm, eval_mm,
         {{"self", "mm_mat1_grad(grad, self, mat2, 1)"}, {"mat2", "mm_mat2_grad(grad, self, mat2, 1)"}},
@@ -288,7 +288,6 @@ void register_matmul(OpTable& t) {
   t.add("aten.dot.default", fake_dot, eval_dot, {{"self", "grad * conj(tensor)"}, {"tensor", "grad * conj(self)"}},
         {.lower = lower_dot, .cost = {.operations = product_with<0>}});
   t.add("aten.vdot.default", fake_vdot, eval_vdot, {{"self", "conj(grad) * other"}, {"other", "grad * self"}});
-  register_matmul_composites(t);
 }
 
 }  // namespace partita

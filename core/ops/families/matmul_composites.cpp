@@ -1,12 +1,11 @@
 // Composites of matrix products. Their decompositions are those in PyTorch's traced graphs.
-#include "core/ops/families/matmul_composites.h"
-
 #include <algorithm>
 
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 
 namespace partita {
 
@@ -211,6 +210,7 @@ Arg decompose_tensordot(DecomposeCall& c) {
 }  // namespace
 
 void register_matmul_composites(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add("aten.matmul.default", {.decompose = decompose_matmul});
   t.add("aten.linear.default", {.decompose = decompose_linear, .role = Role::Linear});
   t.add("aten.outer.default", {.decompose = decompose_outer});

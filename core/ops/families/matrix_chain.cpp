@@ -77,7 +77,7 @@ constexpr CompositeRow chain_rows[] = {{"aten.linalg_matmul.default", "matmul(se
 
 }  // namespace
 
-void add_matrix_chain(OpTable& t) {
+void register_matrix_chain(OpTable& t) {
   add_composites(t, chain_rows);
   t.add("aten.linalg_multi_dot.default", {.decompose = linalg_multi_dot});
   t.add("aten.chain_matmul.default", {.decompose = chain_matmul});

@@ -239,7 +239,7 @@ Arg pinv(DecomposeCall& c) {
 
 }  // namespace
 
-void add_matrix_norm_composites(OpTable& t) {
+void register_matrix_norm_composites(OpTable& t) {
   t.add("aten.linalg_matrix_norm.default", {.decompose = linalg_matrix_norm});
   t.add("aten.linalg_matrix_norm.str_ord", {.decompose = linalg_matrix_norm});
   t.add("aten.linalg_norm.default", {.decompose = linalg_norm});

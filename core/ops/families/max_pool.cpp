@@ -122,6 +122,7 @@ Arg max_pool_double_backward(const FormulaCall& f) {
 }  // namespace
 
 void register_max_pool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
   t.add("aten.max_pool2d_with_indices.default", fake_max_pool<2>, eval_max_pool<2>,
         {{"self",

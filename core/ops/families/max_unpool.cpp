@@ -101,6 +101,7 @@ OpRecord record(std::string_view gradient) {
 }  // namespace
 
 void register_max_unpool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.max_unpool2d.default", record<2>("max_pool_double_backward(grad, indices, 2)"));
   t.add("aten.max_unpool3d.default", record<3>("max_pool_double_backward(grad, indices, 3)"));
 }

@@ -191,7 +191,8 @@ constexpr auto powsum = [](const EvalCall& call, const auto* x, const Line& line
 
 }  // namespace
 
-void add_moments(OpTable& t) {
+void register_moments(OpTable& t) {
+  t.default_family = Family::Reduction;
   const ReductionRow rows[] = {
       {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
        "var_backward(grad, self, dim, correction, keepdim)", lower_var, true},

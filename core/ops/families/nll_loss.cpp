@@ -259,6 +259,7 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
 }  // namespace
 
 void register_nll_loss(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add(forward_1d, fake_nll_loss_forward, eval_nll_loss_forward,
         {{"self", "aten.nll_loss_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
         {.lower = lower_nll_loss});

@@ -4,9 +4,9 @@
 #include <concepts>
 #include <utility>
 
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/families/special.h"
 #include "core/ops/kernels/wrapping.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -184,7 +184,8 @@ Value eval_divisor(EvalCall& call) {
 
 }  // namespace
 
-void add_number_parts(OpTable& t) {
+void register_number_parts(OpTable& t) {
+  t.default_family = Family::Pointwise;
   t.add("aten.complex.default", fake_complex, eval_complex<cartesian>, {},
         {.autograd = {.gradient = complex_gradient}});
   t.add("aten.polar.default", fake_complex, eval_complex<from_polar>, {}, {.autograd = {.gradient = polar_gradient}});

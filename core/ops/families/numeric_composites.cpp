@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/body.h"
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/program.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -125,7 +125,8 @@ Arg trapezoid(DecomposeCall& c) {
 
 }  // namespace
 
-void add_numeric_composites(OpTable& t) {
+void register_numeric_composites(OpTable& t) {
+  t.default_family = Family::Pointwise;
   t.add("aten.isclose.default", {.decompose = isclose});
   t.add("aten.isreal.default",
         {.program = "eq(imag(self), 0) if is_complex(self) else aten.ones_like.default(self, dtype=torch.bool)"});

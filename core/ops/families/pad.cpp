@@ -1,7 +1,6 @@
 // Padding with a constant, by reflection or by replication, with gradients; and the composite pad.
 #include <algorithm>
 
-#include "core/ops/families.h"
 #include "core/ops/families/lower_place.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
@@ -326,6 +325,7 @@ bool widths_are_zero(const Args& bound) {
 }  // namespace
 
 void register_pad(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.constant_pad_nd.default", fake_constant_pad, eval_constant_pad,
         {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
         {.lower = lower_pad, .views = {.unchanged_if = widths_are_zero}, .role = Role::Pads});

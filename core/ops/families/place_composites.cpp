@@ -119,7 +119,7 @@ constexpr CompositeRow place_rows[] = {
 
 }  // namespace
 
-void add_place_composites(OpTable& t) {
+void register_place_composites(OpTable& t) {
   add_composites(t, place_rows);
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
   t.add("aten.repeat_interleave.Tensor", fake_repeated, eval_repeated, {}, {.autograd = {.not_differentiable = true}});

@@ -3,12 +3,11 @@
 #include <limits>
 #include <numbers>
 
-#include "core/ops/families.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/log_add_exp.h"
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/families/special.h"
 #include "core/ops/formula_functions.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -184,7 +183,7 @@ Meta fake_masked_fill(FakeCall& call) {
 }  // namespace
 
 void register_pointwise(OpTable& t) {
-  add_general_formulas(t);
+  t.default_family = Family::Pointwise;
   using Names = std::vector<std::string_view>;
   using Formulas = std::vector<Derivative>;
   const Names operands = {"self", "other"};
@@ -365,15 +364,6 @@ void register_pointwise(OpTable& t) {
                        {"self", "value"},
                        "mask"},
          .autograd = {.derivative = {{"self", "masked_fill(grad, mask, 0)"}, {"value", "sum(where(mask, grad, 0))"}}}});
-
-  add_unary(t);
-  add_activations(t);
-  add_pointwise_composites(t);
-  add_numeric_composites(t);
-  add_foreach(t);
-  add_special(t);
-  add_polynomials(t);
-  add_number_parts(t);
 }
 
 }  // namespace partita

@@ -1,10 +1,10 @@
 // Pointwise operators that are another operator under a second name, or decompose to two or three operators
 // (CompositeImplicitAutograd).
 #include "core/ops/families/body.h"
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/layout.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -138,7 +138,8 @@ Meta fake_ldexp(FakeCall& call) {
 
 }  // namespace
 
-void add_pointwise_composites(OpTable& t) {
+void register_pointwise_composite(OpTable& t) {
+  t.default_family = Family::Pointwise;
   for (const Name& n : names) t.add(n.name, {.decompose = by_another_name});
   t.add("aten.relu6.default", {.program = "hardtanh(self, 0, 6)"});
   t.add("aten.selu.default", {.program = "elu(self, 1.6732632423543772, 1.0507009873554805)"});

@@ -328,7 +328,8 @@ Arg decompose_with_logits(DecomposeCall& c) {
 
 }  // namespace
 
-void register_pointwise_losses(OpTable& t) {
+void register_pointwise_loss(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add_formula_functions({{"weighted", weighted}, {"as_dtype_of", as_dtype_of}});
   t.add("aten.mse_loss.default", fake_loss<Mse>, eval_loss<Mse>,
         {{"self", "mse_loss_backward(grad, self, target, reduction)"},

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "core/ops/families/body.h"
-#include "core/ops/families/pointwise_parts.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -83,7 +83,8 @@ V entropy(V x) {
 
 }  // namespace
 
-void add_unary(OpTable& t) {
+void register_pointwise_unary(OpTable& t) {
+  t.default_family = Family::Pointwise;
   using enum Promotion;
   constexpr std::string_view flat = "zeros_like(grad)";
   const UnaryRow rows[] = {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <string>
 
-#include "core/ops/families/pointwise_parts.h"
 #include "core/ops/families/special.h"
 #include "core/ops/kernels/wrapping.h"
 #include "core/ops/loop_budget.h"
+#include "core/ops/record.h"
 #include "core/tensor/convert.h"
 
 namespace partita {
@@ -142,7 +142,8 @@ constexpr Polynomial polynomials[] = {
 
 }  // namespace
 
-void add_polynomials(OpTable& t) {
+void register_polynomials(OpTable& t) {
+  t.default_family = Family::Pointwise;
   for (const Polynomial& row : polynomials)
     for (std::string_view overload : {"default", "n_scalar", "x_scalar"})
       t.add("aten.special_" + std::string(row.name) + "." + std::string(overload),

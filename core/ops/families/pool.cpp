@@ -230,13 +230,8 @@ Arg as_2d(const FormulaCall& f) {
 }  // namespace
 
 void register_pool(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add_formula_functions({{"as_2d", as_2d}});
-  register_max_pool(t);
-  register_avg_pool(t);
-  register_adaptive_pool(t);
-  register_fractional_pool(t);
-  register_max_unpool(t);
-  register_low_memory_pool(t);
 }
 
 }  // namespace partita

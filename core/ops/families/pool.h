@@ -5,13 +5,6 @@
 
 namespace partita {
 
-void register_max_pool(OpTable& t);
-void register_avg_pool(OpTable& t);
-void register_adaptive_pool(OpTable& t);
-void register_fractional_pool(OpTable& t);
-void register_max_unpool(OpTable& t);
-void register_low_memory_pool(OpTable& t);
-
 /// The call's kernel_size, stride, padding and dilation, each repeated to `rank` numbers.
 struct PoolArguments {
   Sizes kernel, stride, padding, dilation;

@@ -196,7 +196,7 @@ constexpr CompositeRow prims_rows[] = {
 
 }  // namespace
 
-void add_prims(OpTable& t) {
+void register_prims(OpTable& t) {
   add_composites(t, prims_rows);
   t.add("prims.broadcast_in_dim.default", {.decompose = broadcast_in_dim});
   t.add("prims.collapse.default", {.decompose = collapse});

@@ -112,7 +112,7 @@ Arg of_number(DecomposeCall& c) {
 
 }  // namespace
 
-void add_quantile_composites(OpTable& t) {
+void register_quantile_composites(OpTable& t) {
   t.add("aten.quantile.default", {.decompose = of_tensor<false>});
   t.add("aten.quantile.scalar", {.decompose = of_number<false>});
   t.add("aten.nanquantile.default", {.decompose = of_tensor<true>});

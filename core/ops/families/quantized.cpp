@@ -2,7 +2,6 @@
 // programs have them. Checks and order of the arithmetic are those of torch/ao/quantization/fx/_decomposed.py.
 #include <fmt/format.h>
 
-#include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/guards.h"
 #include "core/ops/promote.h"
@@ -112,6 +111,7 @@ Arg in_groups(const FormulaCall& f) {
 }  // namespace
 
 void register_quantized(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add_formula_functions({{"in_dtype", in_dtype},
                            {"in_single", in_single},
                            {"of_dtype", of_dtype},

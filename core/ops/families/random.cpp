@@ -1,7 +1,6 @@
 // Operators that fill tensors with random numbers: factories, and operators that fill in place (uniform_ and others).
 // All draw from the run's generator in the order of memory, and give the numbers that eager PyTorch gives on a CPU.
 
-#include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/layout.h"
@@ -164,6 +163,7 @@ void add_pair(OpTable& t, std::string_view name, std::string_view in_place,
 }  // namespace
 
 void register_random(OpTable& t) {
+  t.default_family = Family::Random;
   t.add("partita.get_rng_state.default", fake_state, eval_state, {},
         {.autograd = {.not_differentiable = true}, .random = true});
   t.add("partita.set_rng_state.default", fake_set_state, eval_set_state, {},

@@ -1,5 +1,4 @@
 // Reductions. Fakes are row-major; kernels run in double (int64, complex<double>) and round once, but for sums.
-#include "core/ops/families.h"
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/formula_functions.h"
@@ -129,7 +128,7 @@ void add_reductions(OpTable& t, std::span<const ReductionRow> rows) {
 }
 
 void register_reduce(OpTable& t) {
-  add_reduction_formulas(t);
+  t.default_family = Family::Reduction;
   constexpr auto prod = eval<sum_dtype, times>;
   const ReductionRow rows[] = {
       {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum_of_line>, "expand(grad, sizes(self))", lower_sum,
@@ -154,13 +153,6 @@ void register_reduce(OpTable& t) {
       {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, "", lower_count_nonzero},
   };
   add_reductions(t, rows);
-  add_extremes(t);
-  add_moments(t);
-  add_scans(t);
-  add_renorm(t);
-  add_histograms(t);
-  add_segment_reductions(t);
-  add_reduce_composites(t);
 }
 
 }  // namespace partita

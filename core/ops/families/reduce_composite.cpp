@@ -41,7 +41,8 @@ Arg sum_to_size(DecomposeCall& call) {
 
 }  // namespace
 
-void add_reduce_composites(OpTable& t) {
+void register_reduce_composite(OpTable& t) {
+  t.default_family = Family::Reduction;
   for (auto [base, recomputable] :
        {std::pair("aten.var", true), {"aten.std", true}, {"aten.var_mean", true}, {"aten.std_mean", false}}) {
     t.add(std::string(base) + ".default",

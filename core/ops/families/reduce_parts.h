@@ -134,12 +134,5 @@ MetaTuple pair_of(T first, Second second) {
 }
 
 // The parts of the reduce family that have files of their own.
-void add_extremes(OpTable& t);            ///< extreme.cpp: amax, max, argmax, ...
-void add_moments(OpTable& t);             ///< moments.cpp: var, std, norms
-void add_scans(OpTable& t);               ///< scan.cpp: cumsum, cummax, ...
-void add_renorm(OpTable& t);              ///< renorm.cpp: renorm, hash_tensor
-void add_histograms(OpTable& t);          ///< histogram.cpp
-void add_segment_reductions(OpTable& t);  ///< segment_reduce.cpp
-void add_reduce_composites(OpTable& t);   ///< reduce_composite.cpp: var.dim, trace, ...
 
 }  // namespace partita

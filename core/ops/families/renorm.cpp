@@ -154,7 +154,8 @@ Value eval_hash(EvalCall& c) {
 
 }  // namespace
 
-void add_renorm(OpTable& t) {
+void register_renorm(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.renorm.default", fake_renorm, eval_renorm, {}, {.autograd = {.gradient = grad_renorm}});
   t.add("aten.hash_tensor.default", fake_hash, eval_hash, {}, {.autograd = {.not_differentiable = true}});
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 
 namespace partita {
@@ -196,6 +195,7 @@ Arg decompose_cell(DecomposeCall& c) {
 }  // namespace
 
 void register_rnn(OpTable& t) {
+  t.default_family = Family::Matmul;
   t.add_without_record({"mkldnn_rnn_layer"});
   t.add("aten.lstm.input", {.decompose = decompose_lstm, .family = Family::Matmul});
   t.add("aten.gru.input", {.decompose = decompose_rnn<gru_cell>, .family = Family::Matmul});

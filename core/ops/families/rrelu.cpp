@@ -1,6 +1,5 @@
 // rrelu: multiplies negative elements by slopes, which are drawn at random in training and kept as `noise` for the
 // gradient.
-#include "core/ops/families.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -98,6 +97,7 @@ constexpr char with_noise[] = "aten.rrelu_with_noise.default", with_noise_[] = "
 }  // namespace
 
 void register_rrelu(OpTable& t) {
+  t.default_family = Family::Random;
   const std::string_view gradient = "rrelu_with_noise_backward(grad, self, noise, lower, upper, training, False)";
   t.add(with_noise, fake_rrelu, eval_rrelu<false>, {{"self", gradient}}, {.random = true});
   t.add(with_noise_, fake_rrelu_in_place, eval_rrelu<true>, {}, {.random = true});

@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/distributions.h"
@@ -160,6 +159,7 @@ Value eval_poisson(EvalCall& call) {
 }  // namespace
 
 void register_sample(OpTable& t) {
+  t.default_family = Family::Random;
   for (const char* name : {"aten.randperm.default", "aten.randperm.generator"})
     t.add(name, fake_permutation, eval_permutation, {}, {.autograd = {.not_differentiable = true}, .random = true});
   t.add("aten.multinomial.default", fake_multinomial, eval_multinomial, {},

@@ -124,7 +124,8 @@ Value eval_logcumsumexp(EvalCall& call) {
 
 }  // namespace
 
-void add_scans(OpTable& t) {
+void register_scan(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.cumsum.default", fake_sum, eval_sum<false>, {{"self", "cumsum_backward(grad, dim)"}},
         {.library = LibraryRoutine::Cumsum});
   t.add("aten.cumprod.default", fake_sum, eval_sum<true>, {{"self", "cumprod_backward(grad, self, dim, result)"}},

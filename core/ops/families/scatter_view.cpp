@@ -202,7 +202,8 @@ SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
   return self.strides;
 }
 
-void add_scatters(OpTable& t) {
+void register_scatter_view(OpTable& t) {
+  t.default_family = Family::View;
   t.add("aten.select_scatter.default", fake_scatter<select>, eval_scatter<select>,
         {{"self", "select_scatter(grad, zeros_like(src), dim, index)"}, {"src", "select(grad, dim, index)"}},
         {.lower = lower_select_scatter, .from_any_device = "src"});

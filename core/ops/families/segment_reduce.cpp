@@ -196,7 +196,8 @@ Value eval_segment_reduce_backward(EvalCall& c) {
 
 }  // namespace
 
-void add_segment_reductions(OpTable& t) {
+void register_segment_reduce(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.segment_reduce.default", fake_segment_reduce, eval_segment_reduce,
         {{"data",
           "aten._segment_reduce_backward.default(grad, result, data, reduce, lengths=lengths, "

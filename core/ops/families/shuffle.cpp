@@ -1,5 +1,4 @@
 // Operators that move elements between channels and space: pixel_shuffle, pixel_unshuffle, channel_shuffle.
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
@@ -122,6 +121,7 @@ std::vector<Node*> grad_channel_shuffle(GradCall& c) {
 }  // namespace
 
 void register_shuffle(OpTable& t) {
+  t.default_family = Family::Index;
   t.add("aten.pixel_shuffle.default",
         {.fake = fake_pixel_shuffle,
          .decompose = decompose_pixel_shuffle,

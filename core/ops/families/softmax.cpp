@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/families.h"
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
@@ -333,6 +332,7 @@ Value eval_logsumexp(EvalCall& c) {
 }  // namespace
 
 void register_softmax(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten._softmax.default", fake_softmax, eval_softmax<false>,
         {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}},
         {.lower = lower_softmax<false>});

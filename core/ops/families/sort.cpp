@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
@@ -352,6 +351,7 @@ Value eval_searchsorted(EvalCall& c) {
 }  // namespace
 
 void register_sort(OpTable& t) {
+  t.default_family = Family::Reduction;
   t.add("aten.sort.default", fake_sort, eval_sort,
         {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
         {.cost = {.expensive = true}});

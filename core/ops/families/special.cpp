@@ -5,7 +5,7 @@
 
 #include "core/ops/families/bessel.h"
 #include "core/ops/families/gamma.h"
-#include "core/ops/families/pointwise_parts.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -89,7 +89,8 @@ constexpr std::string_view i1e_slope =
 
 }  // namespace
 
-void add_special(OpTable& t) {
+void register_special(OpTable& t) {
+  t.default_family = Family::Pointwise;
   const std::vector<Derivative> by_q = {{"other", "grad * -self * special_zeta(self + 1, other)"}};
   const SpecialRow rows[] = {
       {"aten.i0.default", one<bessel::i0>, {{"self", "grad * special_i1(self)"}}},

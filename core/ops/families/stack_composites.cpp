@@ -144,7 +144,8 @@ Arg matrix_h(DecomposeCall& c) {
 
 }  // namespace
 
-void add_stack_composites(OpTable& t) {
+void register_stack_composites(OpTable& t) {
+  t.default_family = Family::View;
   t.add("aten.atleast_1d.default", {.decompose = atleast<1>});
   t.add("aten.atleast_2d.default", {.decompose = atleast<2>});
   t.add("aten.atleast_3d.default", {.decompose = atleast<3>});

@@ -84,7 +84,7 @@ constexpr CompositeRow statistics_rows[] = {
 
 }  // namespace
 
-void add_statistics_composites(OpTable& t) {
+void register_statistics_composites(OpTable& t) {
   add_composites(t, statistics_rows);
   t.add("aten.cov.default", {.decompose = cov});
   t.add("aten.corrcoef.default", {.decompose = corrcoef});

@@ -194,13 +194,11 @@ Arg kaiser(DecomposeCall& c) {
 
 }  // namespace
 
-void add_stft_composites(OpTable& t) {
+void register_stft_composites(OpTable& t) {
   t.add("aten.stft.default", {.decompose = stft});
   t.add("aten.stft.center", {.decompose = stft});
   t.add("aten.istft.default", {.decompose = istft});
-}
 
-void add_windows(OpTable& t) {
   auto add = [&](std::string_view name, Arg (*decompose)(DecomposeCall&),
                  std::initializer_list<const char*> more = {}) {
     for (const char* overload : {"default", "periodic"})

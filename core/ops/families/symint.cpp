@@ -1,7 +1,6 @@
 // Operators between tensors and numbers: sizes and strides as numbers, item, asserts.
 #include <fmt/format.h>
 
-#include "core/ops/families.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 

@@ -2,7 +2,6 @@
 // those of torchao/quantization/quant_primitives.py.
 #include <fmt/format.h>
 
-#include "core/ops/families.h"
 #include "core/ops/families/composites.h"
 #include "core/ops/guards.h"
 #include "core/ops/program.h"
@@ -151,6 +150,7 @@ Arg choose_qparams(DecomposeCall& c) {
 }  // namespace
 
 void register_torchao(OpTable& t) {
+  t.default_family = Family::Pointwise;
   t.add("torchao.quantize_affine.default", {.decompose = quantize, .precision = {.as_written = true}});
   t.add("torchao.dequantize_affine.default", {.decompose = dequantize});
   t.add("torchao.choose_qparams_affine.default",

@@ -205,6 +205,7 @@ Value eval_nonzero_static(EvalCall& c) {
 }  // namespace
 
 void register_unique(OpTable& t) {
+  t.default_family = Family::Index;
   auto add = [&](const char* name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&)) {
     t.add(name, fake, eval, {}, {.autograd = {.not_differentiable = true}});
   };

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
@@ -405,6 +404,7 @@ template Arg decompose_linear_interpolation<2>(DecomposeCall&);
 template Arg decompose_linear_interpolation<3>(DecomposeCall&);
 
 void register_upsample(OpTable& t) {
+  t.default_family = Family::Index;
 #define BY_FACTORS(name, rank, decomposition)                \
   t.add("aten." name ".vec", {.fake = fake_by_factors<rank>, \
                               .eval = eval_by_sizes<rank>,   \
@@ -424,7 +424,6 @@ void register_upsample(OpTable& t) {
   BY_FACTORS("_upsample_bicubic2d_aa", 2, decompose_by_sizes<2>);
   BY_FACTORS("_upsample_lanczos2d_aa", 2, decompose_by_sizes<2>);
 #undef BY_FACTORS
-  register_upsample_kernels(t);
 }
 
 }  // namespace partita

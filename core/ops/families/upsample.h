@@ -43,7 +43,4 @@ template <std::size_t rank>
 Arg decompose_linear_interpolation(DecomposeCall& c);
 Arg decompose_cubic_interpolation(DecomposeCall& c);
 
-/// Registers the overloads that kernels evaluate, and their gradients (upsample_eval.cpp).
-void register_upsample_kernels(OpTable& t);
-
 }  // namespace partita

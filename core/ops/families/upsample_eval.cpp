@@ -273,7 +273,8 @@ Value eval_upsample_backward(EvalCall& c) {
 
 }  // namespace
 
-void register_upsample_kernels(OpTable& t) {
+void register_upsample_eval(OpTable& t) {
+  t.default_family = Family::Index;
 #define NEAREST(...) .decompose = __VA_ARGS__, .compile_decompose = __VA_ARGS__
 #define UPSAMPLE(name, mode, rank, arguments, ...)                                                                  \
   t.add("aten." name ".default",                                                                                    \

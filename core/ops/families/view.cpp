@@ -7,7 +7,6 @@
 
 #include "core/base/config.h"
 #include "core/base/memory.h"
-#include "core/ops/families.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/guards.h"
@@ -509,6 +508,7 @@ void row(OpTable& t, std::string_view name, std::string_view copy, std::string_v
 }  // namespace
 
 void register_view(OpTable& t) {
+  t.default_family = Family::View;
   t.add_without_record({"getitem"});
   using namespace loops;
   row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad", lower_alias, pass_on,
@@ -569,10 +569,7 @@ void register_view(OpTable& t) {
   row<fake_split_with_sizes>(t, "aten.unsafe_split_with_sizes.default", "", "", lower_split_sizes, nullptr,
                              {.autograd = {.gradient = cat_gradients}, .views = {.may_alias = true}});
 
-  add_view_composites(t);
-  add_stack_composites(t);
   t.default_family = Family::Index;
-  add_scatters(t);
 }
 
 }  // namespace partita

@@ -201,7 +201,8 @@ Arg reverse_dims(DecomposeCall& call) {
 
 }  // namespace
 
-void add_view_composites(OpTable& t) {
+void register_view_composite(OpTable& t) {
+  t.default_family = Family::View;
   t.add("aten.reshape.default", fake_reshape, eval_reshape, {},
         {.decompose = decompose_reshape,
          .lower = loops::lower_reshape,

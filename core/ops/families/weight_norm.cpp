@@ -69,7 +69,7 @@ Arg weight_norm_backward(DecomposeCall& c) {
 
 }  // namespace
 
-void add_weight_norm(OpTable& t) {
+void register_weight_norm(OpTable& t) {
   t.add("aten.norm_except_dim.default", {.decompose = norm_except_dim});
   t.add("aten._weight_norm.default", {.decompose = weight_norm});
   t.add("aten._weight_norm_interface.default",
