@@ -16,7 +16,7 @@
 #include "app/config_options.h"
 #include "app/standard_streams.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 
 using namespace partita;
 

@@ -18,7 +18,7 @@
 #include "core/base/output.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
-#include "core/ops/control.h"
+#include "core/ops/facts/control.h"
 #include "core/partition/cost.h"
 
 namespace partita::cli {

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "core/ops/aspects.h"
-#include "core/ops/autocast.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/aspects.h"
+#include "core/ops/facts/autocast.h"
+#include "core/ops/record/record.h"
 
 namespace partita::cli {
 namespace {
@@ -112,7 +112,7 @@ struct Field {
 #define PRECISION(name, ...) FIELD(precision., name)
 #define VIEWS(name, ...) FIELD(views., name)
 constexpr Field fields[] = {
-#include "core/ops/record_fields.def"
+#include "core/ops/record/record_fields.def"
     FIELD(, family) FIELD(, schema)  //
 };
 #undef FIELD

@@ -19,7 +19,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
-#include "core/ops/schema.h"
+#include "core/ops/schema/schema.h"
 #include "core/partition/cost.h"
 #include "core/partition/partition.h"
 

@@ -31,7 +31,7 @@
 #include "codegen/host/link.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 
 namespace partita::codegen {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/base/scratch.h"
 #include "core/base/text.h"
 #include "core/load/file.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/process/run.h"
 #include "core/store/code_store.h"
 

@@ -16,7 +16,7 @@
 #include "core/base/config.h"
 #include "core/base/hash.h"
 #include "core/ir/place.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita::codegen {
 namespace {

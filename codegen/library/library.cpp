@@ -17,7 +17,7 @@
 #include "core/base/scratch.h"
 #include "core/interp/interpreter.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 
 namespace partita::codegen {
 namespace {

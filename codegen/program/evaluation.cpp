@@ -4,9 +4,9 @@
 #include "core/base/check.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
-#include "core/ops/evaluate.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/evaluate.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita::codegen {
 namespace {

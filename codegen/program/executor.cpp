@@ -9,7 +9,7 @@
 #include "codegen/program/plan_executable.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
-#include "core/ops/evaluate.h"
+#include "core/ops/record/evaluate.h"
 #include "core/schedule/instantiate.h"
 #include "core/tensor/repeated_elements.h"
 

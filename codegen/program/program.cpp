@@ -3,7 +3,7 @@
 #include "codegen/program/epilogue_kernel.h"
 #include "codegen/program/kernel_cost.h"
 #include "codegen/program/machine.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita::codegen {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/aot/stored_constants.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/verify.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 
 namespace partita {
 

@@ -8,9 +8,9 @@
 #include "core/aot/freezing.h"
 #include "core/aot/graph_key.h"
 #include "core/base/verification.h"
+#include "core/functionalize/functional_rng.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/print.h"
-#include "core/ops/functional_rng.h"
 #include "core/schedule/channels_last.h"
 
 namespace partita {

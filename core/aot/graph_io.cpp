@@ -16,8 +16,8 @@
 #include "core/ir/place.h"
 #include "core/load/file.h"
 #include "core/load/pickle.h"
-#include "core/ops/effects.h"
-#include "core/ops/schema.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/schema/schema.h"
 #include "core/tensor/repeated_elements.h"
 #include "core/tensor/significant_strides.h"
 

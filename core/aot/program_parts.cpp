@@ -9,7 +9,7 @@
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 #include "core/store/code_store.h"
 
 namespace partita {

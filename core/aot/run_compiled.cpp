@@ -2,9 +2,9 @@
 
 #include "core/aot/wrapper.h"
 #include "core/fake/propagate.h"
+#include "core/functionalize/rules.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/catch_raised.h"
-#include "core/ops/rules.h"
+#include "core/ops/record/catch_raised.h"
 #include "core/tensor/generator.h"
 
 namespace partita {

@@ -17,10 +17,10 @@
 #include "core/interp/interpreter.h"
 #include "core/ir/place.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/alias.h"
-#include "core/ops/catch_raised.h"
-#include "core/ops/in_place.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/alias.h"
+#include "core/ops/record/catch_raised.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/in_place.h"
 #include "core/partition/joint_parts.h"
 
 namespace partita {

@@ -8,7 +8,7 @@
 #include "core/ir/print.h"
 #include "core/load/pickle.h"
 #include "core/load/safetensors.h"
-#include "core/ops/values.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/ops/control.h"
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/record.h"
 #include "core/passes/aliases.h"
 
 namespace partita {

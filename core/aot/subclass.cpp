@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/place.h"
-#include "core/ops/control.h"
-#include "core/ops/requires_grad.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/facts/requires_grad.h"
 
 namespace partita {
 namespace {

@@ -1,8 +1,8 @@
 #include "core/aot/ts_graph.h"
 
 #include "core/ir/place.h"
-#include "core/ops/record.h"
-#include "core/ops/resolve.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/resolve.h"
 
 namespace partita {
 

@@ -200,7 +200,7 @@ struct FakifiedOutWrapper {
   bool operator==(const FakifiedOutWrapper&) const = default;
 };
 
-/// Passes empty tensors for the tokens that a graph takes first and returns first (core/ops/effect_tokens.h).
+/// Passes empty tensors for the tokens that a graph takes first and returns first (core/functionalize/effect_tokens.h).
 struct EffectTokensWrapper {
   static constexpr std::string_view name = "EffectTokensWrapper";
   std::size_t tokens = 0;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/base/check.h"
-#include "core/ops/views.h"
+#include "core/ops/facts/views.h"
 
 namespace partita {
 namespace {

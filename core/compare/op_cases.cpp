@@ -20,7 +20,7 @@
 #include "core/interp/symbols.h"
 #include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/sym/unbacked.h"
 #include "core/tensor/significant_strides.h"
 

@@ -14,7 +14,7 @@
 #include "core/base/check.h"
 #include "core/base/whereabouts.h"
 #include "core/ir/place.h"
-#include "core/ops/effects.h"
+#include "core/ops/facts/effects.h"
 
 namespace partita {
 namespace {

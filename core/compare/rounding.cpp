@@ -7,7 +7,7 @@
 
 #include "core/interp/interpreter.h"
 #include "core/interp/widen.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

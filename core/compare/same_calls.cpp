@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/ir/print.h"
-#include "core/ops/schema.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "core/compare/per_node.h"
 #include "core/ir/place.h"
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

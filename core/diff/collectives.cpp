@@ -5,8 +5,8 @@
 #include "core/diff/matched_graph.h"
 #include "core/ir/print.h"
 #include "core/load/records.h"
-#include "core/ops/family.h"
-#include "core/ops/schema.h"
+#include "core/ops/facts/family.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita {
 namespace {

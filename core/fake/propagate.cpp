@@ -6,9 +6,9 @@
 
 #include "core/fake/renaming.h"
 #include "core/ir/place.h"
-#include "core/ops/control.h"
-#include "core/ops/record.h"
-#include "core/ops/values.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/functionalize/eager_tensors.h"
 #include "core/ir/place.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/layout.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "core/functionalize/functionalize.h"
-#include "core/ops/views.h"
+#include "core/ops/facts/views.h"
 
 namespace partita {
 

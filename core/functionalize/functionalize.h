@@ -8,7 +8,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
-#include "core/ops/requires_grad.h"
+#include "core/ops/facts/requires_grad.h"
 
 namespace partita {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
-#include "core/ops/catch_raised.h"
-#include "core/ops/record.h"
+#include "core/ops/record/catch_raised.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

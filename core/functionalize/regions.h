@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/functionalize/functionalize.h"
-#include "core/ops/control.h"
+#include "core/ops/facts/control.h"
 
 namespace partita {
 

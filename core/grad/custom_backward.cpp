@@ -8,9 +8,9 @@
 #include "core/functionalize/functionalize.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
-#include "core/ops/autocast.h"
-#include "core/ops/control.h"
-#include "core/ops/formula.h"
+#include "core/ops/facts/autocast.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/record/formula.h"
 
 namespace partita {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 
 namespace partita {
 

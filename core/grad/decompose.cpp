@@ -1,9 +1,9 @@
 
 #include "core/grad/joint.h"
 #include "core/ir/replace_uses.h"
-#include "core/ops/composite.h"
-#include "core/ops/functorch_table.h"
-#include "core/ops/record.h"
+#include "core/ops/functorch/functorch_table.h"
+#include "core/ops/record/composite.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

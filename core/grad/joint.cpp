@@ -7,16 +7,16 @@
 
 #include <fmt/format.h>
 
+#include "core/functionalize/rules.h"
 #include "core/grad/custom_backward.h"
 #include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
-#include "core/ops/alias.h"
-#include "core/ops/catch_raised.h"
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
-#include "core/ops/requires_grad.h"
-#include "core/ops/rules.h"
+#include "core/ops/facts/alias.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/facts/requires_grad.h"
+#include "core/ops/record/catch_raised.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
-#include "core/ops/effects.h"
+#include "core/ops/facts/effects.h"
 
 namespace partita {
 namespace {

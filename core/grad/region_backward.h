@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/ops/call.h"
-#include "core/ops/control.h"
-#include "core/ops/requires_grad.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/facts/requires_grad.h"
+#include "core/ops/record/call.h"
 
 namespace partita {
 

@@ -4,12 +4,12 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
-#include "core/ops/autocast.h"
-#include "core/ops/control.h"
-#include "core/ops/functorch.h"
-#include "core/ops/in_place.h"
-#include "core/ops/python_ops.h"
-#include "core/ops/resolve.h"
+#include "core/ops/facts/autocast.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/functorch/functorch.h"
+#include "core/ops/python/python_ops.h"
+#include "core/ops/schema/in_place.h"
+#include "core/ops/schema/resolve.h"
 
 namespace partita {
 namespace {

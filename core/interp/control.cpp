@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
-#include "core/ops/control.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

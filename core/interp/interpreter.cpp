@@ -10,11 +10,11 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
-#include "core/ops/alias.h"
-#include "core/ops/control.h"
-#include "core/ops/in_place.h"
-#include "core/ops/record.h"
-#include "core/ops/requires_grad.h"
+#include "core/ops/facts/alias.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/facts/requires_grad.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/in_place.h"
 
 namespace partita {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/base/progress.h"
 #include "core/base/result.h"
 #include "core/ir/graph.h"
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/tensor/value.h"
 
 namespace partita {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/tensor/float8.h"
 
 namespace partita {

@@ -1,7 +1,7 @@
 #pragma once
 #include "core/base/result.h"
 #include "core/ir/graph.h"
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/tensor/value.h"
 
 namespace partita {

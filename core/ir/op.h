@@ -26,6 +26,10 @@ struct Op {
   static const Op* output();
   static const Op* getitem();  ///< _operator.getitem
 
+  /// Is it a torch operator of the library, "aten"?
+  bool of_library(std::string_view library) const {
+    return kind == OpKind::Torch && name.starts_with(library) && name.substr(library.size()).starts_with('.');
+  }
   bool is_call() const { return kind >= OpKind::Torch; }
   /// The field's short form: "add" for aten.add.Tensor, "view" for the method.
   std::string_view brief() const;

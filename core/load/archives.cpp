@@ -9,7 +9,7 @@
 #include "core/load/pt2_subclasses.h"
 #include "core/load/safetensors.h"
 #include "core/load/sources.h"
-#include "core/ops/requires_grad.h"
+#include "core/ops/facts/requires_grad.h"
 
 namespace partita {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/structural_hash.h"
-#include "core/ops/schema.h"
-#include "core/ops/values.h"
+#include "core/ops/record/values.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita::minify {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/interp/symbols.h"
 #include "core/minify/candidate.h"
 #include "core/minify/variants.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita::minify {
 namespace {

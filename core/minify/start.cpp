@@ -3,7 +3,7 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/fake/propagate.h"
-#include "core/ops/rules.h"
+#include "core/functionalize/rules.h"
 
 namespace partita::minify {
 

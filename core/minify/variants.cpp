@@ -1,7 +1,7 @@
 #include "core/minify/variants.h"
 
 #include "core/fake/propagate.h"
-#include "core/ops/schema.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita::minify {
 namespace {

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "core/ops/effects.h"
-#include "core/ops/operations.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/facts/operations.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita {
 namespace {

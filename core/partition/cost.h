@@ -28,7 +28,7 @@ struct CostClass {
   bool recomputable = false;  ///< cheap to recompute
   bool expensive = false;     ///< matmul, convolution, attention, sort: never recomputed
   bool random = false;        ///< recomputing it would give other values
-  bool side_effect = false;   ///< has_effect() (core/ops/effects.h): runs exactly once, also when nothing reads it
+  bool side_effect = false;  ///< has_effect() (core/ops/facts/effects.h): runs exactly once, also when nothing reads it
   bool concatenates = false;
 };
 /// Is the value tagged to be recomputed? What draws or has an effect is not run twice.

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "core/functionalize/effect_tokens.h"
+#include "core/functionalize/functional_rng.h"
 #include "core/ir/place.h"
-#include "core/ops/effect_tokens.h"
-#include "core/ops/functional_rng.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/partition/cost.h"
 
 namespace partita {

@@ -4,8 +4,8 @@
 #include <queue>
 #include <set>
 
-#include "core/ops/alias.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/alias.h"
+#include "core/ops/record/record.h"
 #include "core/partition/cost.h"
 #include "core/partition/max_flow.h"
 

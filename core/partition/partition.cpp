@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/cse.h"
-#include "core/ops/functional_rng.h"
-#include "core/ops/record.h"
+#include "core/functionalize/functional_rng.h"
+#include "core/ops/record/record.h"
 #include "core/partition/cost.h"
+#include "core/partition/cse.h"
 #include "core/partition/extract.h"
 #include "core/partition/min_cut.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

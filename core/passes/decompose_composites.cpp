@@ -7,10 +7,10 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
-#include "core/ops/composite.h"
-#include "core/ops/layout.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/composite.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 #include "core/passes/pass.h"
 #include "core/tensor/significant_strides.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <span>
 
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/passes/pass.h"
 #include "core/passes/rewrite.h"
 

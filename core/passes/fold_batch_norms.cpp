@@ -2,10 +2,10 @@
 // values between runs: what is made of them becomes part of the constants graph, which runs once. Scales are computed
 // in double and rounded once.
 #include "core/ir/place.h"
-#include "core/ops/call.h"
-#include "core/ops/channel_affine.h"
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/call.h"
+#include "core/ops/record/record.h"
+#include "core/passes/channel_affine.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

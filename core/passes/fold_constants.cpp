@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/effects.h"
-#include "core/ops/evaluate.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/evaluate.h"
+#include "core/ops/record/record.h"
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
 

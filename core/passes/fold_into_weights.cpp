@@ -3,9 +3,9 @@
 // (freezing), because products of rounded weights differ from rounded products.
 #include <fmt/format.h>
 
-#include "core/ops/channel_affine.h"
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/record.h"
+#include "core/passes/channel_affine.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

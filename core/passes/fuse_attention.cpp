@@ -5,8 +5,8 @@
 #include <limits>
 #include <span>
 
-#include "core/ops/call.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/call.h"
+#include "core/ops/record/layout.h"
 #include "core/passes/pass.h"
 #include "core/passes/rewrite.h"
 

@@ -6,11 +6,11 @@
 #include <unordered_set>
 
 #include "core/ir/place.h"
-#include "core/ops/call.h"
-#include "core/ops/effects.h"
-#include "core/ops/layout.h"
-#include "core/ops/record.h"
-#include "core/ops/views.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/facts/views.h"
+#include "core/ops/record/call.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include "core/ir/place.h"
-#include "core/ops/call.h"
-#include "core/ops/control.h"
-#include "core/ops/layout.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/record/call.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"

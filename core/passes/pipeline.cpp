@@ -9,7 +9,7 @@
 #include "core/fake/renaming.h"
 #include "core/ir/structural_hash.h"
 #include "core/ir/verify.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {

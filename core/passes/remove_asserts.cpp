@@ -1,6 +1,6 @@
 // Removes assertions of which their record knows that they hold: about metas, which are known.
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

@@ -1,6 +1,6 @@
 // Removes nodes without users. Nodes that write memory, draw random numbers (later draws would change) or raise stay.
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/record.h"
 #include "core/passes/pass.h"
 
 namespace partita {

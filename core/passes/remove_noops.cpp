@@ -2,8 +2,8 @@
 // dtype, sizes, strides and memory are compared for all of them alike.
 #include <algorithm>
 
-#include "core/ops/schema.h"
-#include "core/ops/views.h"
+#include "core/ops/facts/views.h"
+#include "core/ops/schema/schema.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

@@ -1,5 +1,5 @@
 #include "core/interp/aten_calls.h"
-#include "core/ops/in_place.h"
+#include "core/ops/schema/in_place.h"
 #include "core/passes/pass.h"
 
 namespace partita {

@@ -7,7 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/passes/substitute.h"
 
 namespace partita {

@@ -1,7 +1,7 @@
 // The guards of rewrites.def, and the passes that apply its rows at each stage.
 #include <algorithm>
 
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/passes/pass.h"
 #include "core/passes/rewrite.h"
 

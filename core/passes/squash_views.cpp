@@ -3,8 +3,8 @@
 // if that order is the identity.
 #include <algorithm>
 
-#include "core/ops/schema.h"
-#include "core/ops/views.h"
+#include "core/ops/facts/views.h"
+#include "core/ops/schema/schema.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

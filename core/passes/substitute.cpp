@@ -1,6 +1,6 @@
 #include "core/passes/substitute.h"
 
-#include "core/ops/schema.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita {
 

@@ -1,8 +1,8 @@
 // Replaces a cat of all pieces of a split, in order and along its dimension, by the split's argument,
 // and a split of a cat at the cat's seams by the cat's arguments.
 
-#include "core/ops/effects.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/record.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 

@@ -1,6 +1,6 @@
 // view needs strides that allow it; reshape copies when they do not. After this pass no pass looks for view, and the
 // layout of its argument may be chosen freely.
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
 

@@ -6,9 +6,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/ops/layout.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 #include "core/passes/aliases.h"
 #include "core/tensor/significant_strides.h"
 

@@ -3,9 +3,9 @@
 #include "core/interp/interpreter.h"
 #include "core/loops/execute.h"
 #include "core/loops/scalar_eval.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
-#include "core/ops/values.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita::schedule {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/loops/index.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita::schedule {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {

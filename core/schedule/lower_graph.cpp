@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
-#include "core/ops/catch_raised.h"
-#include "core/ops/control.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/record/catch_raised.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/record.h"
 #include "core/schedule/channels_last.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/specialise.h"

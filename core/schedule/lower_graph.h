@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/loops/lower.h"
-#include "core/ops/schema.h"
+#include "core/ops/schema/schema.h"
 #include "core/schedule/plan.h"
 
 namespace partita::schedule {

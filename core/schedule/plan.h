@@ -10,6 +10,7 @@
 #include "core/ir/graph.h"
 #include "core/loops/loop.h"
 #include "core/loops/target.h"
+#include "core/tensor/value.h"
 
 namespace partita::schedule {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/ir/symbols_of.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita::schedule {
 namespace {

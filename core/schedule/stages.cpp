@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita::schedule {
 namespace {

@@ -7,8 +7,8 @@
 #include "codegen/cpu/machine.h"
 #include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
-#include "core/ops/evaluate.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/evaluate.h"
+#include "core/ops/schema/schema.h"
 #include "core/schedule/plan.h"
 
 namespace partita::testing {

@@ -11,7 +11,7 @@
 #include "core/base/memory.h"
 #include "core/base/verification.h"
 #include "core/load/session.h"
-#include "core/ops/evaluate.h"
+#include "core/ops/record/evaluate.h"
 #include "core/store/code_store.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"

@@ -10,7 +10,7 @@
 #include "codegen/cpu/machine.h"
 #include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "tests/codegen/one_call.h"
 #include "tests/codegen/run_kernel.h"
 #include "tests/support/values.h"

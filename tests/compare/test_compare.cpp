@@ -8,7 +8,7 @@
 #include "core/compare/same_calls.h"
 #include "core/compare/side_values.h"
 #include "core/interp/interpreter.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/passes/rewrite.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"

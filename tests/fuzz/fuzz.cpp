@@ -39,7 +39,7 @@
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
 #include "core/load/safetensors.h"
-#include "core/ops/effects.h"
+#include "core/ops/facts/effects.h"
 #include "core/process/workers.h"
 #include "tests/fuzz/generate.h"
 #include "tests/fuzz/mutate.h"

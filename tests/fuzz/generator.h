@@ -6,8 +6,8 @@
 #include <random>
 
 #include "core/interp/interpreter.h"
-#include "core/ops/record.h"
-#include "core/ops/schema.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 #include "tests/fuzz/generate.h"
 
 namespace partita::fuzz {

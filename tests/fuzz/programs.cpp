@@ -5,10 +5,10 @@
 
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
-#include "core/ops/control.h"
-#include "core/ops/effects.h"
-#include "core/ops/functional_variant.h"
-#include "core/ops/in_place.h"
+#include "core/ops/facts/control.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/schema/functional_variant.h"
+#include "core/ops/schema/in_place.h"
 #include "tests/fuzz/generator.h"
 
 namespace partita::fuzz {

@@ -13,7 +13,7 @@
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "tests/support/corpus.h"
 #include "tests/support/fx.h"
 #include "tests/support/result.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/load/fx_text.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "tests/support/corpus.h"
 
 using namespace partita;

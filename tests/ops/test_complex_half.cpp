@@ -1,8 +1,8 @@
 // complex32: the calls that PyTorch has kernels for on a CPU. Expected values are PyTorch 2.13's.
 #include <QtTest>
 
-#include "core/ops/complex_half.h"
-#include "core/ops/record.h"
+#include "core/ops/record/complex_half.h"
+#include "core/ops/record/record.h"
 #include "tests/support/values.h"
 
 using namespace partita;

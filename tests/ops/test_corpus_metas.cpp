@@ -6,7 +6,7 @@
 
 #include "core/functionalize/to_aten.h"
 #include "core/load/fx_text.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/tensor/significant_strides.h"
 #include "tests/support/corpus.h"
 

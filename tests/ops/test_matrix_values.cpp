@@ -3,7 +3,7 @@
 #include <QTest>
 #include <cmath>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 using namespace partita;
 

@@ -5,7 +5,7 @@
 
 #include "core/grad/joint.h"
 #include "core/interp/interpreter.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 

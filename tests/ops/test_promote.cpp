@@ -1,7 +1,7 @@
 // Type promotion, broadcasting and output strides, compared with PyTorch 2.13's.
 #include <QTest>
 
-#include "core/ops/promote.h"
+#include "core/ops/record/promote.h"
 
 using namespace partita;
 

@@ -2,7 +2,7 @@
 // installed, tests/torch/draws_as_torch.py compares far more.
 #include <QTest>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "core/tensor/philox.h"
 
 using namespace partita;

@@ -2,7 +2,7 @@
 // tests/partition.
 #include <QtTest>
 
-#include "core/ops/rules.h"
+#include "core/functionalize/rules.h"
 #include "tests/support/fx.h"
 
 using namespace partita;

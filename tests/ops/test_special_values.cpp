@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 using namespace partita;
 

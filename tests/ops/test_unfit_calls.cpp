@@ -5,7 +5,7 @@
 
 #include "core/base/config.h"
 #include "core/ir/graph.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 using namespace partita;
 

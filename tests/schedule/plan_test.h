@@ -5,7 +5,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/load/fx_text.h"
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/schedule/execute_plan.h"
 #include "core/schedule/make_plan.h"
 

@@ -3,7 +3,7 @@
 #include <QTest>
 #include <QThread>
 
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/compare/compare_controller.h"

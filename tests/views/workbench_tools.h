@@ -12,7 +12,7 @@
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 #include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/window/workbench.h"

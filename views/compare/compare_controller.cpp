@@ -6,7 +6,7 @@
 
 #include "core/compare/per_node.h"
 #include "core/fake/propagate.h"
-#include "core/ops/rules.h"
+#include "core/functionalize/rules.h"
 #include "core/store/store.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"

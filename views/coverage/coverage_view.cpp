@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ops/aspects.h"
-#include "core/ops/family.h"
+#include "core/ops/facts/aspects.h"
+#include "core/ops/facts/family.h"
 #include "views/look/format.h"
 
 namespace partita::views {

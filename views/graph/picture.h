@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ops/alias.h"
-#include "core/ops/family.h"
+#include "core/ops/facts/alias.h"
+#include "core/ops/facts/family.h"
 #include "core/partition/partition.h"
 
 namespace partita::views {

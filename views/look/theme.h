@@ -5,7 +5,7 @@
 #include <QString>
 #include <QStringList>
 
-#include "core/ops/family.h"
+#include "core/ops/facts/family.h"
 
 namespace partita::views {
 

@@ -15,7 +15,7 @@
 
 #include "core/base/progress.h"
 #include "core/base/result.h"
-#include "core/ops/catch_raised.h"
+#include "core/ops/record/catch_raised.h"
 
 namespace partita::views {
 

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 
 namespace partita::codegen {
 namespace {

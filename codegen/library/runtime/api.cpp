@@ -4,7 +4,7 @@
 
 #include "codegen/library/runtime/model.h"
 #include "core/base/check.h"
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 #include "core/sym/sym_error.h"
 
 using namespace partita;

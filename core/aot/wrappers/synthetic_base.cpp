@@ -9,9 +9,9 @@
 #include "core/functionalize/functionalize.h"
 #include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
-#include "core/ops/alias.h"
-#include "core/ops/in_place.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/alias.h"
+#include "core/ops/record/record.h"
+#include "core/ops/schema/in_place.h"
 
 namespace partita {
 namespace {

@@ -2,8 +2,8 @@
 #include <numbers>
 
 #include "core/ops/families/body.h"
-#include "core/ops/layout.h"
-#include "core/ops/record.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -1,11 +1,12 @@
 // Adaptive pooling: output cell i covers the inputs from floor(i * in / out) to ceil((i + 1) * in / out).
 #include "core/ops/families/pool.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

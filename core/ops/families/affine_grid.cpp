@@ -1,7 +1,8 @@
 // affine_grid_generator: applies an affine map to the coordinates of the output's pixels, which run from -1 to 1.
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

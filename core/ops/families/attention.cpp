@@ -4,14 +4,15 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
+#include "core/ops/facts/operations.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/operations.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

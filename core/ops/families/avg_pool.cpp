@@ -1,13 +1,14 @@
 // avg_pool2d/3d, their gradients, and the composite avg_pool1d.
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

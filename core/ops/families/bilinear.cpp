@@ -1,12 +1,13 @@
 // bilinear, and _trilinear, the product of three tensors that it is made of.
 
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,10 +1,10 @@
 // Operators that copy a part of a tensor or change its sizes: _chunk_cat, narrow_copy, resize.
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
-#include "core/ops/values.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 

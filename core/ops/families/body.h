@@ -1,7 +1,7 @@
 #pragma once
 // The notation in which records write scalar bodies: body<[](In& x) { return x[0] * Sigmoid(x[0]); }>.
-#include "core/ops/pointwise.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/pointwise.h"
+#include "core/ops/record/promote.h"
 
 namespace partita {
 

@@ -1,14 +1,14 @@
 // Copies: clone, conversions of dtype and layout, writes into a tensor.
 #include <fmt/format.h>
 
+#include "core/ops/facts/views.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/record.h"
-#include "core/ops/values.h"
-#include "core/ops/views.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 #include "core/tensor/convert.h"
 
 namespace partita {

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/ops/families/body.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

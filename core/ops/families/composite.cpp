@@ -1,8 +1,9 @@
 // Composites of several families that decompose before autograd.
 #include "core/ops/families/composites.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

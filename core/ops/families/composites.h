@@ -1,8 +1,8 @@
 #pragma once
 // Operators that decompose before autograd in every case, by family.
-#include "core/ops/gradients.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
 
 namespace partita {
 

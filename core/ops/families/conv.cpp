@@ -1,9 +1,10 @@
 // convolution and convolution_backward: sizes, memory formats, derivative.
+#include "core/ops/facts/operations.h"
 #include "core/ops/families/convolution.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/operations.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

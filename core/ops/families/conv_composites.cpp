@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/convolution.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

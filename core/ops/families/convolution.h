@@ -1,5 +1,5 @@
 #pragma once
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

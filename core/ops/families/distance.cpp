@@ -2,12 +2,13 @@
 #include <cmath>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

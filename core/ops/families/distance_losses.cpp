@@ -1,8 +1,9 @@
 // Losses by distance, angle and margin, composed of pointwise operators (native/Loss.cpp, native/Distance.cpp).
 #include "core/ops/families/loss.h"
-#include "core/ops/gradients.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,9 +1,10 @@
 // embedding and its gradient.
 #include "core/ops/families/lower_index.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/indexing.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

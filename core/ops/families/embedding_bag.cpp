@@ -1,11 +1,12 @@
 // embedding_bag: the sum, mean or maximum of an embedding's rows over bags of indices.
 #include <algorithm>
 
-#include "core/ops/guards.h"
+#include "core/ops/facts/requires_grad.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/requires_grad.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/factory_parts.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 #include "core/sym/integer.h"
 #include "core/tensor/convert.h"
 

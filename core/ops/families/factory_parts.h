@@ -1,5 +1,5 @@
 #pragma once
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 
 namespace partita {
 

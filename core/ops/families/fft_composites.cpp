@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -1,8 +1,9 @@
 // im2col and col2im: the sliding blocks of an image as columns of a matrix, and the sum of such columns into an image.
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,8 +1,8 @@
 // Operators on lists of tensors. Each calls an operator on tensors item by item, usually the one with the same name.
 #include <algorithm>
 
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -1,9 +1,10 @@
 // Fractional max pooling: windows of equal size at places that random samples decide, separately for each plane.
 #include "core/ops/families/pool.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

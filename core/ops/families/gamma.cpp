@@ -10,7 +10,7 @@
 #include "core/base/progress.h"
 #include "core/loops/scalar_math.h"
 #include "core/ops/families/boost_policy.h"
-#include "core/ops/loop_budget.h"
+#include "core/ops/record/loop_budget.h"
 
 namespace partita::gamma {
 namespace {

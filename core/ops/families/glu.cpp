@@ -1,8 +1,9 @@
 // Gated linear units: the first half of a dimension times the sigmoid of the second.
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

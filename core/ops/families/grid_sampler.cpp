@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <array>
 
-#include "core/ops/guards.h"
 #include "core/ops/kernels/narrow.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

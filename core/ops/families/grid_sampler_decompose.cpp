@@ -3,7 +3,7 @@
 
 #include "core/ops/families/grid_sampler.h"
 #include "core/ops/families/upsample.h"
-#include "core/ops/gradients.h"
+#include "core/ops/record/gradients.h"
 
 namespace partita {
 

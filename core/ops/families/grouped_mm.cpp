@@ -1,11 +1,12 @@
 // Products of groups of rows, each with a matrix of its own, as mixtures of experts use them: PyTorch's _grouped_mm,
 // and the operator that transformers has in its place for dtypes that torch.compile does not take.
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -4,7 +4,8 @@
 
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -3,15 +3,16 @@
 
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
-#include "core/ops/formula_functions.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

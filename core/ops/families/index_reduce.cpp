@@ -3,10 +3,11 @@
 #include <limits>
 
 #include "core/ops/families/indexing.h"
-#include "core/ops/formula.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,8 +1,8 @@
 #pragma once
 // What operators with index tensors share.
 #include "core/ops/kernels/indexing.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -8,8 +8,9 @@
 
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/values.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 #include "core/tensor/philox.h"
 
 namespace partita {

@@ -3,16 +3,16 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/facts/view_strides.h"
+#include "core/ops/facts/views.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/lower_place.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
-#include "core/ops/values.h"
-#include "core/ops/view_strides.h"
-#include "core/ops/views.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

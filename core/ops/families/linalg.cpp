@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

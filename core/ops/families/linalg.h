@@ -1,7 +1,7 @@
 #pragma once
 // What the operators of linear algebra share: batches of column-major matrices.
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -2,9 +2,10 @@
 #include <algorithm>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -3,11 +3,12 @@
 #include <limits>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/layout.h"
-#include "core/ops/values.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 #include "core/tensor/convert.h"
 
 namespace partita {

@@ -1,10 +1,11 @@
 // LU factorisation: the factors, unpacking them, and solving with them.
 #include "core/ops/families/linalg_lu.h"
 
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 #include "core/tensor/convert.h"
 
 namespace partita {

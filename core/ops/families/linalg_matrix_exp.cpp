@@ -7,7 +7,8 @@
 #include "core/ops/families/linalg.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

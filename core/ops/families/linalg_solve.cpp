@@ -2,10 +2,11 @@
 #include <cmath>
 
 #include "core/ops/families/linalg_lu.h"
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,10 +1,11 @@
 // Triangular matrices: Cholesky and LDL factors, and solving triangular systems.
 #include "core/ops/families/linalg.h"
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 #include "core/tensor/convert.h"
 
 namespace partita {

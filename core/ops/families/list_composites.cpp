@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -2,10 +2,11 @@
 #include <algorithm>
 
 #include "core/ops/families/loss.h"
-#include "core/ops/formula_functions.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

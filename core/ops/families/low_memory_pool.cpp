@@ -1,8 +1,9 @@
 // Inductor's max pooling, which stores the 8-bit offset within the window instead of an index.
 #include "core/ops/families/pool.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,6 +1,6 @@
 #pragma once
 // Lowerings of what reads positions from memory share this.
-#include "core/ops/lower_call.h"
+#include "core/ops/record/lower_call.h"
 
 namespace partita::loops {
 

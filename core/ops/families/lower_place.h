@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "core/ops/lower_call.h"
+#include "core/ops/record/lower_call.h"
 
 namespace partita::loops {
 

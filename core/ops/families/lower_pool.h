@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/ops/families/pool.h"
-#include "core/ops/lower_call.h"
+#include "core/ops/record/lower_call.h"
 
 namespace partita::loops {
 

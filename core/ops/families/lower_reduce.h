@@ -1,7 +1,7 @@
 #pragma once
 // What lowerings of reductions are made of.
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
 
 namespace partita::loops {
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "core/ops/families/loss.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

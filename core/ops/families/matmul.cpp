@@ -1,13 +1,13 @@
 // Matrix products: mm, bmm, dot, mv and their sums with a third operand.
 #include "core/ops/families/matmul.h"
 
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/operations.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
+#include "core/ops/facts/operations.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

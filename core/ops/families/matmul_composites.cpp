@@ -1,11 +1,11 @@
 // Composites of matrix products. Their decompositions are those in PyTorch's traced graphs.
 #include <algorithm>
 
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,7 +1,7 @@
 #include "core/ops/families/matmul.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/layout.h"
 
 namespace partita {
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

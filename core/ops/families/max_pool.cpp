@@ -3,11 +3,12 @@
 
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
-#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

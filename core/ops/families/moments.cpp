@@ -4,6 +4,7 @@
 
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

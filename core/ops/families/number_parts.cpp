@@ -6,7 +6,7 @@
 
 #include "core/ops/families/special.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

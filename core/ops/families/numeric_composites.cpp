@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/body.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/program.h"
-#include "core/ops/record.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

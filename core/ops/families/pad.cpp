@@ -2,12 +2,13 @@
 #include <algorithm>
 
 #include "core/ops/families/lower_place.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/indexing.h"
-#include "core/ops/layout.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

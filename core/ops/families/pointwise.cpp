@@ -6,8 +6,8 @@
 #include "core/ops/families/body.h"
 #include "core/ops/families/log_add_exp.h"
 #include "core/ops/families/special.h"
-#include "core/ops/formula_functions.h"
-#include "core/ops/record.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -1,10 +1,10 @@
 // Pointwise operators that are another operator under a second name, or decompose to two or three operators
 // (CompositeImplicitAutograd).
 #include "core/ops/families/body.h"
-#include "core/ops/layout.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
-#include "core/ops/record.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -5,11 +5,12 @@
 
 #include "core/ops/families/loss.h"
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/broadcast.h"
-#include "core/ops/layout.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "core/ops/families/body.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/ops/families/special.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/loop_budget.h"
-#include "core/ops/record.h"
+#include "core/ops/record/loop_budget.h"
+#include "core/ops/record/record.h"
 #include "core/tensor/convert.h"
 
 namespace partita {

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <functional>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

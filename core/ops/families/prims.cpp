@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
-#include "core/ops/guards.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

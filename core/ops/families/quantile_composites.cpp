@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

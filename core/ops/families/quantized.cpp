@@ -2,9 +2,10 @@
 // programs have them. Checks and order of the arithmetic are those of torch/ao/quantization/fx/_decomposed.py.
 #include <fmt/format.h>
 
-#include "core/ops/formula_functions.h"
-#include "core/ops/guards.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -3,9 +3,10 @@
 
 #include "core/ops/families/factory_parts.h"
 #include "core/ops/kernels/distributions.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

@@ -1,8 +1,9 @@
 // Reductions. Fakes are row-major; kernels run in double (int64, complex<double>) and round once, but for sums.
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/families/reduce_parts.h"
-#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/cascade_sum.h"
+#include "core/ops/record/formula_functions.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/ops/kernels/accumulate_type.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/promote.h"
 #include "core/tensor/convert.h"
 
 namespace partita {

@@ -5,9 +5,9 @@
 
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/record.h"
-#include "core/ops/values.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 

@@ -3,10 +3,11 @@
 #include <bit>
 
 #include "core/ops/families/reduce_parts.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

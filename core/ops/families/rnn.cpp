@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "core/ops/gradients.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

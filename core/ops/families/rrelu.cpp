@@ -1,8 +1,9 @@
 // rrelu: multiplies negative elements by slopes, which are drawn at random in training and kept as `noise` for the
 // gradient.
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

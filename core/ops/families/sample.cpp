@@ -5,11 +5,12 @@
 #include <numeric>
 
 #include "core/ops/families/reduce_kernels.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/values.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

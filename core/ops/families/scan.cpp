@@ -5,7 +5,8 @@
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/kernels/wrapping.h"
-#include "core/ops/values.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

@@ -5,11 +5,12 @@
 #include "core/ir/arg.h"
 #include "core/ops/families/lower_place.h"
 #include "core/ops/families/view_parts.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/broadcast.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

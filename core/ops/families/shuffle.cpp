@@ -1,8 +1,9 @@
 // Operators that move elements between channels and space: pixel_shuffle, pixel_unshuffle, channel_shuffle.
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

@@ -5,10 +5,11 @@
 #include <numeric>
 
 #include "core/ops/families/reduce_kernels.h"
-#include "core/ops/guards.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

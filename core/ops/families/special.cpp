@@ -5,7 +5,7 @@
 
 #include "core/ops/families/bessel.h"
 #include "core/ops/families/gamma.h"
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

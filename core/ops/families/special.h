@@ -1,8 +1,8 @@
 #pragma once
 // Pointwise operators whose function is C++ code instead of a scalar body. They are evaluated here, and compiled code
 // calls the evaluation.
-#include "core/ops/pointwise.h"
-#include "core/ops/values.h"
+#include "core/ops/record/pointwise.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

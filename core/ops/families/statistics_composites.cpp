@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
-#include "core/ops/guards.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 namespace {

@@ -1,8 +1,9 @@
 // Operators between tensors and numbers: sizes and strides as numbers, item, asserts.
 #include <fmt/format.h>
 
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

@@ -4,10 +4,11 @@
 #include <unordered_set>
 
 #include "core/ops/families/indexing.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 

@@ -6,11 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/gradients.h"
-#include "core/ops/guards.h"
-#include "core/ops/layout.h"
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
+#include "core/ops/record/gradients.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <array>
 
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

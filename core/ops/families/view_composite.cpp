@@ -1,13 +1,14 @@
 // Composites that decompose to views (CompositeImplicitAutograd); they decompose before autograd.
 #include <fmt/format.h>
 
+#include "core/ops/facts/view_strides.h"
+#include "core/ops/facts/views.h"
 #include "core/ops/families/view_parts.h"
-#include "core/ops/guards.h"
-#include "core/ops/program.h"
-#include "core/ops/promote.h"
-#include "core/ops/values.h"
-#include "core/ops/view_strides.h"
-#include "core/ops/views.h"
+#include "core/ops/record/guards.h"
+#include "core/ops/record/program.h"
+#include "core/ops/record/promote.h"
+#include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/promote.h"
-#include "core/ops/views.h"
+#include "core/ops/facts/views.h"
+#include "core/ops/record/promote.h"
 
 namespace partita {
 namespace {

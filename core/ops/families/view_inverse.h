@@ -1,6 +1,6 @@
 #pragma once
 // What views say in `write_through`: `base` with what the step shows of it replaced by `value`.
-#include "core/ops/record.h"
+#include "core/ops/record/record.h"
 
 namespace partita {
 

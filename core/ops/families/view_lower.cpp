@@ -2,8 +2,8 @@
 
 #include "core/ops/families/lower_place.h"
 #include "core/ops/families/view_parts.h"
-#include "core/ops/lower_call.h"
-#include "core/ops/promote.h"
+#include "core/ops/record/lower_call.h"
+#include "core/ops/record/promote.h"
 
 namespace partita::loops {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/base/progress.h"
 #include "core/base/threads.h"
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 
 namespace partita::kernels {
 

@@ -1,7 +1,7 @@
 #include "core/ops/kernels/outputs.h"
 
-#include "core/ops/layout.h"
-#include "core/ops/values.h"
+#include "core/ops/record/layout.h"
+#include "core/ops/record/values.h"
 
 namespace partita::kernels {
 

@@ -2,7 +2,7 @@
 // What eval functions share: results with the fake's metas, and operands in the dtype that arithmetic is done in.
 #include <vector>
 
-#include "core/ops/call.h"
+#include "core/ops/record/call.h"
 
 namespace partita::kernels {
 

@@ -1,9 +1,0 @@
-#pragma once
-#include "core/ops/record.h"
-
-namespace partita {
-
-/// Calls the function `register_NAME(OpTable&)` of every core/ops/families/NAME.cpp that has one: CMake finds them.
-void register_families(OpTable& table);
-
-}  // namespace partita

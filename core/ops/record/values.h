@@ -1,0 +1,39 @@
+#pragma once
+// Conversions between values and metas, for evals that follow their operator's fake in sizes, strides and dtype.
+#include "core/ops/record/call.h"
+
+namespace partita {
+
+TensorMeta meta_of(const Tensor& t);
+/// A new tensor for a meta without symbols.
+Tensor empty_of(const TensorMeta& meta);
+/// A new tensor for the result of a call, by its fake.
+Tensor empty_of(const EvalCall& call, Meta (*fake)(FakeCall&));
+/// A view with another geometry over base's memory. Fails with PyTorch's message when it reaches beyond that memory.
+Tensor view_of(const Tensor& base, const TensorMeta& meta);
+
+/// The call of an evaluation, as fakes see it.
+class CallOfValues {
+ public:
+  explicit CallOfValues(const EvalCall& values);
+
+ private:
+  Graph graph_;
+
+ public:
+  FakeCall call;
+};
+
+/// Evaluates a view operator by its fake. The results alias the argument `self`.
+template <Meta (*fake)(FakeCall&)>
+Value alias_of(EvalCall& values);
+
+Value alias_by(const Meta& meta, const Tensor& base);
+
+template <Meta (*fake)(FakeCall&)>
+Value alias_of(EvalCall& values) {
+  CallOfValues metas(values);
+  return alias_by(fake(metas.call), values.tensor(values.schema.args[0].name));
+}
+
+}  // namespace partita
