@@ -71,7 +71,7 @@ void lower_select_backward(LowerCall& call) {
   give_scatter(call, zero, unsqueezed(call.to, grad, dim), dim, wrap_index(call, zero.sizes[dim]), 1);
 }
 
-constexpr const char* select = "aten.select.int";
+constexpr const char* select_call = "aten.select.int";
 constexpr const char* slice_call = "aten.slice.Tensor";
 constexpr const char* select_scatter = "aten.select_scatter.default";
 constexpr const char* slice_scatter = "aten.slice_scatter.default";
@@ -205,7 +205,7 @@ SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
 
 void register_scatter_view(OpTable& t) {
   t.default_family = Family::View;
-  t.add("aten.select_scatter.default", fake_scatter<select>, eval_scatter<select>,
+  t.add("aten.select_scatter.default", fake_scatter<select_call>, eval_scatter<select_call>,
         {{"self", "select_scatter(grad, zeros_like(src), dim, index)"}, {"src", "select(grad, dim, index)"}},
         {.lower = lower_select_scatter, .from_any_device = "src"});
   t.add("aten.slice_scatter.default", fake_scatter<slice_call>, eval_scatter<slice_call>,
@@ -228,9 +228,9 @@ void register_scatter_view(OpTable& t) {
                               "storage_offset), size, stride, storage_offset)"},
                              {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}}},
          .from_any_device = "src"});
-  t.add("aten.select_backward.default", fake_backward<select>, eval_backward<select>,
+  t.add("aten.select_backward.default", fake_backward<select_call>, eval_backward<select_call>,
         {{"grad_output", "select(grad, dim, index)"}},
-        {.compile_decompose = backward_as_scatter<select, select_scatter>, .lower = lower_select_backward});
+        {.compile_decompose = backward_as_scatter<select_call, select_scatter>, .lower = lower_select_backward});
   t.add("aten.slice_backward.default", fake_backward<slice_call>, eval_backward<slice_call>,
         {{"grad_output", "slice(grad, dim, start, end, step)"}},
         {.compile_decompose = backward_as_scatter<slice_call, slice_scatter>, .lower = lower_slice_backward});

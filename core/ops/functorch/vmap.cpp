@@ -18,7 +18,7 @@
 namespace partita {
 namespace {
 
-Diagnostic refused(const Node& node, std::string_view why) {
+Diagnostic refused_in_vmap(const Node& node, std::string_view why) {
   return unsupported("ops.vmap", fmt::format("{} in a vmap {}", node.op()->name, why), place_of(node));
 }
 
@@ -102,12 +102,13 @@ class Batch {
     const std::vector<Node*> written = written_by(*node);
     const Schema* schema = find_schema(node->op());
     if (written.empty() ? has_effect(*node) && !(schema && schema->returns.empty()) : draws(node->op()))
-      return refused(*node, "draws random numbers or is not known");
+      return refused_in_vmap(*node, "draws random numbers or is not known");
     if (!any) return node->next();
     for (Node* target : written)
-      if (!batched_.contains(target)) return refused(*node, "writes parts of a batch to a tensor without one");
+      if (!batched_.contains(target)) return refused_in_vmap(*node, "writes parts of a batch to a tensor without one");
     if (const SymExpr* number = node->meta.sym()) {
-      if (!node->op()->name.starts_with("aten.sym_")) return refused(*node, "makes a number of each part of the batch");
+      if (!node->op()->name.starts_with("aten.sym_"))
+        return refused_in_vmap(*node, "makes a number of each part of the batch");
       TRY(const Arg value, catch_raised<Arg>([&] { return build.size(*number); }));
       TRY_DO(replace_uses(*node, value));
       Node* const next = node->next();
@@ -127,7 +128,7 @@ class Batch {
       TRY(batched_[node], write(node, build));
       return node->next();
     }
-    if (schema && schema->is_view) return refused(*node, "is a view without a rule for batches");
+    if (schema && schema->is_view) return refused_in_vmap(*node, "is a view without a rule for batches");
     TRY(batched_[node], map_over_batch(*node, build));
     return node->next();
   }
@@ -135,7 +136,7 @@ class Batch {
   /// The functional variant of a call that writes, and a copy of its result.
   Result<std::vector<Arg>> write(Node* node, Builder& build) {
     const std::optional<FunctionalVariant> variant = functional_variant(node->op());
-    if (!variant || variant->written.size() != 1) return refused(*node, "writes memory");
+    if (!variant || variant->written.size() != 1) return refused_in_vmap(*node, "writes memory");
     TRY(Node* const value, catch_raised<Node*>([&] { return call_functional(build, *variant, *node); }));
     TRY_DO(take(value));
     const Node* target = written_by(*node).front();
@@ -199,7 +200,7 @@ class Batch {
           attributes.push_back(in);
           continue;
         }
-        if (row && batched_.at(in).size() != 1) return refused(node, "takes a list of tensors with a batch");
+        if (row && batched_.at(in).size() != 1) return refused_in_vmap(node, "takes a list of tensors with a batch");
         (row ? rows : others).push_back(row ? batched_.at(in).front() : Arg(in));
         inner[in] = body->placeholder(in->name(), in->meta);
       }
@@ -223,7 +224,7 @@ class Batch {
       }
     }
     for (const Arg& output : outputs)
-      if (!output.node()->meta.tensor()) return refused(node, "gives what is no tensor");
+      if (!output.node()->meta.tensor()) return refused_in_vmap(node, "gives what is no tensor");
     body->set_output(Arg::tuple(outputs));
 
     const Op* const op = Op::torch("higher_order.map_impl");

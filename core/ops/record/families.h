@@ -3,7 +3,8 @@
 
 namespace partita {
 
-/// Calls the function `register_NAME(OpTable&)` of every core/ops/families/NAME.cpp that has one: CMake finds them.
+/// Calls the function `register_NAME(OpTable&)` of every families/NAME.cpp and record/formula_NAME.cpp that has one:
+/// CMake finds them.
 void register_families(OpTable& table);
 
 }  // namespace partita

@@ -355,7 +355,6 @@ Arg last_sizes(const FormulaCall& f) {
 }  // namespace
 
 void register_formula_functions(OpTable& t) {
-  t.default_family = Family::Pointwise;
   t.add_formula_functions({
       {"sizes", sizes},
       {"last_sizes", last_sizes},

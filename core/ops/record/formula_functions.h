@@ -25,6 +25,6 @@ struct FormulaCall {
   Arg operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const;
 };
 
-// Those of one family are registered in its file; these have files of their own.
+// Those of one family are registered in its file, all others in record/formula_NAME.cpp.
 
 }  // namespace partita

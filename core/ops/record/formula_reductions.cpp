@@ -240,7 +240,6 @@ Arg vector_norm_backward(const FormulaCall& f) {
 }  // namespace
 
 void register_formula_reductions(OpTable& t) {
-  t.default_family = Family::Reduction;
   t.add_formula_functions({
       {"restore_reduced_dims", restore_reduced_dims},
       {"sum_backward", sum_backward},

@@ -13,7 +13,7 @@ using loops::Scalar;
 using loops::ScalarBuilder;
 using loops::ScalarOp;
 
-const SymExpr* symbolic(const Arg& arg) {
+const SymExpr* expression_of(const Arg& arg) {
   return arg.node() ? arg.node()->meta.sym() : nullptr;
 }
 
@@ -80,7 +80,7 @@ std::optional<Scalar> real_number(ScalarBuilder& b, SymExpr e) {
 }
 
 Scalar number_value(ScalarBuilder& b, const FakeCall& call, std::string_view name, DType dtype) {
-  const SymExpr* e = symbolic(call.arg(name));
+  const SymExpr* e = expression_of(call.arg(name));
   if (e && e->is_float() && e->kind() != SymKind::Float) {
     const auto value = real_number(b, *e);
     if (!value) fail_unsupported("the number " + e->str() + " in loops");

@@ -87,7 +87,7 @@ enum class Role : unsigned char {
 };
 
 template <class F>
-using Function = F*;
+using FunctionPointer = F*;
 
 // The fields, which record_fields.def documents.
 #define ROW(name, text, ...) __VA_ARGS__ name = {};
