@@ -329,6 +329,26 @@ class Functionalizer {
     eager_.object_of[node.id()] = add_view(std::move(object), node);
   }
 
+  /// Calls the operator with what `argument(i)` says of its i-th argument. Trailing defaults are not written.
+  template <class Argument>
+  Node* call_with(Builder& build, const Schema& target, Argument argument) {
+    Args args;
+    Kwargs kwargs;
+    bool trailing_default = true;
+    for (std::size_t i = target.args.size(); i-- > 0;) {
+      const SchemaArg& a = target.args[i];
+      Arg value = mapped(argument(i));
+      if (trailing_default && a.has_default && value == a.default_value) continue;
+      if (a.keyword_only) {
+        kwargs.insert(kwargs.begin(), {a.name, std::move(value)});
+      } else {
+        trailing_default = false;
+        args.insert(args.begin(), std::move(value));
+      }
+    }
+    return build.call(target.name, std::move(args), std::move(kwargs));
+  }
+
   /// Replaces an in-place call, or another call that writes arguments, by its functional variant, and records the new
   /// values.
   void mutate(Node& node, const Schema& schema) {
@@ -352,24 +372,12 @@ class Functionalizer {
       throw Raise{unsupported("functionalize.mutation",
                               fmt::format("{} writes its arguments and has no functional form", node.op()->name),
                               place_of(node))};
-    Args args;
-    Kwargs kwargs;
-    bool trailing_default = true;
-    for (std::size_t i = target->args.size(); i-- > 0;) {
-      const SchemaArg& a = target->args[i];
-      int from = variant ? variant->from[i] : schema.index_of(a.name);
-      if (from < 0) fail(fmt::format("{} lacks an argument that {} needs", schema.name, target->name));
-      Arg value = mapped(bound[static_cast<std::size_t>(from)]);
-      if (trailing_default && a.has_default && value == a.default_value) continue;
-      if (a.keyword_only) {
-        kwargs.insert(kwargs.begin(), {a.name, std::move(value)});
-      } else {
-        trailing_default = false;
-        args.insert(args.begin(), std::move(value));
-      }
-    }
     Builder build = builder();
-    Node* result = build.call(target->name, std::move(args), std::move(kwargs));
+    Node* result = call_with(build, *target, [&](std::size_t i) -> const Arg& {
+      const int from = variant ? variant->from[i] : schema.index_of(target->args[i].name);
+      if (from < 0) fail(fmt::format("{} lacks an argument that {} needs", schema.name, target->name));
+      return bound[static_cast<std::size_t>(from)];
+    });
 
     // The functional variant returns the call's results, then the new values of the written arguments. For an in-place
     // call it returns only the latter.

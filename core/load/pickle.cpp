@@ -1,5 +1,6 @@
 #include "core/load/pickle.h"
 
+#include <bit>
 #include <cstring>
 #include <unordered_map>
 
@@ -356,11 +357,8 @@ class Machine {
       case Opcode::Long1:
         return with<std::uint8_t>(&Machine::big_integer);
       case Opcode::BinFloat: {
-        TRY(auto bits, little<std::uint64_t>());
-        bits = __builtin_bswap64(bits);
-        double v;
-        std::memcpy(&v, &bits, 8);
-        return push(v);
+        TRY(const auto bits, little<std::uint64_t>());
+        return push(std::bit_cast<double>(__builtin_bswap64(bits)));
       }
       case Opcode::ShortBinString:
       case Opcode::ShortBinBytes:
@@ -373,6 +371,42 @@ class Machine {
       case Opcode::BinUnicode8:
       case Opcode::BinBytes8:
         return with<std::uint64_t>(&Machine::text);
+      case Opcode::BinGet:
+        return with<std::uint8_t>(&Machine::get);
+      case Opcode::LongBinGet:
+        return with<std::uint32_t>(&Machine::get);
+      case Opcode::BinPut:
+        return with<std::uint8_t>(&Machine::put);
+      case Opcode::LongBinPut:
+        return with<std::uint32_t>(&Machine::put);
+      case Opcode::Memoize:
+        return put(memo_.size());
+      case Opcode::Global: {
+        TRY(std::string_view module, line());
+        TRY(std::string_view name, line());
+        return global(module, name);
+      }
+      case Opcode::StackGlobal: {
+        TRY(Object name, pop());
+        TRY(Object module, pop());
+        if (!name->get<std::string>() || !module->get<std::string>()) return bad_pickle("a global without a name");
+        return global(*module->get<std::string>(), *name->get<std::string>());
+      }
+      case Opcode::Reduce:
+      case Opcode::NewObj:
+        return reduce();
+      case Opcode::Build:
+        return build();
+      case Opcode::BinPersId:
+        return persistent();
+      default:
+        return container_step(opcode);
+    }
+  }
+
+  /// Makes lists, tuples, sets and dicts, and fills them.
+  Status container_step(Opcode opcode) {
+    switch (opcode) {
       case Opcode::EmptyList:
         return push(PickleList{});
       case Opcode::EmptyTuple:
@@ -426,36 +460,8 @@ class Machine {
         TRY(Object dict, top());
         return set_items(dict, items);
       }
-      case Opcode::BinGet:
-        return with<std::uint8_t>(&Machine::get);
-      case Opcode::LongBinGet:
-        return with<std::uint32_t>(&Machine::get);
-      case Opcode::BinPut:
-        return with<std::uint8_t>(&Machine::put);
-      case Opcode::LongBinPut:
-        return with<std::uint32_t>(&Machine::put);
-      case Opcode::Memoize:
-        return put(memo_.size());
-      case Opcode::Global: {
-        TRY(std::string_view module, line());
-        TRY(std::string_view name, line());
-        return global(module, name);
-      }
-      case Opcode::StackGlobal: {
-        TRY(Object name, pop());
-        TRY(Object module, pop());
-        if (!name->get<std::string>() || !module->get<std::string>()) return bad_pickle("a global without a name");
-        return global(*module->get<std::string>(), *name->get<std::string>());
-      }
-      case Opcode::Reduce:
-      case Opcode::NewObj:
-        return reduce();
-      case Opcode::Build:
-        return build();
-      case Opcode::BinPersId:
-        return persistent();
       default:
-        return bad_pickle(fmt::format("opcode 0x{:02x} is not admitted", op));
+        return bad_pickle(fmt::format("opcode 0x{:02x} is not admitted", static_cast<unsigned char>(opcode)));
     }
   }
 

@@ -61,6 +61,31 @@ std::string piecewise(SymExpr e) {
   return out + "(" + print(e, 0) + ", True))";
 }
 
+std::string sum(SymExpr e, int level) {
+  std::string out;
+  for (SymExpr a : sym_print_order(e)) {
+    const std::string term = print(a, level);
+    if (out.empty())
+      out = term;
+    else if (term[0] == '-')
+      out += " - " + term.substr(1);
+    else
+      out += " + " + term;
+  }
+  return out;
+}
+
+std::string product(SymExpr e, int level) {
+  std::string out = e.args()[0].is(-1) ? "-" : "";
+  for (SymExpr a : sym_print_order(e)) {
+    if (a.is(-1)) continue;
+    if (!out.empty() && out != "-") out += "*";
+    const bool number = a.is_int() || a.kind() == SymKind::Float;
+    out += print(a, number ? 0 : level + 1);
+  }
+  return out;
+}
+
 std::string print(SymExpr e, int outer) {
   auto join = [&](const char* separator, int level) {
     std::string out;
@@ -83,24 +108,10 @@ std::string print(SymExpr e, int outer) {
     case SymKind::Computed:
       return fmt::format("scalar({})", e.computed_id());
     case SymKind::Add:
-      for (SymExpr a : sym_print_order(e)) {
-        std::string term = print(a, level);
-        if (out.empty())
-          out = term;
-        else if (term[0] == '-')
-          out += " - " + term.substr(1);
-        else
-          out += " + " + term;
-      }
+      out = sum(e, level);
       break;
     case SymKind::Mul:
-      out = e.args()[0].is(-1) ? "-" : "";
-      for (SymExpr a : sym_print_order(e)) {
-        if (a.is(-1)) continue;
-        if (!out.empty() && out != "-") out += "*";
-        const bool number = a.is_int() || a.kind() == SymKind::Float;
-        out += print(a, number ? 0 : level + 1);
-      }
+      out = product(e, level);
       break;
     case SymKind::Pow:
       if (!e.args()[1].is_int()) return (e.is_float() ? "FloatPow(" : "PowByNatural(") + join(", ", 0) + ")";

@@ -211,6 +211,55 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
   }
 }
 
+/// Calls f(place in dst, place in src) for every element.
+template <class F>
+void for_each_element(const Tensor& dst, const Tensor& src, F f) {
+  for_each_row(dst, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+    for (std::int64_t i = 0; i < n; ++i) f(d + i * ds, s + i * ss);
+  });
+}
+
+/// Of one dtype.
+void copy_bytes(const Tensor& dst, const Tensor& src) {
+  const std::size_t width = itemsize(dst.dtype);
+  std::byte* to = dst.data();
+  const std::byte* from = src.data();
+  if (dst.is_contiguous() && src.is_contiguous()) {
+    std::memcpy(to, from, static_cast<std::size_t>(dst.numel()) * width);
+    return;
+  }
+  for_each_row(dst, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+    if (ds == 1 && ss == 1) {
+      std::memcpy(to + d * width, from + s * width, n * width);
+      return;
+    }
+    with_word(width, [&]<class Word>(Word) {
+      Word* a = reinterpret_cast<Word*>(to) + d;
+      const Word* b = reinterpret_cast<const Word*>(from) + s;
+      for (std::int64_t i = 0; i < n; ++i) a[i * ds] = b[i * ss];
+    });
+  });
+}
+
+/// Into any dtype, from `load(place)`, which gives numbers of a type that C++ computes with.
+template <class Load>
+void store_each(const Tensor& dst, const Tensor& src, Load load) {
+  if (dst.dtype == DType::Complex32)
+    return for_each_element(dst, src, [to = dst.as<Half>(), load](std::int64_t d, std::int64_t s) {
+      const auto z = convert<std::complex<float>>(load(s));
+      to[2 * d] = to_half(z.real());
+      to[2 * d + 1] = to_half(z.imag());
+    });
+  if (is_float8(dst.dtype))
+    return for_each_element(dst, src, [&, to = dst.as<std::uint8_t>()](std::int64_t d, std::int64_t s) {
+      to[d] = to_float8(convert<float>(load(s)), dst.dtype);
+    });
+  dispatch(dst.dtype, [&]<class To>() {
+    for_each_element(dst, src,
+                     [to = dst.as<To>(), load](std::int64_t d, std::int64_t s) { to[d] = convert<To>(load(s)); });
+  });
+}
+
 }  // namespace
 
 void Tensor::copy_from(const Tensor& src) const {
@@ -218,83 +267,16 @@ void Tensor::copy_from(const Tensor& src) const {
   CHECK(reachable(device()) && reachable(src.device()),
         "copy_from between " + device().str() + " and " + src.device().str());
   if (numel() == 0) return;  // the storage may be empty
-  if (dtype == src.dtype) {
-    std::size_t width = itemsize(dtype);
-    if (is_contiguous() && src.is_contiguous()) {
-      std::memcpy(data(), src.data(), static_cast<std::size_t>(numel()) * width);
-      return;
-    }
-    std::byte* to = data();
-    const std::byte* from = src.data();
-    for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-      if (ds == 1 && ss == 1) {
-        std::memcpy(to + d * width, from + s * width, n * width);
-        return;
-      }
-      with_word(width, [&]<class Word>(Word) {
-        Word* a = reinterpret_cast<Word*>(to) + d;
-        const Word* b = reinterpret_cast<const Word*>(from) + s;
-        for (std::int64_t i = 0; i < n; ++i) a[i * ds] = b[i * ss];
-      });
+  if (dtype == src.dtype) return copy_bytes(*this, src);
+  if (src.dtype == DType::Complex32)
+    return store_each(*this, src, [from = src.as<Half>()](std::int64_t s) {
+      return std::complex<float>(to_float(from[2 * s]), to_float(from[2 * s + 1]));
     });
-    return;
-  }
-  if (src.dtype == DType::Complex32) {
-    return dispatch(dtype, [&]<class To>() {
-      To* to = as<To>();
-      const Half* from = src.as<Half>();
-      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) {
-          const Half* z = from + 2 * (s + i * ss);
-          to[d + i * ds] = convert<To>(std::complex<float>(to_float(z[0]), to_float(z[1])));
-        }
-      });
-    });
-  }
-  if (dtype == DType::Complex32) {
-    return dispatch(src.dtype, [&]<class From>() {
-      Half* to = as<Half>();
-      const From* from = src.as<From>();
-      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) {
-          const auto z = convert<std::complex<float>>(from[s + i * ss]);
-          to[2 * (d + i * ds)] = to_half(z.real());
-          to[2 * (d + i * ds) + 1] = to_half(z.imag());
-        }
-      });
-    });
-  }
-  if (is_float8(dtype)) {
-    auto* to = as<std::uint8_t>();
-    auto each = [&](auto value) {
-      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = to_float8(value(s + i * ss), dtype);
-      });
-    };
-    if (is_float8(src.dtype))
-      return each([&](std::int64_t i) { return from_float8(src.as<std::uint8_t>()[i], src.dtype); });
-    return dispatch(src.dtype, [&]<class From>() {
-      each([from = src.as<From>()](std::int64_t i) { return convert<float>(from[i]); });
-    });
-  }
-  if (is_float8(src.dtype)) {
-    return dispatch(dtype, [&]<class To>() {
-      To* to = as<To>();
-      const auto* from = src.as<std::uint8_t>();
-      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(from_float8(from[s + i * ss], src.dtype));
-      });
-    });
-  }
-  dispatch(dtype, [&]<class To>() {
-    dispatch(src.dtype, [&]<class From>() {
-      To* to = as<To>();
-      const From* from = src.as<From>();
-      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(from[s + i * ss]);
-      });
-    });
-  });
+  if (is_float8(src.dtype))
+    return store_each(
+        *this, src, [from = src.as<std::uint8_t>(), t = src.dtype](std::int64_t s) { return from_float8(from[s], t); });
+  dispatch(src.dtype,
+           [&]<class From>() { store_each(*this, src, [from = src.as<From>()](std::int64_t s) { return from[s]; }); });
 }
 
 Result<Tensor> Tensor::contiguous() const {

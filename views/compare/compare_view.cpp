@@ -186,7 +186,6 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   expected_->setToolTip(tr("The reference: what all columns are compared with"));
   found_ = new ComboBox(tr("Found"));
   found_->setEditable(true);
-  found_->lineEdit()->setAccessibleName(tr("Found"));
   found_->setInsertPolicy(QComboBox::NoInsert);
   found_->setCompleter(nullptr);
   found_->setMinimumContentsLength(10);

@@ -255,6 +255,127 @@ PictureLayout lay_out(const Picture& picture) {
   return layout;
 }
 
+namespace {
+
+/// Places what is new in a picture beside what was there before, which stays where it is.
+class Relayout {
+ public:
+  /// `old` has the index in `before` of each card; -1 for a new one.
+  Relayout(const Picture& picture, const Picture& before, const PictureLayout& before_layout, std::vector<int> old)
+      : picture_(picture),
+        before_(before),
+        before_layout_(before_layout),
+        old_(std::move(old)),
+        placed_(picture.cards.size()) {
+    layout_.boxes.resize(picture.cards.size());
+    layout_.rows.assign(picture.cards.size(), 0);
+    layout_.cut_left = before_layout.cut_left;
+    layout_.cut_right = before_layout.cut_right;
+  }
+
+  PictureLayout lay_out() {
+    for (std::size_t i = 0; i < picture_.cards.size(); ++i)
+      if (old_[i] >= 0) keep(i);
+    const Adjacency sources = sources_of(picture_), readers = readers_of(picture_);
+    for (std::size_t i = 0; i < picture_.cards.size(); ++i)
+      if (!placed_[i]) place_near(i, sources, readers);
+    route();
+    finish(picture_, layout_);
+    return std::move(layout_);
+  }
+
+ private:
+  void place(std::size_t i, int row, const Box& box) {
+    layout_.rows[i] = row;
+    layout_.boxes[i] = box;
+    occupied_.add(row, box);
+    placed_[i] = true;
+  }
+
+  /// A card whose text grew into a neighbour is left to be placed anew.
+  void keep(std::size_t i) {
+    const Card& card = picture_.cards[i];
+    const Box& box = before_layout_.boxes[old_[i]];
+    const int row = before_layout_.rows[old_[i]];
+    Box kept = box_at(card, card.width == box.w ? box.x : box.center_x() - card.width / 2, row);
+    if (!occupied_.free(row, kept.x, kept.right(), 0)) kept = box_at(card, box.x, row);
+    if (occupied_.free(row, kept.x, kept.right(), 0)) place(i, row, kept);
+  }
+
+  /// In the row after what it reads, or before what reads it, as near to them as there is room.
+  void place_near(std::size_t i, const Adjacency& sources, const Adjacency& readers) {
+    const Card& card = picture_.cards[i];
+    const int step = card.side == Side::Forward ? 1 : -1;
+    bool any = false;
+    int row = 0;
+    float sum = 0, neighbours = 0;
+    auto near = [&](int other, int away) {
+      if (!placed_[other] || picture_.cards[other].side != card.side) return;
+      const int r = layout_.rows[other] + away;
+      row = !any ? r : away * step > 0 ? (step > 0 ? std::max(row, r) : std::min(row, r)) : row;
+      sum += layout_.boxes[other].center_x();
+      neighbours += 1;
+      any = true;
+    };
+    for (int in : sources.of(static_cast<int>(i))) near(in, step);
+    for (int out : readers.of(static_cast<int>(i))) near(out, -step);
+    const float want = (neighbours > 0 ? sum / neighbours : before_layout_.bounds.x) - card.width / 2;
+    const float low = card.side == Side::Forward ? -1e6F : layout_.cut_right + PictureLayout::kMargin;
+    const float high = card.side == Side::Forward && picture_.joint ? layout_.cut_left - PictureLayout::kMargin : 1e6F;
+    place(i, row, box_at(card, occupied_.nearest(row, want, card.width, low, high), row));
+  }
+
+  bool stays(int now) const {
+    if (old_[now] < 0) return false;
+    const Box &a = layout_.boxes[now], &b = before_layout_.boxes[old_[now]];
+    return a.x == b.x && a.y == b.y && a.w == b.w && a.h == b.h;
+  }
+
+  /// Links between cards that stay keep their route; others look for free lanes.
+  void route() {
+    const auto key = [](int from, int to) {
+      return static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to);
+    };
+    std::unordered_map<std::uint64_t, std::uint32_t> old_links;
+    for (std::size_t i = 0; i < before_.links.size(); ++i)
+      old_links.emplace(key(before_.links[i].from, before_.links[i].to), static_cast<std::uint32_t>(i));
+    Router router{picture_, layout_};
+    for (const Link& link : picture_.links) {
+      const auto found =
+          stays(link.from) && stays(link.to) ? old_links.find(key(old_[link.from], old_[link.to])) : old_links.end();
+      if (found == old_links.end()) {
+        router.route(link, free_lanes(link));
+        continue;
+      }
+      const Route& route = before_layout_.routes[found->second];
+      router.begin(route.kind);
+      for (std::uint32_t k = 0; k < route.count; ++k)
+        router.to(before_layout_.points[route.begin + k].x, before_layout_.points[route.begin + k].y);
+    }
+  }
+
+  std::vector<float> free_lanes(const Link& link) const {
+    std::vector<float> lanes;
+    const int span = layout_.rows[link.to] - layout_.rows[link.from], step = span > 0 ? 1 : -1;
+    float want = layout_.boxes[link.to].center_x();
+    for (int k = 1; k < std::abs(span) && k <= PictureLayout::kLongestLine; ++k) {
+      want = occupied_.nearest(layout_.rows[link.from] + k * step, want, 6, -1e6F, 1e6F);
+      lanes.push_back(want);
+    }
+    return lanes;
+  }
+
+  const Picture& picture_;
+  const Picture& before_;
+  const PictureLayout& before_layout_;
+  std::vector<int> old_;
+  std::vector<bool> placed_;
+  PictureLayout layout_;
+  Occupied occupied_;
+};
+
+}  // namespace
+
 PictureLayout lay_out(const Picture& picture, const Picture& before, const PictureLayout& before_layout) {
   std::vector<int> old(picture.cards.size(), -1);
   std::size_t kept = 0;
@@ -265,94 +386,7 @@ PictureLayout lay_out(const Picture& picture, const Picture& before, const Pictu
     ++kept;
   }
   if (kept * 2 < picture.cards.size() || before.joint != picture.joint) return lay_out(picture);
-
-  PictureLayout layout;
-  layout.boxes.resize(picture.cards.size());
-  layout.rows.assign(picture.cards.size(), 0);
-  layout.cut_left = before_layout.cut_left;
-  layout.cut_right = before_layout.cut_right;
-  Occupied occupied;
-  std::vector<bool> placed(picture.cards.size());
-  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
-    if (old[i] < 0) continue;
-    const Box& box = before_layout.boxes[old[i]];
-    int row = before_layout.rows[old[i]];
-    bool same_width = picture.cards[i].width == box.w;
-    Box kept_box = box_at(picture.cards[i], same_width ? box.x : box.center_x() - picture.cards[i].width / 2, row);
-    if (!occupied.free(row, kept_box.x, kept_box.right(), 0)) kept_box = box_at(picture.cards[i], box.x, row);
-    if (!occupied.free(row, kept_box.x, kept_box.right(), 0))
-      continue;  // its text grew into a neighbour: place it anew
-    layout.rows[i] = row;
-    layout.boxes[i] = kept_box;
-    occupied.add(row, layout.boxes[i]);
-    placed[i] = true;
-  }
-  Adjacency sources = sources_of(picture), readers = readers_of(picture);
-  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
-    if (placed[i]) continue;
-    const Card& card = picture.cards[i];
-    int card_index = static_cast<int>(i);
-    int step = card.side == Side::Forward ? 1 : -1;
-    bool any = false;
-    int row = 0;
-    float sum = 0, neighbours = 0;
-    auto near = [&](int other, int away) {
-      if (!placed[other]) return;
-      if (picture.cards[other].side == card.side) {
-        int r = layout.rows[other] + away;
-        row = !any ? r : away * step > 0 ? (step > 0 ? std::max(row, r) : std::min(row, r)) : row;
-        sum += layout.boxes[other].center_x();
-        neighbours += 1;
-        any = true;
-      }
-    };
-    for (int in : sources.of(card_index)) near(in, step);
-    for (int out : readers.of(card_index)) near(out, -step);
-    float want = (neighbours > 0 ? sum / neighbours : before_layout.bounds.x) - card.width / 2;
-    float low = card.side == Side::Forward ? -1e6F : layout.cut_right + PictureLayout::kMargin;
-    float high = card.side == Side::Forward && picture.joint ? layout.cut_left - PictureLayout::kMargin : 1e6F;
-    float x = occupied.nearest(row, want, card.width, low, high);
-    layout.rows[i] = row;
-    layout.boxes[i] = box_at(card, x, row);
-    occupied.add(row, layout.boxes[i]);
-    placed[i] = true;
-  }
-
-  // Links between kept cards keep their route; others look for free lanes.
-  std::unordered_map<std::uint64_t, std::uint32_t> old_links;
-  for (std::size_t i = 0; i < before.links.size(); ++i)
-    old_links.emplace(
-        static_cast<std::uint64_t>(before.links[i].from) << 32 | static_cast<std::uint32_t>(before.links[i].to),
-        static_cast<std::uint32_t>(i));
-  auto same_box = [&](int now, int then) {
-    const Box &a = layout.boxes[now], &b = before_layout.boxes[then];
-    return a.x == b.x && a.y == b.y && a.w == b.w && a.h == b.h;
-  };
-  Router router{picture, layout};
-  for (const Link& link : picture.links) {
-    int from = old[link.from], to = old[link.to];
-    if (from >= 0 && to >= 0 && same_box(link.from, from) && same_box(link.to, to)) {
-      auto found = old_links.find(static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to));
-      if (found != old_links.end()) {
-        const Route& route = before_layout.routes[found->second];
-        router.begin(route.kind);
-        for (std::uint32_t k = 0; k < route.count; ++k)
-          router.to(before_layout.points[route.begin + k].x, before_layout.points[route.begin + k].y);
-        continue;
-      }
-    }
-    std::vector<float> lanes;
-    int span = layout.rows[link.to] - layout.rows[link.from];
-    int step = span > 0 ? 1 : -1;
-    float want = layout.boxes[link.to].center_x();
-    for (int k = 1; k < std::abs(span) && k <= PictureLayout::kLongestLine; ++k) {
-      want = occupied.nearest(layout.rows[link.from] + k * step, want, 6, -1e6F, 1e6F);
-      lanes.push_back(want);
-    }
-    router.route(link, lanes);
-  }
-  finish(picture, layout);
-  return layout;
+  return Relayout(picture, before, before_layout, std::move(old)).lay_out();
 }
 
 }  // namespace partita::views

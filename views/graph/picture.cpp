@@ -170,6 +170,13 @@ UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& sa
   return bytes;
 }
 
+int Picture::add(Card card) {
+  const int index = static_cast<int>(cards.size());
+  by_key_.emplace(card.key, index);
+  cards.push_back(std::move(card));
+  return index;
+}
+
 int Picture::card_by_key(const std::string& key) const {
   auto found = by_key_.find(key);
   return found == by_key_.end() ? -1 : found->second;
@@ -191,66 +198,97 @@ std::string shape_text(const Meta& meta) {
   return annotation(meta);
 }
 
-Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& options) {
-  const Graph& graph = *shared;
-  Picture picture;
-  picture.graph = shared;
-  picture.card_of.assign(graph.id_limit(), -1);
-  std::vector<bool> backward = backward_nodes(graph, options.cut);
-  picture.joint = !backward.empty();
-  picture.cut_known = options.cut != nullptr && picture.joint;
-  auto side_of = [&](const Node& node) {
-    return picture.joint && backward[node.id()] ? Side::Backward : Side::Forward;
-  };
+namespace {
 
-  std::vector<int>& frame_of = picture.frame_of;
-  if (options.like) {
-    picture.frames = options.like->frames;
-    picture.memories = options.like->memories;
-    frame_of = options.like->frame_of;
-    for (Frame& frame : picture.frames) frame.folded = options.folded.contains(frame.key);
-  } else {
-    picture.memories = std::make_shared<MemoryUses>(memory_uses(graph));
-    picture.frames = make_frames(graph, side_of, options.folded, frame_of);
+/// Makes a picture step by step.
+class PictureMaker {
+ public:
+  PictureMaker(std::shared_ptr<const Graph> graph, const PictureOptions& options)
+      : graph_(*graph),
+        options_(options),
+        backward_(backward_nodes(*graph, options.cut)),
+        reader_home_(graph->id_limit(), -1),
+        again_home_(graph->id_limit(), -1),
+        again_of_(graph->id_limit(), -1),
+        only_reader_(graph->id_limit()),
+        not_drawn_(graph->id_limit()) {
+    picture_.card_of.assign(graph->id_limit(), -1);
+    picture_.joint = !backward_.empty();
+    picture_.cut_known = options.cut != nullptr && picture_.joint;
+    picture_.graph = std::move(graph);
+    if (picture_.cut_known) again_.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
   }
-  auto folded_frame = [&](int frame) {
+
+  Picture make() {
+    add_frames();
+    find_homes();
+    add_side(Side::Forward);
+    if (!again_.empty()) add_recomputed();
+    if (picture_.joint) add_side(Side::Backward);
+    share_cards();
+    add_links();
+    add_saved();
+    return std::move(picture_);
+  }
+
+ private:
+  Side side_of(const Node& node) const {
+    return picture_.joint && backward_[node.id()] ? Side::Backward : Side::Forward;
+  }
+  bool is_again(const Node& node) const {
+    return again_.contains(node.name()) && side_of(node) == Side::Forward && !is_input(node);
+  }
+  /// The outermost folded frame around a node, which stands for it.
+  int folded_frame(const Node& node) const {
     int outermost = -1;
-    for (; frame >= 0; frame = picture.frames[frame].parent)
-      if (picture.frames[frame].folded) outermost = frame;
+    for (int frame = picture_.frame_of[node.id()]; frame >= 0; frame = picture_.frames[frame].parent)
+      if (picture_.frames[frame].folded) outermost = frame;
     return outermost;
-  };
+  }
 
-  std::unordered_set<std::string> again;
-  if (picture.cut_known) again.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
-
-  // Inputs that only a folded frame of their side reads have no cards, nor have those that only one card reads in an
-  // overview, in which most of the forward is folded. Nor has what the first reader of, in the backward, is in a folded
-  // frame: recomputed values, and what the backward computes of forward values alone.
-  std::vector<int> reader_home(graph.id_limit(), -1), again_home(graph.id_limit(), -1);
-  std::vector<const Node*> only_reader(graph.id_limit());
-  std::vector<bool> not_drawn(graph.id_limit());  // what nothing reads: recomputed values, inputs in an overview
-  int calls = 0, folded_calls = 0;                // of the forward
-  for (const Node* node : graph)
-    if (node->op()->is_call() && side_of(*node) == Side::Forward) {
-      ++calls;
-      folded_calls += folded_frame(frame_of[node->id()]) >= 0;
+  void add_frames() {
+    if (options_.like) {
+      picture_.frames = options_.like->frames;
+      picture_.memories = options_.like->memories;
+      picture_.frame_of = options_.like->frame_of;
+      for (Frame& frame : picture_.frames) frame.folded = options_.folded.contains(frame.key);
+    } else {
+      picture_.memories = std::make_shared<MemoryUses>(memory_uses(graph_));
+      const auto side = [this](const Node& node) { return side_of(node); };
+      picture_.frames = make_frames(graph_, side, options_.folded, picture_.frame_of);
     }
-  const bool folds = std::ranges::any_of(picture.frames, &Frame::folded), overview = folds && folded_calls * 2 >= calls;
-  auto is_again = [&](const Node& node) {
-    return again.contains(node.name()) && side_of(node) == Side::Forward && !is_input(node);
-  };
-  if (folds || !again.empty()) {
+  }
+
+  /// Is most of the forward folded?
+  bool is_overview() const {
+    int calls = 0, folded = 0;
+    for (const Node* node : graph_)
+      if (node->op()->is_call() && side_of(*node) == Side::Forward) {
+        ++calls;
+        folded += folded_frame(*node) >= 0;
+      }
+    return folded * 2 >= calls;
+  }
+
+  /// A call of the backward that reads no value of the backward, and is in no folded frame.
+  bool is_loose(const Node& node) const {
+    return node.op()->is_call() && side_of(node) == Side::Backward && folded_frame(node) < 0 &&
+           std::ranges::none_of(node.inputs(), [&](const Node* in) { return side_of(*in) == Side::Backward; });
+  }
+
+  /// Inputs that only a folded frame of their side reads have no cards, nor have those that only one card reads in an
+  /// overview, in which most of the forward is folded. Nor has what the first reader of, in the backward, is in a
+  /// folded frame: recomputed values, and what the backward computes of forward values alone.
+  void find_homes() {
+    const bool folds = std::ranges::any_of(picture_.frames, &Frame::folded), overview = folds && is_overview();
+    if (!folds && again_.empty()) return;
     constexpr int kNever = std::numeric_limits<int>::max();
     std::vector<const Node*> nodes;
-    std::vector<int> turn(graph.id_limit()), first_read(graph.id_limit(), kNever);
-    for (const Node* node : graph) {
-      turn[node->id()] = static_cast<int>(nodes.size());
+    std::vector<int> position(graph_.id_limit()), first_read(graph_.id_limit(), kNever);
+    for (const Node* node : graph_) {
+      position[node->id()] = static_cast<int>(nodes.size());
       nodes.push_back(node);
     }
-    auto is_loose = [&](const Node& node) {
-      return node.op()->is_call() && side_of(node) == Side::Backward && folded_frame(frame_of[node.id()]) < 0 &&
-             std::ranges::none_of(node.inputs(), [&](const Node* in) { return side_of(*in) == Side::Backward; });
-    };
     // The frame of the first reader in the backward, directly or through what is computed for that reader.
     auto home = [&](const Node& node) {
       int& first = first_read[node.id()];
@@ -259,167 +297,200 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         if (in_backward ? is_loose(*user) : is_again(*user))
           first = std::min(first, first_read[user->id()]);
         else if (in_backward && !user->is_output())
-          first = std::min(first, turn[user->id()]);
+          first = std::min(first, position[user->id()]);
       }
-      return first == kNever ? -1 : folded_frame(frame_of[nodes[first]->id()]);
+      return first == kNever ? -1 : folded_frame(*nodes[first]);
     };
     for (const Node* node : std::views::reverse(nodes)) {
       if (is_loose(*node)) {
-        reader_home[node->id()] = home(*node);
-        if (reader_home[node->id()] < 0) first_read[node->id()] = turn[node->id()];  // has a card
+        reader_home_[node->id()] = home(*node);
+        if (reader_home_[node->id()] < 0) first_read[node->id()] = position[node->id()];  // has a card
       } else if (is_again(*node)) {
-        again_home[node->id()] = home(*node);
-        not_drawn[node->id()] = first_read[node->id()] == kNever;
+        again_home_[node->id()] = home(*node);
+        not_drawn_[node->id()] = first_read[node->id()] == kNever;
       } else if (folds && is_input(*node) && (overview || !is_tangent(*node))) {
-        not_drawn[node->id()] = overview && node->users().empty();
-        const auto place = [&](const Node& user) {  // stands for its card
-          const int frame = folded_frame(frame_of[user.id()]);
-          return frame >= 0 ? frame : -1 - static_cast<int>(producer_of(&user)->id());
-        };
-        const Node* reader = nullptr;
-        bool one = true;
-        for (const Node* user : node->users()) {
-          if (side_of(*user) != side_of(*node) || (overview && user->is_output())) continue;
-          one = one && !user->is_output() && (!reader || place(*reader) == place(*user));
-          reader = user;
-        }
-        if (one && reader && (overview || place(*reader) >= 0)) only_reader[node->id()] = reader;
+        not_drawn_[node->id()] = overview && node->users().empty();
+        only_reader_[node->id()] = only_reader(*node, overview);
       }
     }
-    for (const Node* node : graph) again_home[node->id()] = again_home[producer_of(node)->id()];
+    for (const Node* node : graph_) again_home_[node->id()] = again_home_[producer_of(node)->id()];
   }
 
-  std::vector<int> again_of(graph.id_limit(), -1);
-  std::unordered_map<int, int> card_of_frame;
-  auto add = [&](Card card) {
-    int index = static_cast<int>(picture.cards.size());
-    picture.by_key_.emplace(card.key, index);
-    picture.cards.push_back(std::move(card));
-    return index;
-  };
-  auto add_side = [&](Side side) {
-    for (const Node* node : graph) {
+  /// A reader of an input, if all readers on its side have one card, which is to stand for the input too.
+  const Node* only_reader(const Node& input, bool overview) const {
+    const auto place = [&](const Node& user) {  // stands for its card
+      const int frame = folded_frame(user);
+      return frame >= 0 ? frame : -1 - static_cast<int>(producer_of(&user)->id());
+    };
+    const Node* reader = nullptr;
+    for (const Node* user : input.users()) {
+      if (side_of(*user) != side_of(input) || (overview && user->is_output())) continue;
+      if (user->is_output() || (reader && place(*reader) != place(*user))) return nullptr;
+      reader = user;
+    }
+    return reader && (overview || place(*reader) >= 0) ? reader : nullptr;
+  }
+
+  void add_side(Side side) {
+    for (const Node* node : graph_) {
       if (node->is_output() || side_of(*node) != side) continue;
-      ++picture.nodes_on[static_cast<int>(side)];
+      ++picture_.nodes_on[static_cast<int>(side)];
       if (const Node* producer = producer_of(node); producer != node) {
-        if (reader_home[producer->id()] >= 0) {
-          reader_home[node->id()] = reader_home[producer->id()];
-          continue;
-        }
-        int owner = picture.card_of[node->id()] = picture.card_of[producer->id()];
-        Card& card = picture.cards[owner];
-        // A tuple's shape is known by its first result when the text has no annotation for the tuple itself.
-        if (card.node == producer && card.detail.empty() && !card.minor) {
-          card.detail = shape_text(node->meta);
-          if (producer->users().size() > 1) card.detail += " +" + std::to_string(producer->users().size() - 1);
-          measure(card, options.text_width);
-        }
-        if (card.node == producer && !producer->meta.known()) card.bytes.add(node->meta, graph.shapes.get());
+        join_producer(*node, *producer);
         continue;
       }
-      if (not_drawn[node->id()] || only_reader[node->id()]) continue;
-      if (reader_home[node->id()] >= 0) continue;  // its card would stand before what its frame reads
-      int frame = folded_frame(frame_of[node->id()]);
-      if (frame < 0) {
-        Card card = card_of_node(*node, options.text_width);
-        if (const std::string memory = memory_text(*picture.memories, *node); !memory.empty()) {
-          card.detail += (card.detail.empty() ? "" : "  ") + memory;
-          measure(card, options.text_width);
-        }
-        card.side = side;
-        card.frame = frame_of[node->id()];
-        picture.card_of[node->id()] = add(std::move(card));
+      if (not_drawn_[node->id()] || only_reader_[node->id()]) continue;
+      if (reader_home_[node->id()] >= 0) continue;  // its card would stand before what its frame reads
+      const int frame = folded_frame(*node);
+      picture_.card_of[node->id()] = frame < 0 ? add_node(*node, side) : card_of_frame(frame, side);
+    }
+  }
+
+  /// One of several results is on the card of the call that gives them.
+  void join_producer(const Node& node, const Node& producer) {
+    if (reader_home_[producer.id()] >= 0) {
+      reader_home_[node.id()] = reader_home_[producer.id()];
+      return;
+    }
+    int owner = picture_.card_of[node.id()] = picture_.card_of[producer.id()];
+    Card& card = picture_.cards[owner];
+    // A tuple's shape is known by its first result when the text has no annotation for the tuple itself.
+    if (card.node == &producer && card.detail.empty() && !card.minor) {
+      card.detail = shape_text(node.meta);
+      if (producer.users().size() > 1) card.detail += " +" + std::to_string(producer.users().size() - 1);
+      measure(card, options_.text_width);
+    }
+    if (card.node == &producer && !producer.meta.known()) card.bytes.add(node.meta, graph_.shapes.get());
+  }
+
+  int add_node(const Node& node, Side side) {
+    Card card = card_of_node(node, options_.text_width);
+    if (const std::string memory = memory_text(*picture_.memories, node); !memory.empty()) {
+      card.detail += (card.detail.empty() ? "" : "  ") + memory;
+      measure(card, options_.text_width);
+    }
+    card.side = side;
+    card.frame = picture_.frame_of[node.id()];
+    return picture_.add(std::move(card));
+  }
+
+  int card_of_frame(int frame, Side side) {
+    auto [found, fresh] = card_of_frame_.try_emplace(frame, 0);
+    if (!fresh) return found->second;
+    Card card;
+    const Frame& f = picture_.frames[frame];
+    card.key = "frame:" + f.key;
+    card.title = shortened(f.label.substr(0, f.label.find("  ")));  // without the code of a line
+    card.detail = std::to_string(f.nodes) + " nodes";
+    if (const std::string size = card_size(f.bytes); !size.empty()) card.detail += ", " + size;
+    card.nodes = f.nodes;
+    card.bytes = f.bytes;
+    card.side = side;
+    card.frame = frame;
+    measure(card, options_.text_width);
+    return found->second = picture_.add(std::move(card));
+  }
+
+  /// Cards in the backward for what it computes again.
+  void add_recomputed() {
+    for (const Node* node : graph_) {
+      if (!is_again(*node)) continue;
+      ++picture_.recomputed;
+      if (again_home_[node->id()] >= 0) continue;
+      if (const Node* producer = producer_of(node); producer != node && again_of_[producer->id()] >= 0) {
+        again_of_[node->id()] = again_of_[producer->id()];
         continue;
       }
-      auto [found, fresh] = card_of_frame.try_emplace(frame, 0);
-      if (fresh) {
-        Card card;
-        const Frame& f = picture.frames[frame];
-        card.key = "frame:" + f.key;
-        card.title = shortened(f.label.substr(0, f.label.find("  ")));  // without the code of a line
-        card.detail = std::to_string(f.nodes) + " nodes";
-        if (const std::string size = card_size(f.bytes); !size.empty()) card.detail += ", " + size;
-        card.nodes = f.nodes;
-        card.bytes = f.bytes;
-        card.side = side;
-        card.frame = frame;
-        measure(card, options.text_width);
-        found->second = add(std::move(card));
+      if (not_drawn_[node->id()]) continue;
+      Card card = card_of_node(*node, options_.text_width);
+      card.key = "again:" + node->name();
+      card.side = Side::Backward;
+      card.again = true;
+      again_of_[node->id()] = picture_.add(std::move(card));
+    }
+  }
+
+  /// What has no card of its own is on that of its frame or its only reader.
+  void share_cards() {
+    for (const Node* node : graph_)
+      for (auto [home, card] : {std::pair(&again_home_, &again_of_), std::pair(&reader_home_, &picture_.card_of)})
+        if (const auto found = card_of_frame_.find((*home)[node->id()]); found != card_of_frame_.end())
+          (*card)[node->id()] = found->second;
+    for (const Node* node : graph_)
+      if (const Node* reader = only_reader_[node->id()]) picture_.card_of[node->id()] = picture_.card_of[reader->id()];
+  }
+
+  void add_links() {
+    // The card from which a reader on this side takes `in`.
+    auto source = [&](const Node* in, bool in_backward) {
+      if (in_backward && again_of_[in->id()] >= 0) return again_of_[in->id()];
+      return picture_.card_of[in->id()];
+    };
+    std::vector<Link>& links = picture_.links;
+    auto link = [&](int from, int to) {
+      if (from >= 0 && to >= 0 && from != to) links.push_back({from, to});
+    };
+    for (const Node* node : graph_) {
+      if (node->is_output()) {
+        for (const Node* in : node->inputs())
+          if (int card = picture_.card_of[in->id()]; card >= 0) picture_.cards[card].returned = true;
+        continue;
       }
-      picture.card_of[node->id()] = found->second;
+      if (producer_of(node) != node) continue;
+      const bool in_backward = side_of(*node) == Side::Backward;
+      for (const Node* in : node->inputs()) {
+        link(source(in, in_backward), picture_.card_of[node->id()]);
+        if (again_of_[node->id()] >= 0) link(source(in, true), again_of_[node->id()]);
+      }
     }
-  };
-  add_side(Side::Forward);
-  for (const Node* node : graph) {
-    if (again.empty()) break;
-    if (!is_again(*node)) continue;
-    ++picture.recomputed;
-    if (again_home[node->id()] >= 0) continue;
-    if (const Node* producer = producer_of(node); producer != node && again_of[producer->id()] >= 0) {
-      again_of[node->id()] = again_of[producer->id()];
-      continue;
-    }
-    if (not_drawn[node->id()]) continue;
-    Card card = card_of_node(*node, options.text_width);
-    card.key = "again:" + node->name();
-    card.side = Side::Backward;
-    card.again = true;
-    again_of[node->id()] = add(std::move(card));
+    const auto ends = [](const Link& l) { return std::pair(l.from, l.to); };
+    std::ranges::sort(links, {}, ends);
+    const auto repeated = std::ranges::unique(links, {}, ends);
+    links.erase(repeated.begin(), repeated.end());
   }
-  if (picture.joint) add_side(Side::Backward);
-  for (const Node* node : graph)
-    for (auto [home, card] : {std::pair(&again_home, &again_of), std::pair(&reader_home, &picture.card_of)})
-      if (const auto found = card_of_frame.find((*home)[node->id()]); found != card_of_frame.end())
-        (*card)[node->id()] = found->second;
-  for (const Node* node : graph)
-    if (const Node* reader = only_reader[node->id()]) picture.card_of[node->id()] = picture.card_of[reader->id()];
 
-  // The card from which a reader on this side takes `in`.
-  auto source = [&](const Node* in, bool in_backward) {
-    if (in_backward && again_of[in->id()] >= 0) return again_of[in->id()];
-    return picture.card_of[in->id()];
-  };
-  auto link = [&](int from, int to) {
-    if (from >= 0 && to >= 0 && from != to) picture.links.push_back({from, to});
-  };
-  for (const Node* node : graph) {
-    if (node->is_output()) {
-      for (const Node* in : node->inputs())
-        if (int card = picture.card_of[in->id()]; card >= 0) picture.cards[card].returned = true;
-      continue;
+  /// The values that cross from the forward to the backward: the cut's, or all where it is not known.
+  void add_saved() {
+    if (picture_.cut_known) {
+      picture_.saved = options_.cut->saved;
+    } else if (picture_.joint) {
+      for (const Node* node : graph_) {
+        if (node->is_output() || backward_[node->id()]) continue;
+        const bool crosses = std::ranges::any_of(node->users(), [&](const Node* user) {
+          return !user->is_output() && backward_[user->id()] && producer_of(user) == user;
+        });
+        if (!crosses) continue;
+        ByteSum bytes;
+        bytes.add(node->meta, graph_.shapes.get());
+        picture_.saved.push_back({node->name(), bytes.known, is_input(*node)});
+      }
     }
-    if (producer_of(node) != node) continue;
-    bool in_backward = side_of(*node) == Side::Backward;
-    for (const Node* in : node->inputs()) {
-      link(source(in, in_backward), picture.card_of[node->id()]);
-      if (again_of[node->id()] >= 0) link(source(in, true), again_of[node->id()]);
+    picture_.unknown = unknown_bytes(graph_, picture_.saved);
+    for (std::size_t i = 0; i < picture_.saved.size(); ++i) {
+      const Node* node = graph_.find(picture_.saved[i].name);
+      if (int card = node ? picture_.card_of[node->id()] : -1; card >= 0)
+        picture_.cards[card].saved.push_back(static_cast<int>(i));
     }
   }
-  std::sort(picture.links.begin(), picture.links.end(),
-            [](Link a, Link b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
-  picture.links.erase(std::unique(picture.links.begin(), picture.links.end()), picture.links.end());
 
-  if (picture.cut_known) {
-    picture.saved = options.cut->saved;
-  } else if (picture.joint) {
-    for (const Node* node : graph) {
-      if (node->is_output() || backward[node->id()]) continue;
-      bool crosses = std::any_of(node->users().begin(), node->users().end(), [&](const Node* user) {
-        return !user->is_output() && backward[user->id()] && producer_of(user) == user;
-      });
-      if (!crosses) continue;
-      ByteSum bytes;
-      bytes.add(node->meta, graph.shapes.get());
-      picture.saved.push_back({node->name(), bytes.known, is_input(*node)});
-    }
-  }
-  picture.unknown = unknown_bytes(graph, picture.saved);
-  for (std::size_t i = 0; i < picture.saved.size(); ++i) {
-    const Node* node = graph.find(picture.saved[i].name);
-    if (int card = node ? picture.card_of[node->id()] : -1; card >= 0)
-      picture.cards[card].saved.push_back(static_cast<int>(i));
-  }
-  return picture;
+  const Graph& graph_;
+  const PictureOptions& options_;
+  Picture picture_;
+  std::unordered_set<std::string> again_;  // names of what the backward computes again
+  std::unordered_map<int, int> card_of_frame_;
+  // By node; -1, or null: none.
+  std::vector<bool> backward_;            // empty when the graph is not joint
+  std::vector<int> reader_home_;          // the folded frame, in the backward, on whose card the node is
+  std::vector<int> again_home_;           // the same of its recomputed value
+  std::vector<int> again_of_;             // the card of its recomputed value
+  std::vector<const Node*> only_reader_;  // has the card on which the input is
+  std::vector<bool> not_drawn_;           // what nothing reads: recomputed values, inputs in an overview
+};
+
+}  // namespace
+
+Picture make_picture(std::shared_ptr<const Graph> graph, const PictureOptions& options) {
+  return PictureMaker(std::move(graph), options).make();
 }
 
 }  // namespace partita::views

@@ -108,10 +108,10 @@ struct Picture {
   int nodes_on[2] = {0, 0};   ///< of the forward, of the backward
   int recomputed = 0;         ///< nodes that the backward computes again
 
+  int add(Card card);                             ///< its index
   int card_by_key(const std::string& key) const;  ///< -1 when there is none
 
  private:
-  friend Picture make_picture(std::shared_ptr<const Graph>, const PictureOptions&);
   std::unordered_map<std::string, int> by_key_;
 };
 
