@@ -7,6 +7,7 @@
 
 namespace partita {
 
+/// Neither a list, nor a tuple, nor a dict.
 bool is_leaf(const Arg& tree);
 /// The items of a tuple, list or dict; none for a leaf.
 std::vector<Arg> tree_children(const Arg& tree);

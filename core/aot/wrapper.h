@@ -59,6 +59,7 @@ struct DedupeWrapper {
   static constexpr std::string_view name = "AOTDedupeWrapper";
   std::vector<std::size_t> at;  ///< by the caller's input: the input of the layer inside that it is
 
+  /// Drops repeats of inputs from the graph; nullopt when there are none.
   static std::optional<DedupeWrapper> pre_compile(Graph& graph, GraphInputs& inputs);
   BoxedFn post_compile(BoxedFn inner) const;
   bool operator==(const DedupeWrapper&) const = default;
@@ -96,6 +97,7 @@ struct DebugAssertWrapper {
   static constexpr std::string_view name = "DebugAssertWrapper";
   std::vector<bool> requires_grad;  ///< by input
 
+  /// Nullopt when verification is off, or nothing is differentiated.
   static std::optional<DebugAssertWrapper> pre_compile(const AotGraphs& graphs);
   /// The layer's runs have error aot.debug_assert.
   BoxedFn post_compile(BoxedFn inner) const;
@@ -149,6 +151,7 @@ struct RuntimeWrapper {
   std::size_t intermediate_bases = 0;  ///< last outputs of the layer inside, which the user does not get
   InputShapes shapes;
 
+  /// Nullopt when results and inputs need nothing.
   static std::optional<RuntimeWrapper> pre_compile(const AotGraphs& graphs);
   /// For a graph that runs as it stands and returns first, as views, the inputs whose sizes or strides it changed.
   static std::optional<RuntimeWrapper> of_changed(const std::vector<std::size_t>& inputs);
@@ -164,6 +167,7 @@ struct Autograd {
   std::function<Result<std::vector<Value>>(const std::vector<Value>& outputs)> tangents = {};
   std::vector<Value> gradients = {};  ///< of the last run
 
+  /// Compiles it if that was not done yet; has its error.
   Status compile_backward();
 };
 
@@ -179,6 +183,7 @@ struct AutogradDispatchWrapper {
   std::vector<std::size_t> detached;
   bool lazy_backward = false;  ///< the backward is compiled when it is first needed
 
+  /// Nullopt without a backward.
   static std::optional<AutogradDispatchWrapper> pre_compile(const AotGraphs& graphs, bool lazy_backward);
   BoxedFn post_compile(BoxedFn inner, std::shared_ptr<Autograd> autograd) const;
   bool operator==(const AutogradDispatchWrapper&) const = default;
@@ -195,6 +200,7 @@ struct FakifiedOutWrapper {
   std::vector<Output> outputs;
   InputShapes shapes;
 
+  /// Nullopt when all outputs are row-major.
   static std::optional<FakifiedOutWrapper> pre_compile(const AotGraphs& graphs);
   BoxedFn post_compile(BoxedFn inner) const;
   bool operator==(const FakifiedOutWrapper&) const = default;
@@ -205,6 +211,7 @@ struct EffectTokensWrapper {
   static constexpr std::string_view name = "EffectTokensWrapper";
   std::size_t tokens = 0;
 
+  /// Nullopt when there are no tokens.
   static std::optional<EffectTokensWrapper> pre_compile(const AotGraphs& graphs);
   BoxedFn post_compile(BoxedFn inner) const;
   bool operator==(const EffectTokensWrapper&) const = default;
@@ -217,6 +224,7 @@ struct FunctionalizedRngWrapper {
   std::size_t offset_output = 0;  ///< the forward's result that is the new offset
   std::optional<std::size_t> backward_offset_output;
 
+  /// Nullopt when random numbers are not functionalised.
   static std::optional<FunctionalizedRngWrapper> pre_compile(const AotGraphs& graphs);
   BoxedFn post_compile(BoxedFn inner, std::shared_ptr<PhiloxState> state) const;
   CompiledFn post_compile_backward(CompiledFn inner, std::shared_ptr<PhiloxState> state) const;
@@ -244,6 +252,7 @@ CompiledFn post_compile_backward(const Wrappers& wrappers, CompiledFn backward, 
 /// By the caller's input: the graph's input that it is or lies in.
 std::vector<std::size_t> places_of_inputs(const Wrappers& wrappers, std::size_t callers);
 
+/// PyTorch's name of the layer: "AOTDedupeWrapper".
 std::string_view name_of(const Wrapper& wrapper);
 /// What it does for its graph, one line: "input 1 is input 0".
 std::string summary(const Wrapper& wrapper);

@@ -60,7 +60,7 @@ struct ConfigRow {
   std::string text(const Config& config) const;  ///< the value, as set_value() takes it
   std::string takes() const;                     ///< "a whole number from 1 to 1024"
   bool differs(const Config& config) const;      ///< from the default
-  bool given(const Config& config) const;
+  bool given(const Config& config) const;        ///< somebody set it
 };
 /// config.def, in order.
 std::span<const ConfigRow> config_rows();
@@ -101,6 +101,7 @@ enum class ConfigPart : unsigned char {
   Given,    ///< what somebody set
   Differs,  ///< what is not at its default, less what is of this machine: for others to read
 };
+/// The rows of that part, in the table's order.
 std::vector<const ConfigRow*> config_part(const Config& config, ConfigPart part);
 /// The rows as a file has them: "name = value" lines. A line that begins with # is a comment.
 std::string config_text(const Config& config, ConfigPart part);

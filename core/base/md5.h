@@ -10,8 +10,8 @@ namespace partita {
 /// Not for security.
 class Md5 {
  public:
-  void update(std::string_view bytes);
-  std::string hex();  ///< finishes the checksum; call it once, after the last update
+  void update(std::string_view bytes);  ///< adds bytes
+  std::string hex();                    ///< finishes the checksum; call it once, after the last update
 
  private:
   void block(const unsigned char* data);

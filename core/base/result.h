@@ -51,6 +51,7 @@ struct Diagnostic {
   int exit_code() const { return static_cast<int>(fault) + 1; }
 };
 
+/// Bad input, and what Partita cannot do: Fault::Input and Fault::Unsupported.
 Diagnostic input_error(std::string code, std::string message, Where where = {});
 Diagnostic unsupported(std::string code, std::string message, Where where = {});
 /// What work returns that was asked to stop: Fault::Cancelled, code "cancelled".

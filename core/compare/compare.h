@@ -115,6 +115,7 @@ struct Report {
   double seconds = 0;       ///< to compile and run the graph once as it is (compare_columns); 0: not measured
   std::string why_not_own;  ///< why no row has its own error; empty: they have, or nobody asked
 
+  /// Nothing differs beyond the tolerance.
   bool ok() const;
   const Difference* first_bad() const;  ///< in graph order; null when ok
   std::size_t bad() const;              ///< rows that differ

@@ -18,6 +18,7 @@ struct SideValue {
   std::optional<Statistics> statistics;  ///< of the value, or those that are left of it
   std::string why_no_value;              ///< empty: there is one
 };
+/// One side's value of a node, or why there is none.
 SideValue side_value(std::string name, Result<Value> value);
 
 /// Row-major and real: complex numbers become pairs in a last dimension.

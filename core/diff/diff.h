@@ -31,6 +31,7 @@ enum class DiffAspect : unsigned char {
   PARTITA_DIFF_ASPECTS(V)
 #undef V
 };
+/// As `partita diff` prints it: "operators".
 std::string_view aspect_name(DiffAspect aspect);
 
 /// What one run has where runs differ.
@@ -45,6 +46,7 @@ struct DiffGroup {
   const DiffCell* cell;           ///< of its first run
   std::vector<std::size_t> runs;  ///< in order
 };
+/// The runs of a row, grouped by what they have.
 std::vector<DiffGroup> groups_of(const std::vector<DiffCell>& cells);
 
 struct DiffRow {
@@ -65,7 +67,7 @@ struct Diff {
   std::vector<Diagnostic> warnings;  ///< graphs that cannot be read, and so are not compared
   std::size_t matched_graphs = 0;    ///< that two runs have at least
 
-  bool differs() const;
+  bool differs() const;  ///< any row does
 };
 
 /// Compares what was opened: two or more, or a folder with the logs of several ranks. The result points into it. Error

@@ -10,6 +10,7 @@ namespace partita {
 /// What a compilation's texts say of an aspect: name and value. Equal names are one fact with several values.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+/// Where dynamo broke the graph, and why; why it compiled again.
 Facts break_facts(const Compilation& c);
 Facts recompilation_facts(const Compilation& c);
 Facts option_facts(const Compilation& c);  ///< of dynamo, AOTAutograd and the compiler; the version of PyTorch

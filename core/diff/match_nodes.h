@@ -10,6 +10,7 @@ namespace partita {
 /// with different operators stands in the same place. Each node is in one pair at most.
 class NodeMatch {
  public:
+  /// Matches them; both must outlive it.
   NodeMatch(const Graph& a, const Graph& b);
   const Node* in_b(const Node* of_a) const { return find(to_b_, of_a); }  ///< null: there is none
   const Node* in_a(const Node* of_b) const { return find(to_a_, of_b); }

@@ -24,7 +24,7 @@ struct MatchedGraph {
 
   std::size_t runs() const { return artefacts.size(); }
   const Node* in_run(std::size_t run, const Node* of_first) const;  ///< null: there is none
-  const Node* in_first(std::size_t run, const Node* of_run) const;
+  const Node* in_first(std::size_t run, const Node* of_run) const;  ///< null: there is none
 
   /// A row for which `artefacts` are filled in.
   DiffRow row(DiffAspect aspect, std::string what) const;

@@ -14,7 +14,7 @@ struct Compilation {
   std::vector<const Artefact*> artefacts;
 
   const Artefact* record(std::string_view name) const;  ///< the first record of that name; null: there is none
-  std::vector<const Artefact*> graphs() const;
+  std::vector<const Artefact*> graphs() const;          ///< the artefacts that hold one
 };
 
 /// One of the things that are compared: a file, a folder, or the log of one rank.

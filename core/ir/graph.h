@@ -53,7 +53,7 @@ class Node {
   const std::string& name() const { return name_; }
   const Args& args() const { return args_; }
   const Kwargs& kwargs() const { return kwargs_; }
-  const Arg* kwarg(std::string_view key) const;
+  const Arg* kwarg(std::string_view key) const;  ///< null: not given
   /// The nodes that read this one, once per read, in no particular order.
   const std::vector<Node*>& users() const { return users_; }
   /// The nodes that this one reads, in argument order, repeats included.
@@ -68,6 +68,7 @@ class Node {
   bool is_output() const { return op_->kind == OpKind::Output; }
 
   void set_op(const Op* op) { op_ = op; }
+  /// Changes what the node reads, and the users of what it read and reads.
   void set_args(Args args, Kwargs kwargs);
   void replace_input(Node* from, Arg to);
   /// Makes every user read `other` instead.
@@ -138,7 +139,7 @@ class Graph {
   std::size_t id_limit() const { return next_id_; }  ///< greater than every id
   Node* find(std::string_view node_name) const;      ///< null when there is none
   Node* output() const;                              ///< null before set_output
-  std::vector<Node*> placeholders() const;
+  std::vector<Node*> placeholders() const;           ///< in order
   /// The values that forward returns, flattened to a list; a single value is a list of one.
   std::vector<Arg> outputs() const;
   /// The number of nodes of each kind, as case.json has it: placeholder, get_attr, call_function, call_method, output.

@@ -23,7 +23,7 @@ struct TensorMeta {
 
   std::size_t dim() const { return sizes.size(); }
   SymExpr numel() const { return product(sizes); }
-  static TensorMeta contiguous(DType dtype, SymList sizes, Device device = {});
+  static TensorMeta contiguous(DType dtype, SymList sizes, Device device = {});  ///< row-major
 };
 
 struct Meta;

@@ -19,8 +19,10 @@ struct Op {
   OpKind kind;
   std::string name;
 
+  /// The one object of that kind and name.
   static const Op* get(OpKind kind, std::string_view name);
   static const Op* torch(std::string_view name) { return get(OpKind::Torch, name); }
+  /// The operators of nodes that call nothing, by FX's names.
   static const Op* placeholder();
   static const Op* get_attr();
   static const Op* output();

@@ -19,6 +19,7 @@ struct GraphBreak {
   std::vector<std::string> hints;  ///< what would avoid it
   bool runs_in_eager = false;      ///< the whole function, since it could not be cut here
 };
+/// Reads what dynamo wrote of a break.
 GraphBreak read_graph_break(std::string_view text);
 
 /// A compilation that ended with an exception.

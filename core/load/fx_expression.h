@@ -31,6 +31,8 @@ class ExpressionReader {
   std::shared_ptr<const Origin> origin;
   Recompute recompute = Recompute::Unspecified;
 
+  /// Reads an expression, as far as operators bind at least so tightly; and one argument of a call, which becomes a
+  /// node if it is a call itself. Errors have code load.fx_text.
   Result<Expression> expression(int least_precedence = 0);
   Result<Arg> argument();
   /// Reads items up to the closing bracket and consumes it. `comments` (may be null) receives the comment after each
@@ -40,8 +42,8 @@ class ExpressionReader {
   /// Makes the expression a node with the given name (a hint when empty).
   Node* materialise(Expression e, std::string_view name);
 
-  Diagnostic expected(std::string_view what) const;  ///< points at the look-ahead token
-  Diagnostic error_at(std::size_t at, std::string message) const;
+  Diagnostic expected(std::string_view what) const;                ///< points at the look-ahead token
+  Diagnostic error_at(std::size_t at, std::string message) const;  ///< at that byte of the text
 
  private:
   Result<Expression> prefix();

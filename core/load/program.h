@@ -54,6 +54,7 @@ struct ExportedProgram {
   /// other containers than tuples, lists and dicts with text for keys.
   std::optional<Arg> arguments, returned;
 
+  /// Null: there is none of that placeholder.
   const ProgramInput* input(std::string_view placeholder) const;
   /// The tensor of a placeholder; null for user inputs.
   const Tensor* tensor_of(std::string_view placeholder) const;

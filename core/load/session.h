@@ -32,6 +32,7 @@ enum class ArtefactKind : unsigned char {
   PARTITA_ARTEFACT_KINDS(V)
 #undef V
 };
+/// As `partita list` prints it: "text".
 std::string_view kind_name(ArtefactKind kind);
 
 /// Metas and tensors from files beside a graph's text: graph_dumper's .input and state_dict.pt.
@@ -75,6 +76,7 @@ class Artefact {
     std::size_t begin = 0, size = 0;
     bool tabbed = false;
   };
+  /// An artefact of what is on disk, or in memory.
   static Artefact of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces);
   static Artefact of_text(std::shared_ptr<const FileBytes> bytes);  ///< the whole file
   static Artefact of_string(std::string text);                      ///< text that was made while loading

@@ -25,6 +25,7 @@ Status load_folder(const std::string& path, Loading& loading);
 /// kept.
 Status load_file(const std::string& path, const std::string& prefix, bool alone, Loading& loading);
 
+/// Loads a TORCH_TRACE log: an artefact for each record with a payload.
 Status load_trace_log(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 bool is_trace_log(std::string_view text, std::string_view path);
 
@@ -32,6 +33,7 @@ bool is_trace_log(std::string_view text, std::string_view path);
 Status load_text_log(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 bool is_text_log(std::string_view text, std::string_view path);
 
+/// Loads a file with graphs as FX text, or with code.
 Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 /// Loads a torch.export archive, a torch.save file, or a bare pickle.
 Status load_archive(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);

@@ -62,6 +62,7 @@ class IndexMath {
   bool symbolic_ = false;  ///< some extent is not a number
 };
 
+/// Does it occur in the expression?
 bool contains(SymExpr e, SymExpr variable);
 /// Is a polynomial of sizes at least 0, if each size is at least 2? False also when that is not known.
 bool sizes_non_negative(SymExpr e);

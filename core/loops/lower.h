@@ -34,6 +34,7 @@ class Body {
   ScalarBuilder& b;
   IndexMath& math;
 
+  /// One element of a tensor.
   virtual Scalar read(const LoweredTensor& tensor, const Index& index) = 0;
 
   /// Makes a computed int64 within 0 .. extent-1 a term of index expressions.
@@ -47,6 +48,7 @@ class Body {
     SymExpr affine;
     Scalar computed;
   };
+  /// The parts of an index expression, and a load by them.
   Element element(SymExpr e);
   Scalar load(int buffer, SymExpr e, DType dtype);
 };
@@ -121,8 +123,10 @@ class Lowering {
   const Definition& operator[](const LoweredTensor& t) const { return (*this)[t.id]; }
   int size() const { return static_cast<int>(definitions_.size()); }
   const Target& target() const { return target_; }
+  /// The tensor that a definition makes.
   LoweredTensor handle(int id) const;
 
+  /// Memory that the plan gives (inputs, results of calls), and a tensor whose elements `value` computes.
   LoweredTensor memory(DType dtype, SymList sizes);
   LoweredTensor map(DType dtype, SymList sizes, ElementFunction value);
   /// Element i of the result is element source(i) of `from`, sharing its memory in the graph.
@@ -132,6 +136,7 @@ class Lowering {
   LoweredTensor reduce(DType dtype, SymList space, std::vector<bool> reduced, ScalarOp combine, ElementFunction value);
   LoweredTensor writes(DType dtype, SymList sizes, std::vector<Definition::Write> writes);
 
+  /// t itself if it has the dtype; and a tensor of equal elements.
   LoweredTensor cast(const LoweredTensor& t, DType dtype);
   LoweredTensor constant(DType dtype, SymList sizes, double value);
   /// Broadcasts t to `sizes` (trailing dims match); returns t itself if the sizes are equal.

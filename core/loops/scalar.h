@@ -75,6 +75,7 @@ class ScalarBuilder {
   const ScalarNode& operator[](Scalar s) const { return nodes_[static_cast<std::size_t>(s.id)]; }
   DType dtype(Scalar s) const { return (*this)[s].dtype; }
 
+  /// Leaves of a body: an operand of its own, and numbers.
   Scalar input(int slot, DType dtype);
   Scalar constant(DType dtype, double value);
   Scalar constant_int(DType dtype, std::int64_t value);
@@ -87,8 +88,8 @@ class ScalarBuilder {
   Scalar load_at(int buffer, Scalar computed, DType dtype, SymExpr index = 0) {
     return intern({.op = ScalarOp::Load, .dtype = dtype, .args = {computed, {}, {}}, .slot = buffer, .index = index});
   }
-  Scalar cast(Scalar a, DType dtype);  ///< a itself if it has the dtype
-  Scalar bitcast(Scalar a, DType dtype);
+  Scalar cast(Scalar a, DType dtype);     ///< a itself if it has the dtype
+  Scalar bitcast(Scalar a, DType dtype);  ///< the same bits
   Scalar where(Scalar condition, Scalar a, Scalar b);
   /// `position` if it lies within 0 .. bound.size-1. Otherwise the run fails, and the value is 0.
   Scalar within(Scalar position, const Bound& bound);
@@ -112,6 +113,7 @@ class ScalarBuilder {
   std::unordered_multimap<std::uint64_t, std::int32_t> table_;
 };
 
+/// How many operands it has, 0 to 3.
 int arity(ScalarOp op);
 /// The cost of one operation (a column of scalar_ops.def); an addition costs 1. Operations that only move or name a
 /// value cost 0.

@@ -64,6 +64,7 @@ struct Candidate {
   std::uint64_t salt = 0;      ///< distinguishes `given` inputs in the hash
   std::size_t calls = 0;       ///< number of call nodes, without getitems
 
+  /// The values of its placeholders, from `base` where there is one.
   Result<std::vector<Value>> inputs() const;
   /// The same candidate of the same start has the same hash in every process.
   std::uint64_t hash() const;

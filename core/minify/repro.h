@@ -42,6 +42,7 @@ class SmallestSoFar {
   /// `check`: as ReproText has it.
   SmallestSoFar(std::string folder, std::string check);
 
+  /// Keeps a smaller graph that fails; writes it when it is time.
   void take(const Candidate& candidate, const Failure& failure);
   void write_what_waits();  ///< to be called now and then
 

@@ -18,6 +18,7 @@ struct Variant {
 /// Called for each variant, the largest change first, until it returns true.
 using Offer = std::function<bool(Variant)>;
 
+/// Drops outputs, half of them first.
 void fewer_outputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
 /// Replaces a call by one of its inputs with the same dtype and sizes.
 void bypassed_calls(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);

@@ -25,7 +25,7 @@ struct JointParts {
   bool backward(const Node* n) const { return on_tangents[n->id()] || returned_gradient[n->id()]; }
 };
 
-bool is_tangent(const Node& node);
+bool is_tangent(const Node& node);         ///< a gradient that the backward is given
 bool is_backward_input(const Node& node);  ///< a tangent, or the backward's random seed or offset
 /// An input that is no tensor and no number, such as a device mesh: it is handed to outputs and to operators of others.
 bool is_opaque(const Node& node);

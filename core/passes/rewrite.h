@@ -31,6 +31,7 @@ class Pattern {
   Pattern(Pattern&&) noexcept;
   Pattern& operator=(Pattern&&) noexcept;
 
+  /// The nodes that it fits, from the last one; nullopt when it does not fit.
   std::optional<Match> of(Node& root) const;
 
  private:

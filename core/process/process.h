@@ -69,6 +69,7 @@ class Process {
   ~Process();
 
   bool running() const { return pid_ > 0; }
+  /// Since it was started.
   double seconds() const;
   /// Readable when the child has ended: for poll().
   int ended_fd() const { return ended_.get(); }

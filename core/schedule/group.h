@@ -17,6 +17,7 @@ struct Domain {
   std::vector<bool> reduced;
   bool by_columns = false;
 
+  /// Has it reduced dims? How many elements are kept, and all.
   bool reduces() const;
   SymExpr kept_numel() const;
   SymExpr numel() const;

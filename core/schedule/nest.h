@@ -12,6 +12,7 @@ using Merged = std::vector<std::size_t>;
 std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements,
                                const Position& position, const SymList& space, const std::vector<std::size_t>& order);
 
+/// The product of the sizes of merged dims.
 SymExpr extent(const SymList& space, const Merged& dims);
 /// Sets these dims of `at` to the digits of a variable.
 void place(const loops::IndexMath& math, const SymList& space, const Merged& dims, SymExpr variable, Position& at);

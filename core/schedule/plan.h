@@ -124,6 +124,7 @@ struct Plan {
   std::map<std::string, std::int64_t> symbols = {};
 };
 
+/// As text, a buffer or a step on each line.
 std::string print(const Plan& plan);
 /// The graph nodes that a step computes, in order: those fused into a kernel, or a call's and those of its epilogue.
 std::vector<std::string> step_origins(const Plan& plan, const std::variant<KernelCall, ExternCall>& step);

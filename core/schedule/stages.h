@@ -28,6 +28,7 @@ struct Stages {
   std::vector<int> depth;  ///< by definition: definitions nested in it that are computed in place, itself included
 };
 
+/// Decides which definitions are computed once, by a unit, and which where they are read.
 Stages find_stages(const LoweredGraph& g);
 
 }  // namespace partita::schedule

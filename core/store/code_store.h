@@ -17,6 +17,7 @@ class CodeStore {
   CodeStore();
   ~CodeStore();
 
+  /// The bytes kept under a key, here or in the team's cache.
   std::optional<std::string> find(const std::string& key);
   /// `kind`: what the bytes are. Returns whether the store keeps them.
   bool put(const std::string& key, const std::string& code, const std::string& graph_name,

@@ -29,6 +29,7 @@ struct GraphEntry {
   KeyParts parts;
   std::string payload;
 };
+/// Nullopt: bytes that entry_bytes() did not make.
 std::optional<GraphEntry> read_entry(std::string_view bytes);
 /// Error cache.entry: a payload is not what a cache writes.
 Diagnostic damaged_entry();
@@ -39,6 +40,7 @@ struct KeyDifference {
   std::string part;
   std::vector<std::string> lines;
 };
+/// The parts in which they differ, in order.
 std::vector<KeyDifference> key_differences(const KeyParts& a, const KeyParts& b, std::size_t most = 20);
 
 /// Two kept entries by their rows ("compiled/3"), and where their keys differ.
@@ -62,6 +64,7 @@ struct CacheEvent {
 /// Counts what caches do in this process, and writes it into the trace; threads may add.
 class CacheLog {
  public:
+  /// Adds one, and writes it into the trace; all so far.
   void add(CacheEvent event);
   std::vector<CacheEvent> events() const;
   /// By PyTorch's names of the counters: "autograd_cache_hit", "fxgraph_cache_bypass".
@@ -71,6 +74,7 @@ class CacheLog {
   mutable std::mutex mutex_;
   std::vector<CacheEvent> events_;
 };
+/// That of this process.
 CacheLog& cache_log();
 
 constexpr std::string_view autograd_cache = "autograd_cache", fxgraph_cache = "fxgraph_cache";

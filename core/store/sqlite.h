@@ -30,6 +30,7 @@ struct Blob {
 /// A prepared statement; parameters count from 1, columns from 0.
 class Statement {
  public:
+  /// Errors: store.corrupt, store.busy, store.sqlite and the like.
   static Result<Statement> prepare(sqlite3* db, std::string_view sql);
 
   void bind(int i, std::int64_t value) { sqlite3_bind_int64(statement_.get(), i, value); }

@@ -118,6 +118,7 @@ class StoreFile {
   Status put_note(const std::string& path, const std::string& graph, const NodeNote& note);
   Status drop_note(const std::string& path, const std::string& graph, const std::string& node);
 
+  /// How much is kept.
   Result<StoreStats> stats();
   Result<std::vector<StoreEntry>> list();                        ///< newest first
   Result<std::vector<StoredRun>> runs(std::int64_t limit);       ///< newest first

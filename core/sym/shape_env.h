@@ -24,6 +24,7 @@ struct Guard {
 /// may query it at the same time.
 class ShapeEnv {
  public:
+  /// What is known of a symbol: its example value, its range, and what holds between symbols.
   void set_hint(const std::string& symbol, std::int64_t value);
   void set_range(const std::string& symbol, SymRange range);
   std::map<std::string, std::int64_t> hints() const;

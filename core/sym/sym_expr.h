@@ -43,6 +43,7 @@ class SymExpr {
  public:
   SymExpr(std::int64_t value = 0) : value_(value) {}
   SymExpr(int value) : value_(value) {}
+  /// A symbol, a float, and a value of kind Computed.
   static SymExpr symbol(std::string_view name);
   static SymExpr real(double value);
   static SymExpr computed(int id);
@@ -50,6 +51,7 @@ class SymExpr {
   /// as .pt2 archives store it ("Add(Symbol('s17', integer=True), Integer(2))").
   static Result<SymExpr> parse(std::string_view text);
 
+  /// What it is; is it an integer, is it that integer?
   SymKind kind() const;
   bool is_int() const { return node_ == nullptr; }
   bool is(std::int64_t v) const { return node_ == nullptr && value_ == v; }
@@ -64,6 +66,7 @@ class SymExpr {
   bool is_float() const;
   bool is_boolean() const;
 
+  /// As PyTorch prints it: "3*s77 + 1"; and a hash of the node.
   std::string str() const;
   std::size_t hash() const;
   bool operator==(const SymExpr&) const = default;
@@ -92,6 +95,7 @@ class SymExpr {
   std::int64_t value_ = 0;         ///< 0 when node_ is set
 };
 
+/// Python's operators and functions on symbolic numbers, simplified as sympy does.
 SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; raises SymError if b is the constant 0
 SymExpr sym_mod(SymExpr a, SymExpr b);       ///< has the sign of the divisor, as in Python
 SymExpr sym_truediv(SymExpr a, SymExpr b);
@@ -108,6 +112,7 @@ SymExpr sym_not(SymExpr a);
 SymExpr sym_call(std::string_view function, std::vector<SymExpr> args);
 
 using SymList = std::vector<SymExpr>;
+/// 1 for no factors.
 SymExpr product(std::span<const SymExpr> factors);
 /// Max(1, size) of a tensor's size, as PyTorch simplifies it: where every symbol is a size too, and so at least 1.
 SymExpr at_least_one(SymExpr size);

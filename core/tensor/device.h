@@ -13,8 +13,8 @@ struct Device {
   int index = -1;  ///< -1: no index given
 
   bool operator==(const Device&) const = default;
-  std::string str() const;  ///< "cpu", "cuda:0"
-  static std::optional<Device> parse(std::string_view text);
+  std::string str() const;                                    ///< "cpu", "cuda:0"
+  static std::optional<Device> parse(std::string_view text);  ///< nullopt: not so written
 };
 
 enum class Layout : std::uint8_t { Strided, SparseCoo, SparseCsr, Mkldnn };

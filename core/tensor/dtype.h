@@ -94,6 +94,7 @@ std::size_t itemsize(DType t);               ///< bytes of one element
 std::string_view short_name(DType t);        ///< "f32"
 std::string_view torch_name(DType t);        ///< "float32"; Python writes torch.float32
 std::string_view safetensors_name(DType t);  ///< "F32"; empty for complex
+/// The other way round; nullopt for a name that no dtype has.
 std::optional<DType> dtype_from_short(std::string_view name);
 std::optional<DType> dtype_from_torch(
     std::string_view name);  ///< also float, double, half, long, int, short, cfloat, ...

@@ -10,6 +10,7 @@ namespace partita {
 /// the exponent of a float.
 bool is_float8(DType t);
 
+/// Exact.
 float from_float8(std::uint8_t bits, DType t);
 /// Rounds to nearest even, as PyTorch's conversions do.
 std::uint8_t to_float8(float v, DType t);

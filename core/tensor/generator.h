@@ -18,6 +18,7 @@ class Generator {
 
   explicit Generator(std::uint64_t seed = default_seed);
 
+  /// The next 32 bits of the Mersenne Twister.
   std::uint32_t random();
   void random(std::span<std::uint32_t> words);  ///< as many draws, in one go
   std::uint64_t random64();                     ///< two draws; the first gives the high 32 bits

@@ -106,6 +106,7 @@ struct Tensor {
   double item_as_double(std::int64_t i = 0) const;
 };
 
+/// A size of 0 counts as 1, as in PyTorch.
 Sizes row_major_strides(std::span<const std::int64_t> sizes);
 /// The number of storage elements that sizes and strides reach from offset 0; 0 when the tensor is empty. Error
 /// tensor.size on overflow or negative numbers.

@@ -12,6 +12,7 @@ struct OpAspect {
   std::string_view name;                       ///< "fake"
   std::string_view (*state)(const OpRecord&);  ///< "own", "derived", "library", "none" (no gradient), or empty
 };
+/// In the order of the columns.
 std::span<const OpAspect> op_aspects();
 /// What else to know at a glance: "expensive", "random", "view", ...
 std::vector<std::string_view> op_tags(const OpRecord& record);

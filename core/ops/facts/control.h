@@ -47,6 +47,7 @@ struct RegionOperand {
   bool row = false;      ///< the sub graph gets its rows
   bool carried = false;  ///< each step replaces it
 };
+/// What a call hands to its sub graphs, in order.
 std::vector<RegionOperand> operands_of(const ControlOp& op, const Args& args);
 /// The meta of one row of a tensor: without dimension 0. Unknown for other values.
 Meta row_of(const Meta& meta);

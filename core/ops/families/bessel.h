@@ -3,6 +3,7 @@
 // Bessel and Airy functions of a real argument in double precision. NaN outside the domain; poles give their infinity.
 namespace partita::bessel {
 
+/// Of the first kind (j), the second (y), and modified (i, k).
 double j0(double x);
 double j1(double x);
 double y0(double x);  ///< -inf at 0

@@ -3,6 +3,7 @@
 
 namespace partita {
 
+/// Metas and values of products of matrices and vectors: fake_NAME and eval_NAME are those of aten.NAME.
 Meta fake_mm(FakeCall& c);
 Meta fake_int_mm(FakeCall& c);
 Value eval_mm(EvalCall& c);

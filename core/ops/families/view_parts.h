@@ -20,6 +20,7 @@ struct SliceRange {
 SliceRange slice_range(const FakeCall& call, SymExpr size);
 
 namespace loops {  // view_lower.cpp
+/// Views as loops see them: lower_NAME is that of aten.NAME.
 void lower_alias(LowerCall& call);
 void lower_reshape(LowerCall& call);
 void lower_expand(LowerCall& call);

@@ -22,6 +22,7 @@ enum class Functorch : unsigned char {
   UnpackDual,  ///< gives (value, its tangent)
   EndJvp
 };
+/// None for other calls.
 Functorch functorch_call(const Op* op);
 
 /// Takes in such a call, after the calls before it, which are ATen calls by now: the call that ends a vmap replaces it

@@ -83,6 +83,7 @@ decltype(auto) dispatch_ordered(DType t, const char* what, F&& f) {
 struct DimSplit {
   std::int64_t outer = 1, length = 1, inner = 1;
 };
+/// Precondition: 0 <= dim < sizes.size(), or no sizes, which are [1, 1, 1].
 DimSplit split_at(const Sizes& sizes, std::int64_t dim);
 
 }  // namespace partita::kernels

@@ -4,6 +4,8 @@
 
 namespace partita {
 
+/// The meta and the value of such a call, as infer() and evaluate() give those of ATen's. Errors: ops.unknown,
+/// ops.arguments.
 Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node);
 Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                               const Node* node);

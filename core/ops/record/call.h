@@ -47,8 +47,10 @@ class BoundArguments {
   const Schema& schema;
   const std::vector<Item> args;  ///< in schema order
 
+  /// By name; fail when the schema has no such argument, or it is of another kind.
   const Item& arg(std::string_view name) const;
   bool has(std::string_view name) const { return !arg(name).is_none(); }
+  /// The argument as what its name says; fails when it is something else.
   bool boolean(std::string_view name) const;
   std::vector<bool> booleans(std::string_view name) const;  ///< a bool[n] argument such as output_mask
   std::string string(std::string_view name) const { return required<std::string>(name, "a string"); }
@@ -83,13 +85,14 @@ class FakeCall : public BoundArguments<Arg> {
 
   ShapeEnv& shapes;
 
+  /// An argument by its name, as what the function says; fails when it is something else.
   bool is_tensor(std::string_view name) const;
   const TensorMeta& tensor(std::string_view name) const;
   std::vector<const TensorMeta*> tensors(std::string_view name) const;  ///< null for items that are None
   SymExpr sym(std::string_view name) const;                             ///< int or SymInt
   SymList syms(std::string_view name) const;                            ///< a single int for int[n] is repeated n times
   std::int64_t integer(std::string_view name) const;                    ///< takes a guard when it is symbolic
-  Sizes integers(std::string_view name) const;
+  Sizes integers(std::string_view name) const;                          ///< takes guards when they are symbolic
   /// A Scalar or float. Takes a guard when it is a symbolic integer; one that is known only at run time is refused as
   /// unsupported.
   Number number(std::string_view name) const;
@@ -115,6 +118,7 @@ class EvalCall : public BoundArguments<Value> {
 
   const EvalContext context;
 
+  /// An argument by its name, as what the function says; fails when it is something else.
   bool is_tensor(std::string_view name) const;
   const Tensor& tensor(std::string_view name) const;
   std::vector<const Tensor*> tensors(std::string_view name) const;
@@ -180,6 +184,7 @@ class GradCall : public FakeCall {
   /// others fill it.
   std::map<int, std::vector<Node*>> list_grads = {};
 
+  /// Is the gradient of that argument asked for?
   bool want(std::string_view name) const;
 };
 

@@ -25,6 +25,7 @@ class LowerCall : public FakeCall {
   Lowering& to;
   std::vector<LoweredTensor> results;  ///< in order; an invalid one for a result that is None
 
+  /// A tensor argument by its name.
   LoweredTensor in(std::string_view name) const;
   std::vector<LoweredTensor> ins(std::string_view name) const;  ///< invalid for items that are None
   /// The meta that the node promises for result i.

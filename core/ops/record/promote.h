@@ -28,6 +28,7 @@ struct Promoted {
   DType compute;  ///< dtype of the arithmetic; never a half type
   DType result;
 };
+/// torch._prims_common.elementwise_dtypes.
 Promoted promote(Promotion kind, std::span<const Operand> operands);
 
 /// The size that all broadcast to. Fails with PyTorch's message when there is none.
@@ -38,6 +39,7 @@ SymList broadcast(const FakeCall& call, std::span<const SymList> sizes);
 /// wrapped number has size []) only the second rule applies.
 SymList elementwise_strides(const FakeCall& call, const SymList& sizes, std::span<const TensorMeta* const> operands);
 
+/// What strides say of a layout, as PyTorch decides it; guards are taken where they are symbolic.
 bool is_contiguous(const FakeCall& call, const SymList& sizes, const SymList& strides);
 bool is_channels_last(const FakeCall& call, const SymList& sizes, const SymList& strides);  ///< 4-d and 5-d
 bool is_non_overlapping_and_dense(const FakeCall& call, const SymList& sizes, const SymList& strides);

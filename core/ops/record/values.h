@@ -4,6 +4,7 @@
 
 namespace partita {
 
+/// Sizes, strides, dtype and device of a value.
 TensorMeta meta_of(const Tensor& t);
 /// A new tensor for a meta without symbols.
 Tensor empty_of(const TensorMeta& meta);
@@ -28,6 +29,7 @@ class CallOfValues {
 template <Meta (*fake)(FakeCall&)>
 Value alias_of(EvalCall& values);
 
+/// A view, or a list of views, of base with the geometry of a meta.
 Value alias_by(const Meta& meta, const Tensor& base);
 
 template <Meta (*fake)(FakeCall&)>

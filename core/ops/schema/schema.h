@@ -58,6 +58,7 @@ struct Schema {
   int index_of(std::string_view arg_name) const;  ///< -1 when there is none
 };
 
+/// Reads "aten::add.Tensor(Tensor self, ...) -> Tensor". Error ops.schema: not so written.
 Result<Schema> parse_schema(std::string_view text);
 
 /// The schema of an overload in PyTorch 2.13's table (core/ops/schema/schemas.txt, linked into the program); null when
