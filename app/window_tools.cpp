@@ -104,11 +104,11 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
                               backend.takes_any_graph(), side});
   };
   for (const Backend& backend : backends()) add(text(backend.name), backend, {}, {});
-  tools.doubted = text(default_compiler().name);
+  tools.suspect = text(default_compiler().name);
   if (!plant.empty()) {
     TRY_DO(parse_plant(plant));
     add(kPlanted, default_compiler(), plant, text(planted_side(plant)));
-    tools.doubted = kPlanted;
+    tools.suspect = kPlanted;
   }
   tools.inputs = inputs_of;
   tools.compare = [plant, program](const Artefact& artefact, const views::CompareRequest& request,

@@ -93,7 +93,7 @@ std::shared_ptr<const GraphCache> Backend::cache(const BackendOptions& options) 
   return machine ? compiler_cache(*this, options) : nullptr;
 }
 
-void suit(const Backend& backend, AotOptions& options) {
+void adapt_options(const Backend& backend, AotOptions& options) {
   // Interpreters give eager PyTorch's layouts, in which cuDNN has an algorithm for each gradient in single precision.
   options.choose_layouts = backend.machine && backend.kernels == DeviceType::Cpu;
   options.pack_linears = backend.kernels == DeviceType::Cuda;

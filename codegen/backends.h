@@ -76,7 +76,7 @@ struct Backend {
 };
 std::span<const Backend> backends();
 /// Asks for the graphs that the backend runs best.
-void suit(const Backend& backend, AotOptions& options);
+void adapt_options(const Backend& backend, AotOptions& options);
 /// Finds a backend by name. Error backend.unknown lists the names.
 Result<const Backend*> find_backend(std::string_view name);
 /// The compiler for this machine, used when no backend is named.

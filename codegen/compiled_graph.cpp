@@ -108,7 +108,7 @@ Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs) 
   return run(instances_.back(), inputs);
 }
 
-std::optional<std::string> CompiledGraph::untold_symbol() const {
+std::optional<std::string> CompiledGraph::unknown_symbol() const {
   for (const Node* node : *graph_)
     for (const std::string& s : symbols_of(node->meta))
       if (!is_unbacked(s) && !std::ranges::binary_search(binder_->names(), s)) return s;
@@ -131,11 +131,11 @@ Status CompiledGraph::need_graph() {
 
 void CompiledGraph::keep_guards() {
   guards_.clear();
-  const auto told = [names = SymbolBinder(*graph_).names()](const std::string& symbol) {
+  const auto is_named = [names = SymbolBinder(*graph_).names()](const std::string& symbol) {
     return std::ranges::binary_search(names, symbol);
   };
   for (Guard& guard : graph_->shapes->guards())
-    if (std::ranges::all_of(guard.condition.symbols(), told)) guards_.push_back(std::move(guard));
+    if (std::ranges::all_of(guard.condition.symbols(), is_named)) guards_.push_back(std::move(guard));
 }
 
 void CompiledGraph::sign(const Graph& graph) {
@@ -237,9 +237,9 @@ Status CompiledGraph::instantiate(std::span<const std::int64_t> values) {
   }
   Result<const Entry*> entry = entry_for(sizes);
   if (!entry && interprets_ && entry.error().fault == Fault::Unsupported) {
-    SizeCompilation told{.graph = name_, .number = 0, .sizes = sizes};
-    told.why_not = entry.error().message;
-    tell_interpreted(std::move(told));
+    SizeCompilation report{.graph = name_, .number = 0, .sizes = sizes};
+    report.why_not = entry.error().message;
+    report_interpreted(std::move(report));
     entry = nullptr;
   }
   if (!entry) return std::move(entry).error();
@@ -262,21 +262,21 @@ Status CompiledGraph::instantiate_other(const std::vector<std::int64_t>& values,
   };
   TRY(std::shared_ptr<const Graph> written, source_());
   const std::size_t made = entries_.size() + others_.size();
-  SizeCompilation told{.graph = name_,
-                       .number = static_cast<int>(made) + 1,
-                       .sizes = sizes,
-                       .fixed = sizes,
-                       .kind = SizeCompilation::Kind::Fixed,
-                       .why_not = "the passes took other sizes for granted: " + broken[0].reason};
-  SizeCompilation::Tried& tried = told.tried.emplace_back();
+  SizeCompilation report{.graph = name_,
+                         .number = static_cast<int>(made) + 1,
+                         .sizes = sizes,
+                         .fixed = sizes,
+                         .kind = SizeCompilation::Kind::Fixed,
+                         .why_not = "the passes took other sizes for granted: " + broken[0].reason};
+  SizeCompilation::Tried& tried = report.tried.emplace_back();
   for (const Guard& guard : broken) tried.broken.push_back({guard, advice_for(guard, *written)});
   std::unique_ptr<CompiledGraph>& other = others_[sizes];
   if (!other) {
     const auto drop = [&](std::string why_not) -> Status {
       others_.erase(sizes);
-      told.why_not = std::move(why_not);
-      told.fixed.clear();
-      tell_interpreted(std::move(told));
+      report.why_not = std::move(why_not);
+      report.fixed.clear();
+      report_interpreted(std::move(report));
       add({.sizes = values, .before_passes = std::move(written)});
       return {};
     };
@@ -296,15 +296,15 @@ Status CompiledGraph::instantiate_other(const std::vector<std::int64_t>& values,
     if (!prepared) return drop(prepared.error().message);
     compiled->source_ = nullptr;
     other = std::move(compiled);
-    if (options_.on_sizes) options_.on_sizes(told);
+    if (options_.on_sizes) options_.on_sizes(report);
   }
   add({.sizes = values, .other = other.get()});
   return {};
 }
 
-void CompiledGraph::tell_interpreted(SizeCompilation told) {
-  told.kind = SizeCompilation::Kind::Interpreted;
-  if (!std::exchange(told_interpreted_, true) && options_.on_sizes) options_.on_sizes(told);
+void CompiledGraph::report_interpreted(SizeCompilation report) {
+  report.kind = SizeCompilation::Kind::Interpreted;
+  if (!std::exchange(reported_interpreted_, true) && options_.on_sizes) options_.on_sizes(report);
 }
 
 Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& sizes) {
@@ -312,11 +312,11 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
   bool changed = false;
   if (std::ranges::find(fitting_, sizes) == fitting_.end()) {
     TRY_DO(need_graph());
-    if (const auto symbol = untold_symbol()) {
-      tell_interpreted({.graph = name_,
-                        .number = static_cast<int>(entries_.size()) + 1,
-                        .sizes = sizes,
-                        .why_not = fmt::format("no input tells {}, of which sizes are made", *symbol)});
+    if (const auto symbol = unknown_symbol()) {
+      report_interpreted({.graph = name_,
+                          .number = static_cast<int>(entries_.size()) + 1,
+                          .sizes = sizes,
+                          .why_not = fmt::format("no input tells {}, of which sizes are made", *symbol)});
       return nullptr;
     }
     const bool keeps = schedule::broken_guards(guards_, sizes).empty();
@@ -332,11 +332,11 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
     changed = fitting_.size() < most_instances;
     if (changed) fitting_.push_back(sizes);
   }
-  SizeCompilation told{.graph = name_, .number = static_cast<int>(entries_.size()) + 1, .sizes = sizes};
+  SizeCompilation report{.graph = name_, .number = static_cast<int>(entries_.size()) + 1, .sizes = sizes};
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const std::vector<Guard> broken = broken_guards(*entry, sizes);
     if (broken.empty() && link(*entry)) {
-      tell_stored(*entry, told);
+      report_stored(*entry, report);
       if (changed) TRY_DO(save());
       return &*entry;
     }
@@ -344,30 +344,30 @@ Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& size
       entry = entries_.erase(entry);
       continue;
     }
-    told.tried.push_back({entry->number, {}});
+    report.tried.push_back({entry->number, {}});
     for (const Guard& guard : broken)
-      told.tried.back().broken.push_back({guard, advice_for(guard, graph_ ? *graph_ : *signature_)});
+      report.tried.back().broken.push_back({guard, advice_for(guard, graph_ ? *graph_ : *signature_)});
     ++entry;
   }
   TRY_DO(need_graph());
   if (static_cast<int>(entries_.size()) >= options_.config.recompile_limit) {
-    told.why_not = fmt::format("it was compiled {} times (recompile_limit)", entries_.size());
-    tell_interpreted(std::move(told));
+    report.why_not = fmt::format("it was compiled {} times (recompile_limit)", entries_.size());
+    report_interpreted(std::move(report));
     return nullptr;
   }
-  TRY(const Entry* made, compile(sizes, std::move(told)));
+  TRY(const Entry* made, compile(sizes, std::move(report)));
   TRY_DO(save());
   return made;
 }
 
-void CompiledGraph::tell_stored(Entry& entry, SizeCompilation told) {
-  if (std::exchange(entry.told, true) || !options_.on_sizes) return;
-  told.number = entry.number;
-  told.kind = entry.symbolic ? SizeCompilation::Kind::Symbolic : SizeCompilation::Kind::Fixed;
-  told.guards = entry.guards;
-  told.fixed = entry.fixed;
-  if (!entry.symbolic) told.why_not = entry.guards.empty() ? why_no_symbols_ : entry.guards.back().reason;
-  options_.on_sizes(told);
+void CompiledGraph::report_stored(Entry& entry, SizeCompilation report) {
+  if (std::exchange(entry.reported, true) || !options_.on_sizes) return;
+  report.number = entry.number;
+  report.kind = entry.symbolic ? SizeCompilation::Kind::Symbolic : SizeCompilation::Kind::Fixed;
+  report.guards = entry.guards;
+  report.fixed = entry.fixed;
+  if (!entry.symbolic) report.why_not = entry.guards.empty() ? why_no_symbols_ : entry.guards.back().reason;
+  options_.on_sizes(report);
 }
 
 std::vector<Guard> CompiledGraph::broken_guards(const Entry& entry, const SizeSet& sizes) {
@@ -382,41 +382,41 @@ Guard CompiledGraph::equal(const std::string& symbol, std::int64_t value, std::s
   return {sym_eq(SymExpr::symbol(symbol), symbol_value(symbol, value)), std::move(reason)};
 }
 
-Result<const CompiledGraph::Entry*> CompiledGraph::compile(const SizeSet& sizes, SizeCompilation told) {
+Result<const CompiledGraph::Entry*> CompiledGraph::compile(const SizeSet& sizes, SizeCompilation report) {
   SizeSet rest;
   for (const auto& [symbol, value] : sizes) {
-    (is_small(symbol, value) ? told.fixed : rest).emplace(symbol, value);
-    if (is_small(symbol, value)) told.guards.push_back(equal(symbol, value, small));
+    (is_small(symbol, value) ? report.fixed : rest).emplace(symbol, value);
+    if (is_small(symbol, value)) report.guards.push_back(equal(symbol, value, small));
   }
-  if (rest.empty()) told.why_not = small;
+  if (rest.empty()) report.why_not = small;
   while (keeps_symbols_ && !rest.empty()) {
-    Result<schedule::Plan> plan = symbolic_plan(told.fixed, rest);
+    Result<schedule::Plan> plan = symbolic_plan(report.fixed, rest);
     if (!plan && plan.error().fault != Fault::Unsupported) return std::move(plan).error();
     if (!plan) {
       why_no_symbols_ = plan.error().message;
-      keeps_symbols_ = !told.fixed.empty();
+      keeps_symbols_ = !report.fixed.empty();
       break;
     }
     // A symbol that the plan needs as a number anyway is one from the start: kernels then know it, too.
     const std::size_t before = rest.size();
     for (const Guard& guard : plan->guards)
       if (const auto symbol = fixed_by(guard, rest)) {
-        told.guards.push_back(guard);
-        told.fixed.insert(rest.extract(*symbol));
+        report.guards.push_back(guard);
+        report.fixed.insert(rest.extract(*symbol));
       }
     if (rest.size() == before) {
-      told.guards.insert(told.guards.end(), plan->guards.begin(), plan->guards.end());
-      told.guards.insert(told.guards.end(), guards_.begin(), guards_.end());
-      return add_entry(*plan, told);
+      report.guards.insert(report.guards.end(), plan->guards.begin(), plan->guards.end());
+      report.guards.insert(report.guards.end(), guards_.begin(), guards_.end());
+      return add_entry(*plan, report);
     }
-    if (rest.empty()) told.why_not = told.guards.back().reason;
+    if (rest.empty()) report.why_not = report.guards.back().reason;
   }
-  if (!rest.empty()) told.why_not = why_no_symbols_;
-  told.kind = SizeCompilation::Kind::Fixed;
-  told.fixed = sizes;
-  for (const auto& [symbol, value] : rest) told.guards.push_back(equal(symbol, value, told.why_not));
+  if (!rest.empty()) report.why_not = why_no_symbols_;
+  report.kind = SizeCompilation::Kind::Fixed;
+  report.fixed = sizes;
+  for (const auto& [symbol, value] : rest) report.guards.push_back(equal(symbol, value, report.why_not));
   TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
-  return add_entry(plan, told);
+  return add_entry(plan, report);
 }
 
 std::optional<std::string> CompiledGraph::fixed_by(const Guard& guard, const SizeSet& sizes) {
@@ -439,34 +439,35 @@ Result<schedule::Plan> CompiledGraph::symbolic_plan(const SizeSet& fixed, const 
   return plan;
 }
 
-Result<const CompiledGraph::Entry*> CompiledGraph::add_entry(const schedule::Plan& given, const SizeCompilation& told) {
-  if (binder_ && options_.on_sizes) options_.on_sizes(told);
-  Entry entry{.number = told.number,
-              .symbolic = told.kind == SizeCompilation::Kind::Symbolic,
-              .fixed = told.fixed,
-              .guards = told.guards};
+Result<const CompiledGraph::Entry*> CompiledGraph::add_entry(const schedule::Plan& given,
+                                                             const SizeCompilation& report) {
+  if (binder_ && options_.on_sizes) options_.on_sizes(report);
+  Entry entry{.number = report.number,
+              .symbolic = report.kind == SizeCompilation::Kind::Symbolic,
+              .fixed = report.fixed,
+              .guards = report.guards};
   schedule::Plan plan = given;
   if (entry.symbolic)  // kernels take the symbols' names
-    for (const auto& [symbol, value] : told.sizes)
-      if (!told.fixed.contains(symbol)) plan.symbols.emplace(symbol, value);
-  TRY(entry.compiled, generate(plan, told));
+    for (const auto& [symbol, value] : report.sizes)
+      if (!report.fixed.contains(symbol)) plan.symbols.emplace(symbol, value);
+  TRY(entry.compiled, generate(plan, report));
   entry.compiled.objects.clear();
   if (entry.symbolic && verification()) entry.plan = std::move(plan);
   entries_.push_back(std::move(entry));
   return &entries_.back();
 }
 
-Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& plan, const SizeCompilation& told) {
-  trace::Compilation part(traced_, told.number > 1);
+Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& plan, const SizeCompilation& report) {
+  trace::Compilation part(traced_, report.number > 1);
   if (trace::on()) {
     std::vector<std::string> reasons;
-    for (const SizeCompilation::Tried& tried : told.tried)
+    for (const SizeCompilation::Tried& tried : report.tried)
       for (const SizeCompilation::Broken& b : tried.broken)
         reasons.push_back(fmt::format("{}/{}: {}  # {}; {}", traced_.frame.value_or(0), tried.number - 1,
                                       b.guard.condition.str(), b.guard.reason, b.advice));
-    if (told.number > 1) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
-    std::vector<Guard> guards = told.guards;
-    for (const auto& [symbol, value] : told.fixed) guards.push_back(equal(symbol, value, told.why_not));
+    if (report.number > 1) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
+    std::vector<Guard> guards = report.guards;
+    for (const auto& [symbol, value] : report.fixed) guards.push_back(equal(symbol, value, report.why_not));
     trace::guards(*graph_, guards);
     trace::output_code(name_, print(plan));
   }

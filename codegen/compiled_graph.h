@@ -76,7 +76,7 @@ class CompiledGraph {
     std::vector<Guard> guards;
     codegen::CompiledProgram compiled;
     std::optional<schedule::Plan> plan;  ///< of symbolic code with verification: the whole plan
-    bool told = true;                    ///< false: it comes from the cache, and on_sizes was not called for it
+    bool reported = true;                ///< false: it comes from the cache, and on_sizes was not called for it
   };
   /// What runs for one set of sizes.
   struct Instance {
@@ -97,7 +97,7 @@ class CompiledGraph {
   Status need_graph();
 
   /// A symbol of the graph that its inputs do not give.
-  std::optional<std::string> untold_symbol() const;
+  std::optional<std::string> unknown_symbol() const;
 
   /// Keeps the guards that the graph has after the passes: it is right for sizes that keep them.
   void keep_guards();
@@ -141,20 +141,20 @@ class CompiledGraph {
   /// Adds what runs for these sizes as the last instance.
   Status instantiate(std::span<const std::int64_t> values);
 
-  void tell_interpreted(SizeCompilation told);
+  void report_interpreted(SizeCompilation report);
 
   /// The code for these sizes, made if there is none; null when there may be no more code.
   Result<const Entry*> entry_for(const SizeSet& sizes);
 
   /// Tells, at its first use, what code is for that comes from the cache.
-  void tell_stored(Entry& entry, SizeCompilation told);
+  void report_stored(Entry& entry, SizeCompilation report);
 
   /// All that these sizes break of what code is for.
   static std::vector<Guard> broken_guards(const Entry& entry, const SizeSet& sizes);
 
   static Guard equal(const std::string& symbol, std::int64_t value, std::string reason);
 
-  Result<const Entry*> compile(const SizeSet& sizes, SizeCompilation told);
+  Result<const Entry*> compile(const SizeSet& sizes, SizeCompilation report);
 
   /// The symbol that can have no other value where the guard holds: the guard is linear in it alone.
   static std::optional<std::string> fixed_by(const Guard& guard, const SizeSet& sizes);
@@ -162,10 +162,10 @@ class CompiledGraph {
   /// A plan for all sizes of the symbols in `rest`, of which these decide. `fixed`: those that are numbers.
   Result<schedule::Plan> symbolic_plan(const SizeSet& fixed, const SizeSet& rest) const;
 
-  Result<const Entry*> add_entry(const schedule::Plan& given, const SizeCompilation& told);
+  Result<const Entry*> add_entry(const schedule::Plan& given, const SizeCompilation& report);
 
   /// Makes a plan's code. The trace says what was made, for what and why.
-  Result<codegen::CompiledProgram> generate(const schedule::Plan& plan, const SizeCompilation& told);
+  Result<codegen::CompiledProgram> generate(const schedule::Plan& plan, const SizeCompilation& report);
 
   codegen::CompileOptions compile_options() const;
 
@@ -192,7 +192,7 @@ class CompiledGraph {
   bool keeps_symbols_ = true;                 ///< false once a plan could not
   std::string why_no_symbols_;
   bool interprets_ = false;  ///< what is not supported
-  bool told_interpreted_ = false;
+  bool reported_interpreted_ = false;
   std::set<int> fixed_;
   const std::shared_ptr<codegen::SharedWeights> packed_ = options_.machine->shared_weights();
   std::vector<SizeSet> fitting_;                              ///< sizes that inference takes

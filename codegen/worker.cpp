@@ -136,12 +136,12 @@ class Worker {
   std::size_t add_graph() { return graphs_++; }
   /// Nobody runs the graph any more.
   void release(std::size_t graph) { released_.push_back(graph); }
-  /// Those released, which the worker was not told yet.
+  /// Those released, of which the worker does not know yet.
   std::vector<std::size_t> take_released() { return std::exchange(released_, {}); }
 
  private:
   bool wait();
-  Diagnostic lost();
+  Diagnostic worker_death();
 
   std::string backend_;
   BackendOptions options_;
@@ -215,7 +215,7 @@ bool Worker::wait() {
 }
 
 /// Says how the worker ended.
-Diagnostic Worker::lost() {
+Diagnostic Worker::worker_death() {
   const ProcessEnd end = process_->wait();
   if (end_) return *end_;
   if (how_.empty()) how_ = end.text();
@@ -230,9 +230,9 @@ Diagnostic Worker::lost() {
 Result<Message> Worker::ask(std::string_view text, const Descriptor& fd) {
   if (end_) return *end_;
   changed_ = Clock::now();
-  if (!send_message(socket_.get(), text, fd.get())) return lost();
+  if (!send_message(socket_.get(), text, fd.get())) return worker_death();
   auto answer = receive_message(socket_.get(), [this] { return wait(); });
-  if (!answer) return lost();
+  if (!answer) return worker_death();
   if (answer->text.starts_with('-')) {
     Unpacker in(std::string_view(answer->text).substr(1));
     return get_diagnostic(in);
@@ -242,7 +242,7 @@ Result<Message> Worker::ask(std::string_view text, const Descriptor& fd) {
 }
 
 /// An error of the worker, with the place in the user's program, which the text of a graph does not carry.
-Diagnostic at_home(Diagnostic error, const Graph& graph) {
+Diagnostic with_place(Diagnostic error, const Graph& graph) {
   const Node* node = error.where.node.empty() ? nullptr : graph.find(error.where.node);
   if (node) error.where.origin = origin_text(*node);
   return error;
@@ -277,13 +277,13 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
   request.put(generator ? *generator : Generator());
   request.put(shared.text);
   auto answer = worker.ask(request.take(), shared.memory);
-  if (!answer) return at_home(std::move(answer).error(), graph);
+  if (!answer) return with_place(std::move(answer).error(), graph);
   if (writes) TRY_DO(take_back(shared, known));
   Unpacker in(answer->text);
   const auto drawn = in.get<Generator>();
   if (generator) *generator = drawn;
-  for (const std::string& told : in.list<std::string>()) {
-    TRY(const SizeCompilation c, size_compilation(told));
+  for (const std::string& text : in.list<std::string>()) {
+    TRY(const SizeCompilation c, size_compilation(text));
     if (worker.options().on_sizes) worker.options().on_sizes(c);
   }
   const auto stages = in.list<std::string>();
@@ -296,13 +296,13 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
 /// The worker's own side.
 class Server {
  public:
-  /// `told`: of compilations for new sizes, as json() writes them.
+  /// `compilations`: of compilations for new sizes, as json() writes them.
   /// `times`: of the stages of compilations.
-  Server(CompileFn compile, std::shared_ptr<Generator> generator, std::shared_ptr<std::vector<std::string>> told,
-         std::shared_ptr<StageTimes> times)
+  Server(CompileFn compile, std::shared_ptr<Generator> generator,
+         std::shared_ptr<std::vector<std::string>> compilations, std::shared_ptr<StageTimes> times)
       : compile_(std::move(compile)),
         generator_(std::move(generator)),
-        told_(std::move(told)),
+        compilations_(std::move(compilations)),
         times_(std::move(times)) {}
 
   /// The text and the memory of the answer.
@@ -349,7 +349,7 @@ class Server {
     TRY(SharedValues shared, share_values(outputs, known));
     Packer body;
     body.put(generator_ ? *generator_ : generator);
-    body.put(std::exchange(*told_, {}));
+    body.put(std::exchange(*compilations_, {}));
     std::vector<std::string> stages;
     std::vector<double> milliseconds;
     for (const auto& [stage, took] : times_->take()) stages.push_back(stage), milliseconds.push_back(took);
@@ -362,7 +362,7 @@ class Server {
 
   CompileFn compile_;
   std::shared_ptr<Generator> generator_;
-  std::shared_ptr<std::vector<std::string>> told_;
+  std::shared_ptr<std::vector<std::string>> compilations_;
   std::shared_ptr<StageTimes> times_;
   std::vector<std::shared_ptr<Graph>> graphs_;  ///< at stable addresses, because compiled functions refer to them
   std::vector<CompiledFn> compiled_;
@@ -402,7 +402,8 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     request.put(trace::current());
     request.put(names);
     request.put(tensors.text);
-    if (auto done = worker->ask(request.take(), tensors.memory); !done) return at_home(std::move(done).error(), graph);
+    if (auto done = worker->ask(request.take(), tensors.memory); !done)
+      return with_place(std::move(done).error(), graph);
     const auto held = std::shared_ptr<Held>(new Held{worker, worker->add_graph()});
     return CompiledFn([held, &graph, writes = mutates_inputs(graph)](const std::vector<Value>& inputs) {
       return run_in(*held, graph, writes, inputs);
@@ -446,15 +447,15 @@ Status serve_as_worker(int socket,
   if (in.get<bool>()) options.generator = std::make_shared<Generator>();
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
   trace::append_to(in.text());
-  const auto told = std::make_shared<std::vector<std::string>>();
+  const auto compilations = std::make_shared<std::vector<std::string>>();
   options.times = std::make_shared<StageTimes>();
-  options.on_sizes = [told](const SizeCompilation& c) { told->push_back(json(c)); };
+  options.on_sizes = [compilations](const SizeCompilation& c) { compilations->push_back(json(c)); };
   auto compile = make(backend, plant, options);
   if (!compile) {
     reply(socket, compile.error());
     return {};
   }
-  Server server(*std::move(compile), options.generator, told, options.times);
+  Server server(*std::move(compile), options.generator, compilations, options.times);
   write_whereabouts_to(page.get());
   if (!reply(socket, SharedValues())) return {};
   while (const auto message = receive_message(socket, blocking)) {

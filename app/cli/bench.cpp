@@ -61,7 +61,7 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
                            .times = times};
   RunOptions options = run_options(o.request, backend->make(how));
   options.cache = backend->cache(how);
-  suit(*backend, options.aot);
+  adapt_options(*backend, options.aot);
   options.place = backend->place;
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));
   const double compile_ms = since(start);

@@ -226,7 +226,7 @@ Result<bool> visit_graphs(const Artefact& artefact, const TensorFile& io, const 
     };
   };
   RunOptions options = run_options(request, nullptr);
-  suit(*reference.backend, options.aot);
+  adapt_options(*reference.backend, options.aot);
   options.forward = visited("forward", false);
   options.backward = visited("backward", true);
   const auto done = run_program(artefact, io, options);

@@ -144,7 +144,7 @@ namespace {
 Result<AotGraphs> graphs_for(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   AotOptions how{.train = request.train};
-  suit(backend, how);
+  adapt_options(backend, how);
   return aot(*graph, artefact.program.get(), as_run(*graph, how));
 }
 
@@ -242,7 +242,7 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
     return unsupported("backend.measure", fmt::format("{} cannot time its steps; leave out --inputs", backend.name));
   RunOptions options = run_options(request, measuring(compiler, "forward", request.progress, out));
   options.backward = measuring(compiler, "backward", request.progress, out);
-  suit(backend, options.aot);
+  adapt_options(backend, options.aot);
   TRY_DO(run_program(artefact, *io, options));
   const auto half = [](const PlannedGraph& each) { return std::ranges::any_of(each.report.rows, &KernelRow::half); };
   TRY(const schedule::MachineLimit limit, machine_limit(backend, std::ranges::any_of(out, half)));

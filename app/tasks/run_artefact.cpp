@@ -50,7 +50,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
     return run_as_it_is(artefact, io, request.random_weights, compile);
   RunOptions options = run_options(request, compile);
   options.cache = backend.cache(how);
-  suit(backend, options.aot);
+  adapt_options(backend, options.aot);
   if (!how.worker) options.place = backend.place;
   return run_program(artefact, io, options);
 }
@@ -97,7 +97,7 @@ Status suit_compiler(std::string_view name, AotOptions& options) {
   if (backend->takes_any_graph())
     return input_error("backend.no_passes",
                        fmt::format("backend {} runs graphs without our passes; name one that compiles", name));
-  suit(*backend, options);
+  adapt_options(*backend, options);
   return {};
 }
 

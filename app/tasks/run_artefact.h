@@ -61,7 +61,7 @@ class ExactResults {
   std::optional<Result<TensorFile>> results_;
 };
 
-/// suit() for a compiler by name. Error backend.no_passes for a backend that runs graphs as they are.
+/// adapt_options() for a compiler by name. Error backend.no_passes for a backend that runs graphs as they are.
 Status suit_compiler(std::string_view name, AotOptions& options);
 
 }  // namespace partita

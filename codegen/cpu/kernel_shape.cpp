@@ -73,17 +73,17 @@ void choose_vector_loops(const Kernel& kernel, const Loop& loop, bool may_turn, 
     chosen.insert(&loop);
     return;
   }
-  bool turn = false;
+  bool interchange = false;
   if (may_turn && loop.mapping == loops::Mapping::Thread && loop.accumulators.empty() &&
       (!loop.extent.is_int() || loop.extent.as_int() >= 8)) {
     for (const Stmt& s : loop.body) {
       auto* inner = std::get_if<Loop>(&s);
       if (!inner || !inner->vector) continue;
-      turn = turn || (count_steps(kernel, *inner, inner->var).far > 0);
+      interchange = interchange || (count_steps(kernel, *inner, inner->var).far > 0);
     }
-    turn = turn && count_steps(kernel, loop, loop.var).far == 0;
+    interchange = interchange && count_steps(kernel, loop, loop.var).far == 0;
   }
-  if (turn) {
+  if (interchange) {
     chosen.insert(&loop);
     return;
   }

@@ -306,7 +306,7 @@ void CudaEmitter::group(const Stmt& stmt) {
     h.name = fresh(graph_name(h.buffer) + "_row");
     std::string type(cuda_memory_type(buffer(h.buffer).dtype));
     if (row_lanes_ > 1) type = fmt::format("Pack<{}, {}>", type, row_lanes_);
-    line(fmt::format("{} {}{};", type, h.name, row_turns_ > 1 ? fmt::format("[{}]", row_turns_) : ""));
+    line(fmt::format("{} {}{};", type, h.name, row_iterations_ > 1 ? fmt::format("[{}]", row_iterations_) : ""));
   }
   open({&l});
   statements(l.body);

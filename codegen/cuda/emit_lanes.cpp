@@ -20,7 +20,7 @@ using loops::Store;
 
 namespace {
 
-constexpr std::int64_t most_turns = 8;
+constexpr std::int64_t most_iterations = 8;
 constexpr std::int64_t most_threads = 512;
 constexpr std::size_t most_held_bytes = 256;     // of registers that a thread keeps a row in
 constexpr std::int64_t many_elements = 1 << 15;  // for which threads with several elements each are enough
@@ -126,7 +126,7 @@ void CudaEmitter::choose_rows(const Loop& group) {
   row_loops_.clear();
   held_.clear();
   row_lanes_ = 1;
-  row_turns_ = 0;
+  row_iterations_ = 0;
   group_is_warp_ = false;
   barriers_ = true;
   std::vector<const Loop*> rows;
@@ -196,20 +196,20 @@ void CudaEmitter::hold_rows(const Loop& group, std::int64_t extent) {
     }
   }
   barriers_ = std::ranges::any_of(stored, [&](const auto& b) { return loaded.contains(b.first) && !own[b.first]; });
-  const std::int64_t step = std::int64_t{group_threads_} * row_lanes_, turns = (extent + step - 1) / step;
-  if (turns > most_turns) return;
+  const std::int64_t step = std::int64_t{group_threads_} * row_lanes_, iterations = (extent + step - 1) / step;
+  if (iterations > most_iterations) return;
   std::size_t bytes = 0;
   for (const bool inputs : {false, true})
     for (const auto& [b, elements] : uses) {
       if (inputs == stored.contains(b) || (!inputs && (!own[b] || !loaded.contains(b)))) continue;
       for (const Use& use : elements) {
-        const std::size_t more = static_cast<std::size_t>(turns * row_lanes_) * itemsize(buffer(b).dtype);
+        const std::size_t more = static_cast<std::size_t>(iterations * row_lanes_) * itemsize(buffer(b).dtype);
         if ((inputs && use.loops < 2) || bytes + more > most_held_bytes) continue;
         bytes += more;
         held_.push_back({b, use.element, {}});
       }
     }
-  if (!held_.empty()) row_turns_ = static_cast<int>(turns);
+  if (!held_.empty()) row_iterations_ = static_cast<int>(iterations);
 }
 
 CudaEmitter::Held* CudaEmitter::held(int buffer, SymExpr element, bool computed) {
@@ -230,7 +230,7 @@ std::string CudaEmitter::address(int buffer, SymExpr element) {
 
 /// Writes the body of a loop for the lanes of a thread. The current scope is that of the first lane.
 void CudaEmitter::lane_loop(const Loop& l, int count, const std::string& left, const std::string& first) {
-  lanes_ = Lanes{&l, count, row_loops_.contains(&l) ? row_turns_ : 0, first, left, {}, current_, {}, {}};
+  lanes_ = Lanes{&l, count, row_loops_.contains(&l) ? row_iterations_ : 0, first, left, {}, current_, {}, {}};
   if (count == 1) {
     statements(l.body);
     lanes_.reset();
@@ -253,7 +253,7 @@ void CudaEmitter::lane_loop(const Loop& l, int count, const std::string& left, c
 /// An element of a pack or of what is held, for the lane.
 std::string CudaEmitter::of_lane(const std::string& name, bool is_held) const {
   std::string out = name;
-  if (is_held && lanes_->turns > 1) out += "[turn]";
+  if (is_held && lanes_->iterations > 1) out += "[turn]";
   if (lanes_->count > 1) out += fmt::format("[{}]", lanes_->lane);
   return out;
 }
@@ -269,7 +269,7 @@ std::optional<std::string> CudaEmitter::lane_load(int b, SymExpr element, bool c
   };
   if (Held* h = held(b, element, computed)) {
     if (!h->filled) {
-      const std::string to = h->name + (lanes_->turns > 1 ? "[turn]" : "");
+      const std::string to = h->name + (lanes_->iterations > 1 ? "[turn]" : "");
       scopes_[lanes_->scope].lines.push_back({fmt::format("{} = {};", to, loaded()), {}});
       h->filled = true;
     }
@@ -297,7 +297,7 @@ bool CudaEmitter::lane_store(const Store& s, const std::string& value) {
   std::string pack;
   if (h) {
     h->filled = true;
-    pack = h->name + (lanes_->turns > 1 ? "[turn]" : "");
+    pack = h->name + (lanes_->iterations > 1 ? "[turn]" : "");
     line(fmt::format("{} = {};", of_lane(h->name, true), value));
     if (!in_memory) return true;
     if (lanes_->count == 1) {

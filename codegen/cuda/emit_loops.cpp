@@ -190,17 +190,17 @@ void CudaEmitter::group_loop(const Loop& l) {
   const std::string left = whole ? "" : fmt::format("{} - {}", end, first);
   in_thread_ = true;
   open(lanes > 1 ? std::vector<const Loop*>{} : std::vector<const Loop*>{&l});
-  if (row && row_turns_ > 0) {
-    const bool exact = l.extent.is(std::int64_t{group_threads_} * lanes * row_turns_);
-    const std::string at = row_turns_ == 1 ? thread : fmt::format("turn * {} + {}", group_threads_, thread);
+  if (row && row_iterations_ > 0) {
+    const bool exact = l.extent.is(std::int64_t{group_threads_} * lanes * row_iterations_);
+    const std::string at = row_iterations_ == 1 ? thread : fmt::format("turn * {} + {}", group_threads_, thread);
     const std::string begin = fmt::format("const {} {} = {}", index_type(), first, times(at, lanes));
-    const bool in_head = row_turns_ == 1 && !exact;
+    const bool in_head = row_iterations_ == 1 && !exact;
     if (!in_head) line(begin + ";");
     if (!in_head && !exact) line(fmt::format("if ({} >= {}) break;", first, end));
     lane_loop(l, lanes, left, first);
-    close(row_turns_ > 1 ? fmt::format("#pragma unroll\nfor (int turn = 0; turn < {}; ++turn) {{", row_turns_)
-          : exact        ? "{"
-                         : fmt::format("if ({}; {} < {}) {{", begin, first, end));
+    close(row_iterations_ > 1 ? fmt::format("#pragma unroll\nfor (int turn = 0; turn < {}; ++turn) {{", row_iterations_)
+          : exact             ? "{"
+                              : fmt::format("if ({}; {} < {}) {{", begin, first, end));
   } else {
     lane_loop(l, lanes, left, first);
     close(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4}) {{", index_type(), first, times(thread, lanes), end,

@@ -85,7 +85,7 @@ class CudaEmitter {
   struct Lanes {
     const loops::Loop* loop = nullptr;
     int count = 1;
-    int turns = 0;          ///< of a row that is held, each written out; 0: any number
+    int iterations = 0;     ///< of a row that is held, each written out; 0: any number
     std::string first;      ///< the variable of the first lane
     std::string left;       ///< elements from there on; empty: they are always enough
     std::string lane;       ///< the number of a lane
@@ -198,7 +198,7 @@ class CudaEmitter {
   bool group_is_warp_ = false;  ///< each warp of a block is a group
   bool barriers_ = true;        ///< threads of the group read what others wrote
   int row_lanes_ = 1;           ///< of the loops over rows
-  int row_turns_ = 0;           ///< of the loops over rows that are held; 0: they are not
+  int row_iterations_ = 0;      ///< of the loops over rows that are held; 0: they are not
   std::set<const loops::Loop*> row_loops_;
   std::vector<Held> held_;
   std::optional<Lanes> lanes_;

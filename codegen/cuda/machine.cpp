@@ -214,8 +214,8 @@ Status Gpu::check_graph(const Graph& graph) const {
     multiplies |=
         (routine == LibraryRoutine::Matmul || routine == LibraryRoutine::AddMatmul) && t->dtype == DType::Float32;
   }
-  static std::atomic<bool> told = false;
-  if (multiplies && has_mma && !config().cuda_tf32 && !told.exchange(true))
+  static std::atomic<bool> warned = false;
+  if (multiplies && has_mma && !config().cuda_tf32 && !warned.exchange(true))
     fmt::print(stderr,
                "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled; --config "
                "cuda_tf32=true for better performance\n");

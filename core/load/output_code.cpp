@@ -55,7 +55,7 @@ class Reader {
 
  private:
   /// What the comments before a statement say.
-  struct Said {
+  struct Comments {
     std::vector<std::string> sources, nodes;
     std::string handle;
     bool any = false;
@@ -64,26 +64,26 @@ class Reader {
     std::string_view name;
     std::string language;
     int begin = 0, end = 0;
-    Said said;
+    Comments comments;
   };
 
   void comment(std::string_view text) {
     constexpr std::string_view sorted = "Topologically Sorted Source Nodes: [", handle = "[Provenance debug handles] ";
     if (text.starts_with(sorted)) {
-      said_.sources = bracketed_items(text.substr(sorted.size()));
-      said_.any = true;
+      comments_.sources = bracketed_items(text.substr(sorted.size()));
+      comments_.any = true;
     } else if (text.starts_with(handle)) {
-      said_.handle = text.substr(handle.size());
+      comments_.handle = text.substr(handle.size());
     } else if (text.starts_with("%")) {
-      said_.nodes.emplace_back(dotted_name(text.substr(1)));
-      said_.any = true;
+      comments_.nodes.emplace_back(dotted_name(text.substr(1)));
+      comments_.any = true;
     }
   }
 
   void definition(std::string_view name, std::string_view call) {
-    Definition d{name, std::string(dotted_name(call)), static_cast<int>(at_) + 1, static_cast<int>(at_) + 1, said_};
+    Definition d{name, std::string(dotted_name(call)), static_cast<int>(at_) + 1, static_cast<int>(at_) + 1, comments_};
     d.language = d.language.starts_with("cpp") ? "cpp" : d.language.substr(0, d.language.find('.'));
-    said_ = {};
+    comments_ = {};
     // The code is a text in ''' ... '''.
     const std::size_t open = lines_[at_].find("'''");
     if (open != std::string_view::npos && lines_[at_].find("'''", open + 3) == std::string_view::npos) {
@@ -101,7 +101,7 @@ class Reader {
       callee = trimmed(callee.substr(is + 3));
     const std::string_view dotted = dotted_name(callee);
     if (!callee.substr(dotted.size()).starts_with("(") || dotted.empty()) {
-      if (!line.empty() && !line.starts_with("stream")) said_ = {};
+      if (!line.empty() && !line.starts_with("stream")) comments_ = {};
       return;
     }
     std::string_view name = dotted;
@@ -112,31 +112,31 @@ class Reader {
                          name.starts_with("torch.ops.") || name.starts_with("inductor_ops.");
     if (!own && !library) {
       // A stream or a buffer may be asked for between the comment and the call.
-      if (!dotted.starts_with("get_raw_stream") && !dotted.starts_with("empty_strided")) said_ = {};
+      if (!dotted.starts_with("get_raw_stream") && !dotted.starts_with("empty_strided")) comments_ = {};
       return;
     }
     InductorKernel k;
     k.name = own ? name : dotted;
     k.language = own ? own->language : "call";
     k.call = static_cast<int>(at_) + 1;
-    k.handle = said_.handle;
-    Said said = std::exchange(said_, {});
+    k.handle = comments_.handle;
+    Comments comments = std::exchange(comments_, {});
     if (own) {
       k.begin = own->begin;
       k.end = own->end;
-      if (said.sources.empty()) said.sources = own->said.sources;
-      if (said.nodes.empty()) said.nodes = own->said.nodes;
-      said.any |= own->said.any;
+      if (comments.sources.empty()) comments.sources = own->comments.sources;
+      if (comments.nodes.empty()) comments.nodes = own->comments.nodes;
+      comments.any |= own->comments.any;
     }
-    k.sources = std::move(said.sources);
-    k.nodes = std::move(said.nodes);
-    if (said.any && !(k.sources.empty() && k.nodes.empty())) k.link = Link::Comments;
+    k.sources = std::move(comments.sources);
+    k.nodes = std::move(comments.nodes);
+    if (comments.any && !(k.sources.empty() && k.nodes.empty())) k.link = Link::Comments;
     kernels_.push_back(std::move(k));
   }
 
   std::vector<std::string_view> lines_;
   std::size_t at_ = 0;
-  Said said_;
+  Comments comments_;
   std::vector<Definition> definitions_;
   std::unordered_map<std::string_view, std::size_t> definition_of_;
   std::vector<InductorKernel> kernels_;

@@ -56,8 +56,8 @@ class Counter {
   }
 
  private:
-  /// The turns of the loops around, of those in whose variables the expression is if `only`.
-  double turns(const SymExpr* only = nullptr) const {
+  /// The iterations of the loops around, of those in whose variables the expression is if `only`.
+  double trip_count(const SymExpr* only = nullptr) const {
     double n = 1;
     for (const Loop* l : around_)
       if (!only || loops::contains(*only, SymExpr::symbol(l->var))) n *= most(l->extent);
@@ -77,14 +77,14 @@ class Counter {
     const ScalarNode& n = kernel_.scalars[s];
     for (Scalar a : n.args) value(a);
     if (n.op != ScalarOp::Load) {
-      row_.operations += loops::weight(n.op) == 0 ? 0 : turns();
+      row_.operations += loops::weight(n.op) == 0 ? 0 : trip_count();
       return;
     }
     auto& [dense, gathered] = loaded_[n.slot];
     if (n.args[0].id < 0)
-      dense = std::max(dense, turns(&n.index));
+      dense = std::max(dense, trip_count(&n.index));
     else
-      gathered += turns();
+      gathered += trip_count();
   }
 
   void body(const std::vector<loops::Stmt>& statements) {
@@ -94,11 +94,11 @@ class Counter {
         value(store->value);
         value(store->index);
         double& n = stored_[store->buffer];
-        n = std::max(n, store->index.id < 0 ? turns(&store->element) : turns());
+        n = std::max(n, store->index.id < 0 ? trip_count(&store->element) : trip_count());
       } else if (const auto* reduce = std::get_if<loops::Reduce>(&s)) {
         seen_.clear();
         value(reduce->value);
-        row_.operations += turns();
+        row_.operations += trip_count();
       } else if (const auto* loop = std::get_if<Loop>(&s)) {
         around_.push_back(loop);
         body(loop->body);

@@ -218,7 +218,7 @@ class TestState : public QObject {
                                  return wait_for_cancel(progress);
                                };
                              }});
-    slow.doubted = "slow";
+    slow.suspect = "slow";
     Workbench bench(slow);
     bench.window().show();
     bench.open(folder_.write("later.py", *tests::joint_graph(2)));

@@ -104,7 +104,7 @@ inline CompileFn interpreter(double planted) {
 inline WorkbenchTools tools() {
   WorkbenchTools t;
   t.backends.push_back({"interp", [](const Progress&) { return interpreter(0); }});
-  t.doubted = "broken";
+  t.suspect = "broken";
   t.backends.push_back({"broken", [](const Progress&) { return interpreter(0.25); }});
   t.inputs = [](Graph& graph, const Artefact&, const QString&) { return random_inputs(graph, 0); };
   t.measure = measure_nodes;

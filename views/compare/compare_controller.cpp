@@ -68,7 +68,7 @@ std::unique_ptr<Controller> make_compare_view(Workbench& bench) {
 }
 
 CompareController::CompareController(Workbench& bench) : WidgetController(bench) {
-  view_->set_backends(bench.tools().backend_names(), bench.tools().doubted);
+  view_->set_backends(bench.tools().backend_names(), bench.tools().suspect);
   connect(view_, &CompareView::run_asked, this, &CompareController::compare);
   connect(view_, &CompareView::node_chosen, &bench, &Workbench::select_node);
   // A comparison that was cancelled leaves what was there before.

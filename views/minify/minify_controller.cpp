@@ -42,7 +42,7 @@ std::unique_ptr<Controller> make_minify_view(Workbench& bench) {
 }
 
 MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
-  view_->set_choices({"accuracy", "crash"}, bench.tools().backend_names(), bench.tools().doubted);
+  view_->set_choices({"accuracy", "crash"}, bench.tools().backend_names(), bench.tools().suspect);
   connect(view_, &MinifyView::run_asked, this, &MinifyController::minify);
   connect(view_, &MinifyView::pause_asked, this, [this](bool pause) {
     if (last_) last_->steering.pause = pause;

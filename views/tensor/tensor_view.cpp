@@ -199,15 +199,15 @@ void TensorView::make_controls() {
   for (int d = 0; d < rank; ++d) {
     auto k = static_cast<std::size_t>(d);
     if (d == slice_.rows || d == slice_.columns) continue;
-    auto told = [d, n = sizes[k]](int at) { return tr("dim %1: %2 of %3").arg(d).arg(at).arg(n); };
-    auto* label = new QLabel(told(static_cast<int>(slice_.at[k])));
-    label->setMinimumWidth(label->fontMetrics().horizontalAdvance(told(static_cast<int>(sizes[k]))));
+    auto caption = [d, n = sizes[k]](int at) { return tr("dim %1: %2 of %3").arg(d).arg(at).arg(n); };
+    auto* label = new QLabel(caption(static_cast<int>(slice_.at[k])));
+    label->setMinimumWidth(label->fontMetrics().horizontalAdvance(caption(static_cast<int>(sizes[k]))));
     auto* slider = new QSlider(Qt::Horizontal);
     slider->setAccessibleName(tr("Index in dimension %1").arg(d));
     slider->setRange(0, static_cast<int>(sizes[k]) - 1);
     slider->setValue(static_cast<int>(slice_.at[k]));
-    connect(slider, &QSlider::valueChanged, this, [this, k, label, told](int at) {
-      label->setText(told(at));
+    connect(slider, &QSlider::valueChanged, this, [this, k, label, caption](int at) {
+      label->setText(caption(at));
       slice_.at[k] = at;
       wanted_ = -1;
       Q_EMIT slice_asked(slice_);

@@ -34,7 +34,7 @@ struct WorkbenchTools {
     Runner runner(const Progress& progress) const;
   };
   std::vector<BackendChoice> backends;
-  QString doubted = "cpu";   ///< the backend that is compared and minified where no other is chosen
+  QString suspect = "cpu";   ///< the backend that is compared and minified where no other is chosen
   QString plant = {};        ///< the fault that is planted, as `run --plant` takes it; empty: none
   QString baseline = "f64";  ///< runs in double, to tell rounding from error per node; may be missing
   /// One value for each placeholder of the artefact's graph; `io` is the path of an IO file, or empty.

@@ -241,7 +241,7 @@ class TapsStep final : public RowBlocksStep {
       for (std::int64_t c = first; c < last; ++c) {
         const float* from = weight + c * of_channel + (group.first + panel) * of_result;
         float* const row = to + kernel_.place(problem_.channels, group.columns, c, panel);
-        if (adjacent_taps) kernel_.turn(from, of_result, taps, filled, row, of_tap);
+        if (adjacent_taps) kernel_.transpose(from, of_result, taps, filled, row, of_tap);
         for (std::int64_t tap = 0; tap < taps; ++tap) {
           const float* of = from + tap / taps_x * s[2] + tap % taps_x * s[3];
           float* const end = row + tap * of_tap + filled;

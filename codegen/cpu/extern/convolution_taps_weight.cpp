@@ -55,7 +55,7 @@ class TapsToWeight final : public ExternStep {
       const std::int64_t n = std::min(most_pixels, all - first);
       left.resize(static_cast<std::size_t>(results * n));
       right.resize(static_cast<std::size_t>(kernel_.packed_elements(n, channels)));
-      kernel_.turn(grad + first * pixels_.strides[0], pixels_.strides[0], results, n, left.data(), n);
+      kernel_.transpose(grad + first * pixels_.strides[0], pixels_.strides[0], results, n, left.data(), n);
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t tap = task / blocks_, block = task % blocks_;
         if (task == begin || block == 0) pack(input, tap, first, n, right.data());

@@ -232,7 +232,7 @@ void copy_rows(const ProductKernel& kernel, const float* from, std::int64_t row,
                std::int64_t last, std::int64_t depth, float* to) {
   from += first * row;
   to += first * depth;
-  if (row == 1) return kernel.turn(from, step, last - first, depth, to, depth);
+  if (row == 1) return kernel.transpose(from, step, last - first, depth, to, depth);
   for (std::int64_t i = 0; i < last - first; ++i)
     for (std::int64_t t = 0; t < depth; ++t) to[i * depth + t] = from[i * row + t * step];
 }

@@ -21,7 +21,7 @@ const ProductKernel product_avx512 = {.name = "avx512",
                                       .packed_elements = elements,
                                       .place = place_of,
                                       .pack = pack,
-                                      .turn = turn_matrix,
+                                      .transpose = transpose_matrix,
                                       .run = run_of<float>,
                                       .narrow = &narrow_avx512};
 

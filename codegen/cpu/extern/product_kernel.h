@@ -48,8 +48,8 @@ struct ProductKernel {
   void (*pack)(const float* right, std::int64_t row, std::int64_t column, std::int64_t depth, std::int64_t columns,
                std::int64_t first, std::int64_t last, float* packed);
   /// to[t * to_row + j] = from[t + j * column] for t < depth and j < columns.
-  void (*turn)(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns, float* to,
-               std::int64_t to_row);
+  void (*transpose)(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns, float* to,
+                    std::int64_t to_row);
   /// Computes rows [first_row, last_row) of the columns of panels [first, last).
   void (*run)(const ProductProblem& problem, std::int64_t first_row, std::int64_t last_row, std::int64_t first,
               std::int64_t last);

@@ -99,14 +99,14 @@ inline constexpr auto sum_of_line = [](const EvalCall&, const auto* x, const Lin
   using T = std::decay_t<decltype(*x)>;
   AccumulateType<T> total = 0;
   if constexpr (std::is_same_v<AccumulateType<T>, double>) {
-    double lost = 0;
+    double compensation = 0;
     line.each([&](std::int64_t at) {
       const auto v = convert<double>(x[at]);
       const double next = total + v;
-      lost += std::abs(total) >= std::abs(v) ? (total - next) + v : (v - next) + total;
+      compensation += std::abs(total) >= std::abs(v) ? (total - next) + v : (v - next) + total;
       total = next;
     });
-    return std::isfinite(lost) ? total + lost : total;
+    return std::isfinite(compensation) ? total + compensation : total;
   }
   line.each([&](std::int64_t at) { total = kernels::wrapping_sum(total, convert<AccumulateType<T>>(x[at])); });
   return total;

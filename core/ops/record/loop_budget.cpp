@@ -21,13 +21,14 @@ LoopBudget::~LoopBudget() {
   current = outer_;
 }
 
-void LoopBudget::spend(std::int64_t turns) {
-  if (!current || turns <= 0) return;
-  if (turns > current->left_)
-    throw Raise{input_error("ops.turns", fmt::format("a number of the call asks for more than {} turns of a loop; use "
-                                                     "a smaller one, or raise the limit with --loop-limit",
-                                                     config().loop_limit))};
-  current->left_ -= turns;
+void LoopBudget::spend(std::int64_t iterations) {
+  if (!current || iterations <= 0) return;
+  if (iterations > current->left_)
+    throw Raise{
+        input_error("ops.turns", fmt::format("a number of the call asks for more than {} iterations of a loop; use "
+                                             "a smaller one, or raise the limit with --loop-limit",
+                                             config().loop_limit))};
+  current->left_ -= iterations;
 }
 
 }  // namespace partita

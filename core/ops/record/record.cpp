@@ -320,7 +320,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
     const StopsLoops listening(context.progress);
-    const LoopBudget turns;
+    const LoopBudget budget;
     if (std::optional<Value> value = eval_complex_half(*record, call, node)) return *std::move(value);
     if (!record->eval && record->pointwise.body) return eval_pointwise(*record, call);
     Meta results;
