@@ -1,3 +1,5 @@
+// The report as PDF: tables in HTML, made of the report's JSON, which a QTextDocument lays out on A4 pages. Graphs are
+// listed, not drawn.
 #include <QAbstractTextDocumentLayout>
 #include <QBuffer>
 #include <QPainter>

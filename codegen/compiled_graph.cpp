@@ -1,3 +1,5 @@
+// A graph that runs for any sizes: finds or makes code whose guards the sizes keep, first for all sizes, else for these
+// alone. Cuts the graph where values decide sizes; what cannot have code is interpreted.
 #include "codegen/compiled_graph.h"
 
 #include <algorithm>

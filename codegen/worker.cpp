@@ -1,3 +1,5 @@
+// Compiled code in another process, both sides: requests go through a socket, tensors through shared memory, and a
+// shared page says what the worker is doing. A worker that hangs is ended, and its death told with that place.
 #include "codegen/worker.h"
 
 #include <cerrno>

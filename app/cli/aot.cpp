@@ -1,3 +1,5 @@
+// The verb aot: makes the joint graph, forward and backward, writes them as text, and their metadata as JSON. With
+// --inputs it makes what `run` makes for these values.
 #include "core/aot/aot.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The verb check: runs corpus cases in child processes and counts what passes, fails and is refused. What a case
+// compares is in core/compare/op_cases.cpp and core/aot/aot_cases.cpp.
 #include <cstdio>
 #include <map>
 #include <thread>

@@ -1,3 +1,5 @@
+// The verb compare: one backend against another (--backends), or a table of columns against a reference (--against).
+// Prints the reports and keeps them in the store; app/tasks/columns.cpp computes the columns.
 #include <algorithm>
 #include <cmath>
 

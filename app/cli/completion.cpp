@@ -1,3 +1,5 @@
+// The verb completion: writes completion scripts for bash, zsh and fish, and the manual page, from the verbs and
+// options that CLI11 knows.
 #include <algorithm>
 
 #include <fmt/format.h>

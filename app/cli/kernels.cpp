@@ -1,3 +1,5 @@
+// The verb kernels: prints a compiler's plans as tables, JSON or code, and inductor's output code with its links to
+// nodes. app/tasks/kernels.cpp makes and measures the plans.
 #include "app/tasks/kernels.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The verb open: sets up the application, opens the window, and shows what the options name, or takes a screenshot once
+// no job runs. The window itself is in views.
 #include <QApplication>
 #include <QBuffer>
 #include <QElapsedTimer>

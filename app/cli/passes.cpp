@@ -1,3 +1,5 @@
+// The verb passes: brings a graph to a stage by the flow of `run`, runs that stage's passes, and prints what each of
+// them changed. --check compares the numbers before and after each pass (core/compare/check_passes.h).
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,5 @@
+// The verb store: lists, shows, explains, verifies, clears and exports the rows of the store's file. With --recompile
+// `verify` compiles stored graphs again and compares programs and machine code.
 #include "core/store/store.h"
 
 #include <charconv>

@@ -1,3 +1,5 @@
+// Comparisons of several sides. By nodes: the reference runs the program, and each of its graphs is compared before it
+// runs, under the file's names. By results: each side runs the program, or has its results already.
 #include "app/tasks/columns.h"
 
 #include <algorithm>

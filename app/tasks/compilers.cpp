@@ -1,3 +1,5 @@
+// The table of PyTorch's debugging compilers. Each row sets how the flow makes the graphs and what compiles them; in
+// the place of torch.jit's script compiler ours compiles graphs whose overloads were stripped and chosen again.
 #include "app/tasks/compilers.h"
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Plans of the forward and backward that `run` makes, with their memory step by step. They are measured while the
+// program runs; what the machine can do is measured by copies and products of matrices.
 #include "app/tasks/kernels.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Answers about trace logs, from the records of each compilation. A graph break or recompilation leads to the last node
+// of dynamo's graph before its line.
 #include "app/tasks/log_queries.h"
 
 #include <algorithm>

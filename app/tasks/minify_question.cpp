@@ -1,3 +1,5 @@
+// The options of `partita minify` as an oracle: a crash, a wrong result or the user's command, tried by this process
+// and its forks or by `partita minify --once`. Also the search for the guilty pass or kernel, and the report.
 #include "app/tasks/minify_question.h"
 
 #include <algorithm>

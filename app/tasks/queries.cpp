@@ -1,3 +1,5 @@
+// The table of questions, and the answers about one graph: by its use lists and metas, or by running the flow, the
+// planner or the interpreter. Questions about logs are in log_queries.cpp.
 #include "app/tasks/queries.h"
 
 #include <algorithm>

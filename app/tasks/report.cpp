@@ -1,3 +1,5 @@
+// Collects what a report says as JSON: graphs, cut, passes, kernels, a comparison, facts of a log. What a graph does
+// not permit becomes a line of the summary. The HTML page carries this JSON and the program that shows it.
 #include "app/tasks/report.h"
 
 #include <algorithm>

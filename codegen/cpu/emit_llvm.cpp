@@ -1,3 +1,5 @@
+// Emits a phase of a kernel as an LLVM function: arguments, scratch, and loops that are unrolled, scalar, or vectors
+// with a masked tail. Each loop opens a scope; values are computed before the loops that they do not depend on.
 #include "codegen/cpu/emit_llvm.h"
 
 #include <algorithm>

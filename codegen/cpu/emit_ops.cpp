@@ -1,3 +1,5 @@
+// Scalar operations in LLVM IR, by the LLVM columns of scalar_ops.def: instructions, polynomials in single precision,
+// and runtime functions called lane by lane. Also casts, powers with constant exponents, and NaN tests.
 #include "codegen/cpu/emit_ops.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Compiles kernels to object code: they are shared among threads by their size, and each share is an LLVM module that
+// is emitted, optimised by a few scalar passes, and generated. Also assembles text for libraries.
 #include "codegen/cpu/jit.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds NVRTC or nvcc in toolkits and Python environments, and compiles CUDA C++ to PTX and cubin, without contraction
+// of products and sums. The store keeps binaries by text, architecture and compiler.
 #include "codegen/cuda/compile.h"
 
 #include <algorithm>

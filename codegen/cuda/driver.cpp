@@ -1,3 +1,5 @@
+// CudaDevice on NVIDIA's driver library, which dlopen opens: a pool of freed memory, copies, modules, launches in one
+// stream, events, CUDA graphs by stream capture. Also places values on the device.
 #include "codegen/cuda/driver.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Writes a kernel as CUDA functions, one for each part between barriers: a thread for each iteration, or a block or
+// warp for each row. Chooses arguments, index type and homes of scratch; the other emit_*.cpp write the bodies.
 #include <algorithm>
 #include <limits>
 

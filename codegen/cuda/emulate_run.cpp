@@ -1,3 +1,5 @@
+// Runs CUDA blocks on the CPU: threads are fibers that change at barriers and warp exchanges, or a plain loop where
+// none needs another. Checks bounds, alignment and races of each access, and that all threads reach a barrier.
 #include "codegen/cuda/emulate_run.h"
 
 #include <algorithm>

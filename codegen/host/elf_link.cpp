@@ -1,3 +1,5 @@
+// Links x86-64 ELF objects into this process: reads sections and symbols, copies them to one mapping with a global
+// offset table for each object, applies relocations, makes it executable. What it does not know it refuses.
 #include "codegen/host/elf_link.h"
 
 #include <cstring>

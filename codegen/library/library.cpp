@@ -1,3 +1,5 @@
+// The steps of `partita compile`: makes forward and backward, refuses wrappers that the runtime lacks, compiles each
+// graph (parts.cpp), describes inputs and results, writes weights, and links.
 #include "codegen/library/library.h"
 
 #include <algorithm>

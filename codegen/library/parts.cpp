@@ -1,3 +1,5 @@
+// Compiles one graph of a library: cuts it where values decide sizes, and gives each part code for all sizes, then for
+// 0, 1 and small sizes that break guards, once for each instruction set. Calls that decide sizes are interpreted.
 #include "codegen/library/parts.h"
 
 #include <algorithm>

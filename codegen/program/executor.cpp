@@ -1,3 +1,5 @@
+// Prepares a program for some sizes: places buffers in memory, finds the kernels' functions, prepares calls (with the
+// kernel behind a call as its work), and checks that views lie within buffers.
 #include "codegen/program/executor.h"
 
 #include <algorithm>

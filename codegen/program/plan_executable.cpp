@@ -1,3 +1,5 @@
+// Runs a prepared program: binds inputs, copied if they lie otherwise in memory, runs kernels and calls in order, here
+// or on a device, reports faults, and hands out results. Memory of results that nobody holds is used again.
 #include "codegen/program/plan_executable.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Programs and graphs as bytes: the fields of each part, once for writing and reading. Nodes refer to each other by
+// number; what was read is checked before it is used.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -9,8 +11,6 @@
 #include "core/ops/record/catch_raised.h"
 
 namespace partita {
-
-// The fields of each part of a program, once for writing and reading.
 
 template <class A>
 void fields(A& a, std::complex<double>& c) {

@@ -1,3 +1,5 @@
+// Checks an AOTAutograd case of the corpus: makes an IO file from case.json, runs it, and compares outputs, strides,
+// shared memory, inputs afterwards and gradients. aot_case_graphs.cpp compares the graphs.
 #include "core/aot/aot_cases.h"
 
 #include <algorithm>

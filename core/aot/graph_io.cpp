@@ -1,3 +1,5 @@
+// Values of a graph from IO files, archives or random numbers, by key: first learns the symbols from sizes, then takes
+// each value in the layout of its placeholder. Also results as an OUT file, with aliases and written inputs.
 #include "core/aot/graph_io.h"
 
 #include <algorithm>

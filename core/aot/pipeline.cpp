@@ -1,3 +1,5 @@
+// The stages of AOTAutograd's flow as a table, with the reason for each place, and aot(), which runs it, checks and
+// traces stages. Also post_grad_passes(), with which compilers begin.
 #include "core/aot/pipeline.h"
 
 #include <algorithm>

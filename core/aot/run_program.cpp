@@ -1,3 +1,5 @@
+// A program that runs many times: gathers inputs, makes and compiles its graphs, nests the wrappers around them, and in
+// each step collects results and gradients under the caller's keys. Also graphs that run as they stand.
 #include "core/aot/run_program.h"
 
 #include <algorithm>

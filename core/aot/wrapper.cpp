@@ -1,3 +1,5 @@
+// The list of AOTAutograd's wrappers: which come in what order, how they nest around compiled code, and a line about
+// each. What one does is in core/aot/wrappers.
 #include "core/aot/wrapper.h"
 
 #include <algorithm>

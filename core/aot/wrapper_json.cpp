@@ -1,3 +1,4 @@
+// Wrappers as JSON: the fields of each layer, once for writing and reading.
 #include <nlohmann/json.hpp>
 
 #include "core/aot/wrapper.h"
@@ -7,7 +8,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The fields of each layer, once for writing and reading.
 template <class F>
 void fields(F& f, SubclassWrapper::Item& i) {
   f("type", i.type), f("attributes", i.attributes);

@@ -1,3 +1,5 @@
+// Values of config.def's rows as text and back, by type and unit; the configuration of the process and of a thread's
+// scopes; and its forms as a file, as words of a command line and as a part of keys.
 #include "core/base/config.h"
 
 #include <algorithm>

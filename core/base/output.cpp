@@ -1,3 +1,5 @@
+// Writes files: a new file beside the target takes its place with its mode and owner; pipes, devices and open
+// descriptors are written in place. Also folders, and logs that others read while they grow.
 #include "core/base/output.h"
 
 #include <cerrno>

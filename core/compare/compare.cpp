@@ -1,3 +1,5 @@
+// Compares two values: dtype, sizes and strides, then elements, integers exactly and others in double (errors, ulps,
+// NaNs, cosine). judge_by_baseline() ranks errors against those of a run in double.
 #include "core/compare/compare.h"
 
 #include <algorithm>

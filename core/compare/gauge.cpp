@@ -1,3 +1,5 @@
+// Aligns singular vectors and eigenvectors of two runs, E and F, by Q = E^H F within clusters of equal values (a phase
+// each for general eigenvectors). The left vectors' Q holds for the right ones, but for null vectors.
 #include "core/compare/gauge.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Checks operator cases of the corpus: makes inputs, runs each graph, and compares metas, outputs, aliases, written
+// inputs and gradients. What is outside the tolerance is weighed by a run in double.
 #include "core/compare/op_cases.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Compares columns with a reference node by node, in batches of extra outputs; each node also runs alone on the
+// reference's values, for its own error. Then each row says from which one it inherited its difference.
 #include "core/compare/per_node.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A Report's verdict, its text with the worst rows first, and its JSON, written and read.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// Compares whole runs: matches compilations, compares their facts and graphs, and the collectives of all. Then marks
+// rows that follow from others (same line, saved values, caches), merges equal ones and sorts by aspect.
 #include "core/diff/diff.h"
 
 #include <algorithm>

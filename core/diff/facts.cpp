@@ -1,3 +1,5 @@
+// Reads facts, as names and values, from the records of a compilation: graph breaks, recompilations, options, guards,
+// kernels, caches, times. Addresses are taken out of guards, since each process has others.
 #include "core/diff/facts.h"
 
 #include <algorithm>

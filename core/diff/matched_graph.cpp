@@ -1,3 +1,5 @@
+// Compares one graph of several runs: its nodes are matched to those of the first run, and rows tell where presence,
+// operator, arguments, inputs or type differ. Also operator counts, saved values, collectives.
 #include "core/diff/matched_graph.h"
 
 #include <algorithm>

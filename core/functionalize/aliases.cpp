@@ -1,3 +1,5 @@
+// Aliasing and mutation as functionalisation finds them: classifies outputs by PyTorch's OutputType, finds whose memory
+// they lie in and where, describes mutated inputs, and refuses writes that no functional graph can do.
 #include <algorithm>
 #include <map>
 

@@ -1,3 +1,5 @@
+// PyTorch's functionalize_rng_ops: expands random calls by a table to rand_like, and makes each a philox_rand at the
+// next offset, by one stream for the forward and one for what hangs on tangents.
 #include "core/functionalize/functional_rng.h"
 
 #include <algorithm>

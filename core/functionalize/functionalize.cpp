@@ -1,3 +1,5 @@
+// Interprets an ATen graph on tensor objects, each a list of view steps from a memory with a version, and writes the
+// functional graph: a read repeats the views on the newest content, a write goes back through them.
 #include "core/functionalize/functionalize.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Lowers a graph call by call until only ATen is left: resolves torch-level calls, decomposes composites, inlines
+// regions and autograd functions, follows autocast, torch.func and grad mode, and infers metas.
 #include "core/functionalize/to_aten.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Builds the joint graph as the autograd engine would: chooses tangents, counts the gradients that each function waits
+// for, visits ready functions from the last to the first, and detaches what they save.
 #include "core/grad/joint.h"
 
 #include <algorithm>

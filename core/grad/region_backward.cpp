@@ -1,3 +1,5 @@
+// Backwards of cond, map_impl, scan and while_loop: a sub graph is differentiated by make_joint(), and a region of
+// these backwards is called. Calls with effects run only in the forward, which then returns their results.
 #include "core/grad/region_backward.h"
 
 #include <algorithm>

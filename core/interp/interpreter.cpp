@@ -1,3 +1,5 @@
+// The reference interpreter: resolves torch-level calls, evaluates nodes in order by their operators' records, and
+// drops values after their last use. A run in double widens what goes in and comes out.
 #include "core/interp/interpreter.h"
 
 #include <set>

@@ -1,3 +1,5 @@
+// Finds the values of symbols from inputs. SymbolBinder notes once where each symbol is read, and leaves what is rare
+// or wrong to bind_symbols(). Also checks inputs against placeholders.
 #include "core/interp/symbols.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A graph's nodes as a linked list with use lists: creates, moves, renames, copies and erases them, and removes dead
+// ones. Names are made unique by FX's rules.
 #include "core/ir/graph.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Prints graphs as Python, as FX does: statements with annotations, comments of origins, deletions after the last use,
+// nested classes for sub graphs, a joint graph's flatten statement. Also code without these, and arguments.
 #include "core/ir/print.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Parses Python expressions in FX text by operator precedence: literals, constants of torch, lists, calls, subscripts,
+// attributes. An outermost call is left for its statement to name; inner calls become nodes.
 #include "core/load/fx_expression.h"
 
 #include <charconv>

@@ -1,3 +1,5 @@
+// Reads FX modules: class, signature, flatten statement, then statement by statement, with nested classes as sub
+// graphs. Expressions are in fx_expression.cpp, lines and comments in fx_lines.cpp.
 #include "core/load/fx_text.h"
 
 #include <unordered_set>

@@ -1,3 +1,5 @@
+// Reads inductor's output code line by line: definitions of kernels, their calls, and comments that name nodes. Links
+// calls to nodes by the log's provenance mappings, else by comments, and counts names that no graph has.
 #include "core/load/output_code.h"
 
 #include <algorithm>

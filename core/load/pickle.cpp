@@ -1,3 +1,5 @@
+// The pickle machine: a stack, a memo, opcodes, and a table of the globals that are admitted. Tensors are made over
+// storages by their keys. What is made of objects afterwards is in pickle_values.cpp.
 #include "core/load/pickle.h"
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Reads the graph of a torch.export archive from JSON: metas of all values, then inputs, nodes with their arguments by
+// kind, and outputs; sub graphs recursively. Origins are taken from stack traces and module stacks.
 #include "core/load/pt2_graph.h"
 
 #include <charconv>

@@ -1,3 +1,5 @@
+// Signature, pytrees and tensors of a .pt2 archive. Two tables map PyTorch's kinds of inputs and outputs to ours;
+// tensors of one file share its storage, and pickled ones are taken apart into their inner tensors.
 #include "core/load/pt2_signature.h"
 
 #include "core/load/pickle.h"

@@ -1,3 +1,5 @@
+// Reads and writes safetensors files. The reader checks the header, copies each tensor into memory of its own, and
+// applies the conventions of __metadata__: strides, complex, opaque dtypes, shared storages.
 #include "core/load/safetensors.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Writes each record as PyTorch's TorchLogsFormatter does: a line of JSON, then its payload. A frame per thread holds
+// the compile id for its records, and collects times and failure for compilation_metrics.
 #include "core/load/trace_writer.h"
 
 #include <algorithm>

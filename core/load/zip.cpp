@@ -1,3 +1,5 @@
+// Zip archives by libzip, with limits on entries and on the bytes read. The central directory is parsed here once more
+// for the places of uncompressed entries, which storages borrow instead of copying.
 #include "core/load/zip.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Interprets the loop IR, one element at a time, with the kernels of scalar_eval.cpp. Parallel loops run in reverse
+// order. For each element of a written buffer a race detector keeps who accessed it last, after which barrier.
 #include "core/loops/execute.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Simplifies index expressions by ranges of variables and common factors, and joins digits such as x // 4 and x % 4.
+// Divisors are numbers here; index_sizes.cpp divides by expressions of sizes.
 #include "core/loops/index.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The printer and the verifier of kernels. The verifier checks names, dtypes and the nesting of loops, then looks for
+// accesses of different threads without a barrier between them.
 #include "core/loops/loop.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Body makes scalars of index expressions. Lowering makes definitions, and probes each for what it reads and computes;
+// it splits large reductions to few results into two, and fixes symbolic sizes by guards.
 #include "core/loops/lower.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Evaluates scalar bodies on tensors, node by node on blocks of 512 elements, with a C++ loop for each row of
+// scalar_ops.def and each dtype. Dimensions are sorted by the first output's strides and merged.
 #include "core/loops/scalar_eval.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Divides a base graph into removable calls, and computes values of its nodes by interpreting only the slice that they
+// need. A candidate copies the kept calls, with placeholders for what they read of the others.
 #include "core/minify/candidate.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Oracles for crashes, accuracy and a shell command. They are asked in this process, in forked children that answer
+// with a line of text, or by a program that gets the case in a folder.
 #include "core/minify/oracle.h"
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Cuts forward and backward out of the joint graph once the saved values are chosen: marks what each side needs and can
+// compute, copies it, and moves recomputed calls near their use.
 #include "core/partition/extract.h"
 
 #include <algorithm>

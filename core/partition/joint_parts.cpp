@@ -1,3 +1,5 @@
+// Finds out which nodes of a joint graph depend on tangents, which the forward needs, and which gradient is whose.
+// Where descriptors do not tell how many outputs are the forward's, sizes are matched.
 #include "core/partition/joint_parts.h"
 
 #include <algorithm>

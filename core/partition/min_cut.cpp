@@ -1,3 +1,5 @@
+// Min-cut partitioning: heuristics as in PyTorch ban nodes from being recomputed; then each node becomes an edge that
+// costs its bytes in a flow network, and the minimum cut is what is saved.
 #include "core/partition/min_cut.h"
 
 #include <algorithm>

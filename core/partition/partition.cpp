@@ -1,3 +1,5 @@
+// Prepares a joint graph and its pins, and partitions it: where the forward ends in the text, by min cut, or within a
+// memory budget, for which bans on recomputing are lifted by bisection.
 #include "core/partition/partition.h"
 
 #include <algorithm>

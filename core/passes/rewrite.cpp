@@ -1,3 +1,5 @@
+// Parses the patterns of rewrites.def, matches them on calls and builds the replacements. One that has other dtypes,
+// sizes or strides, or newly shares memory with an argument, is taken back.
 #include "core/passes/rewrite.h"
 
 #include <cctype>

@@ -1,3 +1,5 @@
+// Forks a child, sets its descriptors and limits, and tells by its status how it ended. Programs run below a supervisor
+// (supervisor.cpp), functions directly. What sets up the child must be safe in a signal handler.
 #include "core/process/process.h"
 
 #include <array>

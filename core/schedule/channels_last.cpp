@@ -1,3 +1,5 @@
+// Grows regions of channels-last layout from library convolutions through the calls whose inferred strides follow. A
+// region whose transpositions at its borders cost more than it saves is undone.
 #include "core/schedule/channels_last.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Emits a group as a loop nest: pointwise; by rows, with a loop over the row for each pass; or by columns, with a block
+// of running values. Long sums of floats are made of partial sums.
 #include <algorithm>
 
 #include "core/schedule/emit_parts.h"

@@ -1,3 +1,5 @@
+// Greedy fusion: a stage joins the latest group that makes or also reads its operands, if the result is legal, worth it
+// and free of cycles. Refusals keep their reason. Then decides what needs memory or a scratch row.
 #include "core/schedule/fuse.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Index spaces of loop nests, and the analysis of a group: a walk over its members' values, whose reads give the passes
+// that they belong to, the loads, and whether the group can be computed at all.
 #include "core/schedule/group.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Counts bytes and arithmetic of the steps of a plan: of kernels by the trip counts around loads, stores and values, of
+// calls by a formula for each library routine. Also the lifetimes of buffers.
 #include "core/schedule/kernel_report.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Turns a functional graph into definitions, by its records' lower functions and scalar bodies, and extern calls for
+// the rest. Library calls take in padding and casts before them; copy_ becomes a destination.
 #include "core/schedule/lower_graph.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The planner: lowering, stages, fusion, epilogues, a step for each group, memory. Also notes why steps are apart,
+// refuses output strides that code does not make, and marks buffers for stores that bypass the caches.
 #include "core/schedule/make_plan.h"
 
 #include <algorithm>

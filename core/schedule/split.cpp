@@ -1,3 +1,5 @@
+// Cuts a graph in three around the first call with symbols that no input gives. Tensors that cross become inputs;
+// numbers and views are computed again. The new sizes get names such as s0.
 #include "core/schedule/split.h"
 
 #include <algorithm>

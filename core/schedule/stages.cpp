@@ -1,3 +1,5 @@
+// Goes over the definitions in order: one becomes a stage if it reduces, must be in memory, nests too deep, or costs
+// too much to be computed again by its readers. Then lists units with what each waits for.
 #include "core/schedule/stages.h"
 
 #include <algorithm>

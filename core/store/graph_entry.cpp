@@ -1,3 +1,5 @@
+// Entries of the caches of whole graphs as bytes, their look-up, differences between keys line by line, and the nearest
+// earlier entry, which explains a miss. Also the log of hits, misses and bypasses.
 #include "core/store/graph_entry.h"
 
 #include <algorithm>

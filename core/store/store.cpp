@@ -1,3 +1,5 @@
+// Opens and migrates the SQLite file, and has the statements that write and look up rows. Compiled objects are signed
+// and evicted by last use. Lists and text about rows are in browse.cpp.
 #include "core/store/store.h"
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Decides conditions on symbols by interval arithmetic, by bounds of polynomials, and by inequalities that the program
+// asserts. Where these do not decide, hints do, and a guard is recorded.
 #include "core/sym/shape_env.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Makes hash-consed nodes, in one table for all threads, and evaluates expressions in double or exactly. Substitution
+// rebuilds them by the operators of sym_arith.cpp.
 #include "core/sym/sym_expr.h"
 
 #include <algorithm>

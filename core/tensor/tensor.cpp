@@ -1,3 +1,5 @@
+// Storages: allocated, borrowed, or of a device and copied here at first use. Checks that sizes and strides neither
+// overflow nor leave the storage, and copies between any strides and dtypes.
 #include "core/tensor/tensor.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// CodeView paints the visible lines of FX text in a fixed-width grid. Rows are lines without those in folded modules;
+// keys and mouse move the current line, choose its node, fold and copy.
 #include "views/code/code_view.h"
 
 #include <QApplication>

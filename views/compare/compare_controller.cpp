@@ -1,3 +1,5 @@
+// Runs comparisons as jobs: of the graph's own nodes if it is functional and the sides are plain backends, else of the
+// whole flow. Keeps reports by document and in the store, and notes errors at nodes.
 #include "views/compare/compare_controller.h"
 
 #include <QDateTime>

@@ -1,3 +1,5 @@
+// Turns reports into table rows: a column for each measure of a single report, a short cell per report of several, the
+// worst first. The widget has the sides, the tolerance and the columns to add.
 #include "views/compare/compare_view.h"
 
 #include <QCheckBox>

@@ -1,3 +1,5 @@
+// Horizontal places of one side's cards. Sweeps over the rows order them by their neighbours and place each row by
+// least squares; then loose parts are gathered, and rows pulled toward the cut.
 #include "views/graph/columns.h"
 
 #include <algorithm>

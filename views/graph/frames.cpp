@@ -1,3 +1,5 @@
+// Frames from module paths, else from source lines: blocks of a stack are found by how often and at what distances
+// lines repeat. The overview opens the largest kind of frame as long as the picture fits.
 #include "views/graph/frames.h"
 
 #include <algorithm>

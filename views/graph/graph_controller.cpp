@@ -1,3 +1,5 @@
+// Commands of the picture and its bar: overlays and the jobs that find out what they show, sizes of symbols, export as
+// picture, by Graphviz or as a report. Scenes are made by the workbench.
 #include "views/graph/graph_controller.h"
 
 #include <QAction>

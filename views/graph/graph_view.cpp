@@ -1,3 +1,5 @@
+// GraphView: its contents, zoom and place, and painting: a cached image of the scene, under the selection, headings,
+// overview and legend. Mouse and keyboard are in graph_view_input.cpp.
 #include "views/graph/graph_view.h"
 
 #include <QAccessible>

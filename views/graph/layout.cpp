@@ -1,3 +1,5 @@
+// Joins rows (rows.cpp) and columns (columns.cpp), routes links along their lanes, and sets brackets beside the frames.
+// A picture that changed a little keeps its places, and new cards look for free ones.
 #include "views/graph/layout.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The table of overlays, and their colours: a logarithmic scale for numbers, a scale beyond the tolerance for errors, a
+// colour for each name. A folded frame sums up what is known of its nodes.
 #include "views/graph/overlay.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Paints the visible part of a scene at the zoom's level of detail: links, ribbons of saved values through the cut,
+// cards or blocks, labels of far ends, brackets. The selection and its links come on top.
 #include "views/graph/paint.h"
 
 #include <QFontMetricsF>

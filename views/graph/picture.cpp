@@ -1,3 +1,5 @@
+// Makes a picture: frames, which card stands for each node, cards of the forward, of recomputed values and of the
+// backward, links, saved values. Nodes in folded frames have no cards, nor inputs that only those read.
 #include "views/graph/picture.h"
 
 #include <algorithm>

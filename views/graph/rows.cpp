@@ -1,3 +1,5 @@
+// Levels of the forward by its longest paths, levels of the backward by the forward values that it reads, then steps
+// within a level. Sources and trees with one reader stand just before that reader.
 #include "views/graph/rows.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Past checks, runs and cache entries in one table, and one or two of a kind side by side: reports by node, runs by
+// property, cache entries by the lines in which their keys differ.
 #include "views/history/history_view.h"
 
 #include <QDateTime>

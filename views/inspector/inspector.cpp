@@ -1,3 +1,5 @@
+// Collects what is known of a node, a folded module or the whole graph as labelled rows, and renders them as HTML with
+// links to other nodes. The widget adds buttons that pin the value.
 #include "views/inspector/inspector.h"
 
 #include <QTextBrowser>

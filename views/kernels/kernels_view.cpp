@@ -1,3 +1,5 @@
+// Arranges the table of steps, memory plot, details and a LinkedPane for each form of code, and keeps step and node the
+// same in all of them. Code arrives later, pane by pane.
 #include "views/kernels/kernels_view.h"
 
 #include <QCheckBox>

@@ -1,3 +1,5 @@
+// Paints the visible lines of a kernel's code, each with a stripe in the colour of every graph node that it computes
+// for. Lines of the chosen node and of the one under the pointer stand out.
 #include "views/kernels/linked_pane.h"
 
 #include <QApplication>

@@ -1,3 +1,5 @@
+// The colours of the light and the dark theme, with Okabe and Ito's for families of operators; Qt's palette and style
+// sheet made of them; and the fonts, or what replaces those that are missing.
 #include "views/look/theme.h"
 
 #include <QApplication>

@@ -1,3 +1,5 @@
+// Minifies in a job. The window takes its tries, under a mutex, when the job tracker ticks, and draws the smallest
+// graph, one picture at a time. The result is saved as a repro or opened as a document.
 #include "views/minify/minify_controller.h"
 
 #include <QDesktopServices>

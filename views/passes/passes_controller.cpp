@@ -1,3 +1,5 @@
+// Runs the passes of the graph's stage as a job, with a check of the numbers if asked, and shows the chosen step as
+// picture and code. Skipping or moving a pass patches the configuration and runs anew.
 #include "views/passes/passes_controller.h"
 
 #include "core/aot/pipeline.h"

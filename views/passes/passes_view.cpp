@@ -1,3 +1,5 @@
+// Makes the history of a pipeline run: for each step a scene beside the one before, removed cards and a text diff;
+// rewrites are added on demand. Then the table's columns, and the widget that steps through.
 #include "views/passes/passes_view.h"
 
 #include <QKeyEvent>

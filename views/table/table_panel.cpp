@@ -1,3 +1,5 @@
+// A table over a sorting and filtering proxy model, with the order of cells, the colours of tones, and copying. Chosen
+// row and scroll position stay when the rows are replaced.
 #include "views/table/table_panel.h"
 
 #include <QApplication>

@@ -1,3 +1,5 @@
+// Reads two tensors in chunks of doubles, first for extremes, norms and the worst element, then for histograms. Grids
+// show a slice, each cell the worst of its elements. Also the texts about them.
 #include "views/tensor/tensor_pair.h"
 
 #include <algorithm>

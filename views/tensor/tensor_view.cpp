@@ -1,3 +1,5 @@
+// Lays out grid panes, histograms and controls of dimensions, for one column or several. Slices are asked for by a
+// signal, and grids for a slice that is no longer wanted are dropped.
 #include "views/tensor/tensor_view.h"
 
 #include <QGridLayout>

@@ -1,3 +1,5 @@
+// Maps seconds to pixels within the visible range, and paints axis, tracks and spans by it. Of steps that share a pixel
+// only the first is painted. Also zooming, panning, and walking by keys.
 #include "views/timeline/timeline_plot.h"
 
 #include <QHelpEvent>

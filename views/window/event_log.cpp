@@ -1,3 +1,5 @@
+// Writes what workbench, window and jobs signal; stalls, which a timer of 10 ms finds, without the wait for a
+// processor; and on a key all visible widgets with their places.
 #include "views/window/event_log.h"
 
 #include <QAbstractButton>

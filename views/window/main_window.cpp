@@ -1,3 +1,5 @@
+// MainWindow builds toolbar, pages, docks, log and menus, and shows status, problems and the theme. All commands are in
+// one list, which menus, palette and the page of keys read. Layouts are in window_layout.cpp.
 #include "views/window/main_window.h"
 
 #include <QApplication>

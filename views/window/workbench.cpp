@@ -1,3 +1,5 @@
+// Loads files and draws documents in jobs, puts the result on the screen and tells all controllers. Also pins with
+// undo, folds, notes on their way to the store, and what is shown while passes are stepped through.
 #include "views/window/workbench.h"
 
 #include <QApplication>

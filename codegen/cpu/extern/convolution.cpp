@@ -1,3 +1,5 @@
+// Prepares a convolution's forward by the first that takes it: a product (of pixels, of windows), direct, Winograd,
+// columns, taps, blocks of rows, a whole oneDNN primitive. Also the arguments that convolutions share.
 #include "codegen/cpu/extern/convolution.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Convolutions by im2col. The forward gathers windows and multiplies, the gradient by the input multiplies and
+// scatters, that by the weight multiplies by gathered windows. The products are oneDNN's.
 #include "codegen/cpu/extern/convolution_columns.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Convolutions, transposed ones and gradients by the input, tap by tap: for each row of the result a tap is one product
+// of input pixels and the tap's packed weights, summed in the result by our product kernel.
 #include "codegen/cpu/extern/convolution_taps.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The text of a tiled contraction: a block of 256 threads fetches tiles of both factors to shared memory and sums by
+// fma, or by mma on tensor cores. Where blocks are few, k is split and a second function adds the parts.
 #include "codegen/cuda/matrix/contraction.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A loaded model: chooses the code for this processor, takes weights from the library or a file, and runs forward and
+// backward on the caller's inputs, with weights and saved values in their places.
 #include "codegen/library/runtime/model.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs a graph of a library part by part: learns sizes from the inputs, takes code whose guards hold, and keeps the
+// last programs that were prepared for sizes. Parts without code for the sizes are interpreted.
 #include "codegen/library/runtime/runner.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The runtime epilogue. After a run it finds the new views of inputs, makes outputs views of inputs and of results,
+// copies parts of one memory together, and writes mutated inputs last.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,3 +1,5 @@
+// AOTSyntheticBaseWrapper: inputs that overlap, one of them written, become as_strided views of one flat input; so does
+// an input whose memory as_strided shows beyond its elements. What overlaps is found from the values given.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,3 +1,5 @@
+// Casts arguments inside autocast regions by PyTorch's lists for the CPU, and infers anew the dtypes of what reads the
+// results. Also inlines the sub graphs of autocast, no_grad, checkpoints and other wrappers.
 #include "core/ops/facts/autocast.h"
 
 #include <algorithm>

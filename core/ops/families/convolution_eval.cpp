@@ -1,3 +1,5 @@
+// Evaluates convolution and convolution_backward: im2col for each image and group, then a matrix product. A transposed
+// convolution is the input gradient of a plain one; plain 1x1 kernels skip im2col.
 #include <algorithm>
 
 #include "core/ops/families/convolution.h"

@@ -1,3 +1,5 @@
+// torch.func.grad by a sweep back over the calls before it, with the operators' derivatives; writes become functional.
+// torch.func.jvp differentiates the gradient a second time, by its seed.
 #include <algorithm>
 #include <map>
 #include <ranges>

@@ -1,3 +1,5 @@
+// Replaces the calls inside a vmap by calls with the batch dimension in front: composites are decomposed, then the
+// rules of vmap_rules.cpp are tried, and a map over the batch does the rest.
 #include "core/ops/functorch/vmap.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Batching rules of vmap: functions for views, matrix products and cat; tables for operators with dimension arguments,
+// whole reductions, and operators that take leading dimensions; one rule for all pointwise ones.
 #include <algorithm>
 #include <array>
 

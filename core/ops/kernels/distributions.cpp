@@ -1,3 +1,5 @@
+// Fills tensors by distribution: uniform, normal, Bernoulli, integers and others. Each checks its parameters, then
+// takes as many draws for an element as ATen's CPU kernel for that dtype, and computes with them as it does.
 #include "core/ops/kernels/distributions.h"
 
 #include <algorithm>

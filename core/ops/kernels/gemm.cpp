@@ -1,3 +1,5 @@
+// Matrix products. Floats are packed into panels, blocked for the caches and summed in double by 8x8 tiles for AVX-512,
+// AVX2 or neither; vectors have kernels of their own. Other types take plain loops.
 #include "core/ops/kernels/gemm.h"
 
 #include <algorithm>

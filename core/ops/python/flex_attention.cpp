@@ -1,3 +1,5 @@
+// flex_attention and its backward as matrix products and a softmax (sdpa_dense in PyTorch). The sub graphs score_mod
+// and mask_mod are copied into the graph and applied to all scores at once.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -1,3 +1,5 @@
+// A table of Python's functions on numbers: symbolic, in double, on integers. infer_python() and evaluate_python() read
+// it, do getitem, and hand calls on tensors to the row's ATen operator.
 #include "core/ops/python/python_ops.h"
 
 #include <algorithm>

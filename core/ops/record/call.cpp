@@ -1,3 +1,5 @@
+// Accessors of FakeCall and EvalCall: they find an argument by its schema name, convert it, and fail when it is of
+// another kind. Symbolic numbers that must be known take guards.
 #include "core/ops/record/call.h"
 
 #include <algorithm>

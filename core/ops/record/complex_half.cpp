@@ -1,3 +1,5 @@
+// Evaluates calls on complex32: widens the arguments to single precision, evaluates, and rounds the results to the
+// dtypes of the fake. Also lists the operators that PyTorch computes in it on a CPU.
 #include "core/ops/record/complex_half.h"
 
 #include <algorithm>

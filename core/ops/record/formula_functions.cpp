@@ -1,3 +1,5 @@
+// How formula functions read their arguments, and the functions on sizes, dtypes, views and powers. Others are in
+// formula_NAME.cpp or in the file of their family.
 #include "core/ops/record/formula_functions.h"
 
 #include <algorithm>

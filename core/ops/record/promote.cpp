@@ -1,3 +1,5 @@
+// Type promotion, broadcasting and the strides of TensorIterator, on symbolic sizes. Comparisons of sizes take guards;
+// where only a run decides, sizes count as different and as neither 0 nor 1.
 #include "core/ops/record/promote.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The operator table, and infer, evaluate, decompose and differentiate. Each binds the arguments, takes the record's
+// function or derives one (pointwise, functional variant, decomposition), and checks dtypes and devices.
 #include "core/ops/record/record.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Resolves functions, methods and Python operators to ATen calls: special cases by name, then a table of modules whose
+// functions are ATen operators. Also takes apart calls that draw with a given random state.
 #include "core/ops/schema/resolve.h"
 
 #include <algorithm>

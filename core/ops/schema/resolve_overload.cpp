@@ -1,3 +1,5 @@
+// Picks an overload by the kinds of the arguments. Of the schemas that fit, those that can run come first; among these
+// .Tensor goes before .default, .default before others, and a composite wins a tie.
 #include <algorithm>
 
 #include <fmt/format.h>
