@@ -66,7 +66,7 @@ bool CompiledGraph::take(std::string_view payload) {
                                                .guards = std::move(v.guards)});
     entry.compiled.program = std::make_shared<codegen::Program>(*std::move(program));
     entry.compiled.code_key = std::move(v.code);
-    entry.told = false;
+    entry.reported = false;
     const auto runs_graphs = [](const auto& step) {
       const auto* call = std::get_if<schedule::ExternCall>(&step);
       return call && call->graph;
