@@ -229,7 +229,7 @@ std::string type_name(const Arg& arg) {
 
 /// fn_to_trace of aot_export_module: only the loss, a scalar, requires grad. Returns the index of the loss.
 Result<std::size_t> find_loss(const Lifted& lifted, const AotGraphs& graphs, std::optional<std::int64_t> index) {
-  if (!index)
+  if (!index)  // PyTorch's words, "Trueit" too
     return refused("export.loss",
                    "If trace_joint=Trueit is required that one of your forward outputs must be a scalar loss. Give its "
                    "index by --loss-index");

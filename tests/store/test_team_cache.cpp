@@ -73,8 +73,7 @@ class TestTeamCache : public QObject {
     }
     server_.start(program, {"--port", "0", "--unixsocket", QString::fromStdString(path("socket")), "--save", "",
                             "--appendonly", "no", "--daemonize", "no"});
-    return server_.waitForStarted() &&
-           QTest::qWaitFor([this] { return bool(redis({"PING"})); }, 10000);
+    return server_.waitForStarted() && QTest::qWaitFor([this] { return bool(redis({"PING"})); }, 10000);
   }
 
   /// A machine of the team: its own store, the common server.
