@@ -27,7 +27,7 @@ bool writes_first(const Schema& s) {
 /// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined.
 bool hides_alias(const Schema& s) {
   return s.base.find("unsafe") != std::string::npos || s.base.find("lift_fresh") != std::string::npos ||
-         find_record(Op::torch(s.name))->element_change != ElementChange::None;
+         find_record(Op::torch(s.name))->views.element_change != ElementChange::None;
 }
 
 /// Is the call's result its argument itself, as that of flatten of a vector is? What changes the sizes of one then
