@@ -12,6 +12,7 @@ namespace {
 
 struct OpsVerbOptions {
   std::string name;
+  bool fields = false;
   bool json = false;
 };
 
@@ -102,20 +103,27 @@ Json shown(const Schema* schema) {
 }
 
 struct Field {
-  const char* name;
+  std::string_view name, says;
   Json (*value)(const OpRecord&);
 };
-#define FIELD(part, name) {#name, [](const OpRecord& r) { return shown(r.part name); }},
-#define RECORD(name, ...) FIELD(, name)
-#define AUTOGRAD(name, ...) FIELD(autograd., name)
-#define COST(name, ...) FIELD(cost., name)
-#define PRECISION(name, ...) FIELD(precision., name)
-#define VIEWS(name, ...) FIELD(views., name)
+#define FIELD(part, name, says) {#name, says, [](const OpRecord& r) { return shown(r.part name); }},
+#define RECORD(name, says, ...) FIELD(, name, says)
+#define AUTOGRAD(name, says, ...) FIELD(autograd., name, says)
+#define COST(name, says, ...) FIELD(cost., name, says)
+#define PRECISION(name, says, ...) FIELD(precision., name, says)
+#define VIEWS(name, says, ...) FIELD(views., name, says)
 constexpr Field fields[] = {
 #include "core/ops/record/record_fields.def"
-    FIELD(, family) FIELD(, schema)  //
-};
+    FIELD(, family, "what it is about, for colours and legends")  //
+    FIELD(, schema, "PyTorch's schema")};
 #undef FIELD
+
+// In the place of a part its members are printed.
+#define PART(name, says, ...) +member_count<__VA_ARGS__>() - 1
+constexpr std::size_t members_of_parts = 0
+#include "core/ops/record/record_fields.def"
+    ;
+static_assert(std::size(fields) == member_count<OpRecord>() + members_of_parts, "a field of OpRecord is not printed");
 
 /// "aten.amax.default", "aten.amax" and "amax" name aten.amax.default.
 bool fits(std::string_view name, std::string_view wanted) {
@@ -131,6 +139,10 @@ std::string field_text(const Json& value) {
 }
 
 Result<int> run(const OpsVerbOptions& o) {
+  if (o.fields) {
+    for (const Field& f : fields) fmt::print("{:<28} {}\n", f.name, f.says);
+    return 0;
+  }
   Json rows = Json::array();
   std::string text;
   for (const OpRecord* r : ops().all()) {
@@ -178,7 +190,8 @@ const Command ops_command = {
       auto o = std::make_shared<OpsVerbOptions>();
       app.add_option("name", o->name,
                      "an overload or an operator (aten.add, add), with every field of its record; or nothing for all");
-      app.add_flag("--json", o->json, "one JSON document");
+      CLI::Option* json = app.add_flag("--json", o->json, "one JSON document");
+      app.add_flag("--fields", o->fields, "only the names of a record's fields, and what each says")->excludes(json);
       return [o] { return run(*o); };
     }};
 

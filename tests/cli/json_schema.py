@@ -110,6 +110,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     amax, fields = of_operator("aten.amax.default")
     assert (amax["lower"], amax["derivative"], fields["program"], fields["expensive"]) == ("own", "own", None, None)
+    documented = [line.split()[0] for line in partita("ops", "--fields").splitlines()]
+    assert documented == list(fields), documented
     assert fields["derivative"] == {"self": "extreme_backward(grad, result, self, dim, keepdim)"}
     assert fields["schema"]["arguments"] == ["self", "dim", "keepdim"] and fields["schema"]["autocast"] is None
     cast = {name: of_operator(f"aten.{name}.default")[1]["schema"]["autocast"] for name in ("mm", "cat", "kl_div")}
