@@ -114,6 +114,11 @@ with tempfile.TemporaryDirectory() as folder:
     assert documented == list(fields), documented
     assert fields["derivative"] == {"self": "extreme_backward(grad, result, self, dim, keepdim)"}
     assert fields["schema"]["arguments"] == ["self", "dim", "keepdim"] and fields["schema"]["autocast"] is None
+    # The family is that of the file that registers the operator, where the record does not tell.
+    families = {"cat": "index", "tril": "index", "select_scatter": "index", "alias": "view", "_chunk_cat": "view",
+                "mm": "matmul", "amax": "reduction", "native_dropout": "random", "gelu": "pointwise", "gather": "index"}
+    found = {name: of_operator(f"aten.{name}.default")[1]["family"] for name in families}
+    assert found == families, found
     cast = {name: of_operator(f"aten.{name}.default")[1]["schema"]["autocast"] for name in ("mm", "cat", "kl_div")}
     assert cast == {"mm": "lower_precision_fp", "cat": "promote", "kl_div": "fp32"}, cast
 

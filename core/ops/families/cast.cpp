@@ -216,7 +216,6 @@ void register_cast(OpTable& t) {
   t.add("aten.to.other", {.decompose = to_other, .cost = {.recomputable = true}});
   t.add("aten.type_as.default", {.decompose = to_other, .cost = {.recomputable = true}});
   t.add("aten.contiguous.default", {.decompose = contiguous, .views = {.unchanged_if = any_arguments}});
-  t.default_family = Family::Index;
 }
 
 }  // namespace partita

@@ -538,7 +538,7 @@ Arg tile(DecomposeCall& call) {
 }  // namespace
 
 void register_join(OpTable& t) {
-  t.default_family = Family::View;
+  t.default_family = Family::Index;
   t.add("aten.cat.default", fake_cat, eval_cat, {},
         {.autograd = {.gradient = cat_gradient}, .lower = lower_cat, .role = Role::Concatenates});
   t.add("aten.stack.default", fake_stack, eval_stack, {},

@@ -204,7 +204,7 @@ SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
 }
 
 void register_scatter_view(OpTable& t) {
-  t.default_family = Family::View;
+  t.default_family = Family::Index;
   t.add("aten.select_scatter.default", fake_scatter<select_call>, eval_scatter<select_call>,
         {{"self", "select_scatter(grad, zeros_like(src), dim, index)"}, {"src", "select(grad, dim, index)"}},
         {.lower = lower_select_scatter, .from_any_device = "src"});

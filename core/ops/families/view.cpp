@@ -569,8 +569,6 @@ void register_view(OpTable& t) {
                   {.autograd = {.gradient = cat_gradients}, .views = {.may_alias = true}});
   row<fake_split_with_sizes>(t, "aten.unsafe_split_with_sizes.default", "", "", lower_split_sizes, nullptr,
                              {.autograd = {.gradient = cat_gradients}, .views = {.may_alias = true}});
-
-  t.default_family = Family::Index;
 }
 
 }  // namespace partita
