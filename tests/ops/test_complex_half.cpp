@@ -1,8 +1,12 @@
 // complex32: the calls that PyTorch has kernels for on a CPU. Expected values are PyTorch 2.13's.
 #include <QtTest>
+#include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/ops/record/complex_half.h"
 #include "core/ops/record/record.h"
+#include "core/tensor/float8.h"
 #include "tests/support/values.h"
 
 using namespace partita;
@@ -81,6 +85,30 @@ class TestComplexHalf : public QObject {
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     QCOMPARE(found->get<Tensor>()->dtype, DType::Complex32);
     QCOMPARE(parts(*found), (QList<double>{0, 2, 0, 4}));
+  }
+
+  /// 1 is 1 in every dtype that is not opaque, out of every other; only float8 and complex32 are not converted to each
+  /// other.
+  void each_dtype_converts_to_each() {
+    std::vector<DType> dtypes;
+#define V(name, ...) \
+  if (!is_opaque(DType::name)) dtypes.push_back(DType::name);
+    PARTITA_DTYPES(V)
+#undef V
+    QVERIFY(std::ranges::find(dtypes, DType::Float8E4M3FN) != dtypes.end());
+    const Tensor one = tensor(DType::Float32, {2}, {1, 1});
+    for (const DType from : dtypes)
+      for (const DType to : dtypes) {
+        const Result<Tensor> first = one.to(from);
+        QVERIFY(first);
+        const Result<Tensor> second = first->to(to);
+        if ((is_float8(from) && to == DType::Complex32) || (from == DType::Complex32 && is_float8(to))) {
+          QVERIFY(!second);
+          continue;
+        }
+        QVERIFY2(second && second->dtype == to && second->item_as_double(0) == 1 && second->item_as_double(1) == 1,
+                 fmt::format("{} to {}", torch_name(from), torch_name(to)).c_str());
+      }
   }
 
   void converts() {
