@@ -30,7 +30,8 @@ struct Op {
 
   /// Is it a torch operator of the library, "aten"?
   bool of_library(std::string_view library) const {
-    return kind == OpKind::Torch && name.starts_with(library) && name.substr(library.size()).starts_with('.');
+    return kind == OpKind::Torch && name.starts_with(library) && name.size() > library.size() &&
+           name[library.size()] == '.';
   }
   bool is_call() const { return kind >= OpKind::Torch; }
   /// The field's short form: "add" for aten.add.Tensor, "view" for the method.

@@ -138,7 +138,7 @@ void raise_getitems(Graph& graph) {
 }
 
 /// The symbols in the sizes of a graph's inputs that cannot be told from them, as s0 cannot from s0 % 4.
-std::set<std::string> untold_symbols(const std::vector<Node*>& inputs) {
+std::set<std::string> symbols_without_values(const std::vector<Node*>& inputs) {
   std::set<std::string> mentioned;
   for (const Node* n : inputs) mentioned.merge(symbols_of(n->meta));
   const auto tell = [&](SymExpr e) {
@@ -204,10 +204,10 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
   }
   numbers = joined({bound, derived});
   std::ranges::stable_partition(tensors, [](const Node* n) { return !is_opaque(*n); });  // as PyTorch does
-  std::set<std::string> untold = untold_symbols(joined({numbers, tensors, parts.tangents}));
+  std::set<std::string> unknown = symbols_without_values(joined({numbers, tensors, parts.tangents}));
   for (Node* n : joint) {
-    const SymExpr* e = untold.empty() || parts.backward(n) ? nullptr : n->meta.sym();
-    if (e && e->kind() == SymKind::Symbol && untold.erase(e->name()) > 0) numbers.push_back(n);
+    const SymExpr* e = unknown.empty() || parts.backward(n) ? nullptr : n->meta.sym();
+    if (e && e->kind() == SymKind::Symbol && unknown.erase(e->name()) > 0) numbers.push_back(n);
   }
 
   Partition p;

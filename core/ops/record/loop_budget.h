@@ -4,7 +4,7 @@
 namespace partita {
 
 /// While it lives, loops of its thread whose length is a number of the call (the degree of a polynomial, not a size)
-/// may take the configuration's loop_limit of iterations in all. One within another has turns of its own.
+/// may take the configuration's loop_limit of iterations in all. One within another has iterations of its own.
 class LoopBudget {
  public:
   LoopBudget();
