@@ -126,7 +126,9 @@ class TestCheck : public QObject {
     QFETCH(QString, folder);
     QFETCH(QString, backend);
     QTemporaryDir copies;
-    QVERIFY(copy_with_odd_bools(QString::fromStdString((corpus() / folder.toStdString()).string()), copies.path()) > 3);
+    const int files =
+        copy_with_odd_bools(QString::fromStdString((corpus() / folder.toStdString()).string()), copies.path());
+    QVERIFY(files > 3);
     int code = 0;
     const QByteArray out =
         check({copies.path(), "--json", "--backend", backend, "--every", QString::number(every)}, code);
@@ -135,7 +137,9 @@ class TestCheck : public QObject {
     for (const QJsonValue& row : found["failures"].toArray())
       wrong += name_of(row) + ": " + row["message"].toString() + "\n";
     QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong));
-    QVERIFY(found["passed"].toInt() > 10);
+    // The first case of each file is always run.
+    QVERIFY(found["passed"].toInt() + found["skips"].toArray().size() >= files);
+    QVERIFY(found["passed"].toInt() > 0);
     QCOMPARE(code, 0);
   }
 
