@@ -58,6 +58,8 @@ void add_config_options(CLI::App& program) {
   add_config_option(program, "--graph-limit", "graph_limit");
   add_config_option(program, "--loop-limit", "loop_limit");
   add_config_option(program, "--verify", "verify");
+  add_config_option(program, "--python", "python");
+  add_config_option(program, "--python-import", "python_import")->allow_extra_args(false);
   add_config_option(program, "--trace", "trace")->check([](const std::string& folder) {
     return folder == "-" ? "standard output is no folder" : std::string();
   });

@@ -1,10 +1,16 @@
 #include "codegen/backends.h"
 
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
 #include <fmt/format.h>
 
 #include "codegen/cpu/machine.h"
 #include "codegen/cuda/machine.h"
 #include "codegen/driver.h"
+#include "codegen/torch/column.h"
 #include "core/base/check.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
@@ -12,22 +18,34 @@
 namespace partita {
 namespace {
 
+torch::ColumnOptions column_options(const BackendOptions& options) {
+  return {.config = options.config,
+          .progress = options.progress,
+          .generator = options.generator,
+          .inference = options.inference};
+}
+
 InterpOptions interp_options(const BackendOptions& options) {
   InterpOptions out;
   out.threads = options.config.threads;
   out.progress = options.progress;
   out.generator = options.generator;
+  if (!options.config.python_import.empty())
+    out.call_unknown = [how = column_options(options)](const Node& node, const std::vector<Value>& args,
+                                                       const ValueKwargs& kwargs) {
+      return torch::call_operator(node, args, kwargs, how);
+    };
   return out;
 }
 
-CompileFn interpreter(const BackendOptions& options) {
+CompileFn interpreter(const Backend&, const BackendOptions& options) {
   return [options = interp_options(options)](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn(
         [&graph, options](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
   };
 }
 
-CompileFn double_interpreter(const BackendOptions& options) {
+CompileFn double_interpreter(const Backend&, const BackendOptions& options) {
   InterpOptions wide = interp_options(options);
   wide.float64 = wide.writes_back = true;
   return [wide](const Graph& graph) -> Result<CompiledFn> {
@@ -35,7 +53,7 @@ CompileFn double_interpreter(const BackendOptions& options) {
   };
 }
 
-CompileFn debug(const BackendOptions& options) {
+CompileFn debug(const Backend&, const BackendOptions& options) {
   return [options = interp_options(options)](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn([&graph, options](std::vector<Value> inputs) -> Result<std::vector<Value>> {
       TRY(DebugRun run, debug_interpret(graph, std::move(inputs), options));
@@ -43,6 +61,10 @@ CompileFn debug(const BackendOptions& options) {
       return std::move(run.outputs);
     });
   };
+}
+
+CompileFn torch_column(const Backend& backend, const BackendOptions& options) {
+  return torch::column(backend.name, column_options(options));
 }
 
 std::shared_ptr<const codegen::Machine> gpu() {
@@ -57,7 +79,20 @@ constexpr Backend table[] = {
     {"cuda", "CUDA kernels on a device; calls that have none on the CPU", nullptr, gpu, DeviceType::Cuda,
      codegen::place_on_device},
     {"cuda-emulate", "CUDA kernels, run on this machine's CPU", nullptr, codegen::emulated_machine, DeviceType::Cuda},
+    {"torch:eager", "PyTorch's kernels, called in a Python process", torch_column},
+    {"torch:aot_eager", "the same behind PyTorch's AOTAutograd", torch_column},
+    {"torch:inductor", "compiled by PyTorch's inductor in a Python process", torch_column},
 };
+
+/// A backend that a name like torch:inductor+KEY=VALUE makes. It lives as long as the process.
+const Backend* named_column(std::string_view name) {
+  static std::mutex one_at_a_time;
+  static std::set<std::string, std::less<>> names;
+  static std::map<std::string_view, Backend> made;
+  const std::lock_guard lock(one_at_a_time);
+  const std::string_view kept = *names.emplace(name).first;
+  return &made.try_emplace(kept, Backend{kept, "run by PyTorch in a Python process", torch_column}).first->second;
+}
 
 }  // namespace
 
@@ -71,6 +106,10 @@ Result<const Backend*> find_backend(std::string_view name) {
     if (b.name == name) return &b;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
   }
+  if (torch::is_column(name)) {
+    TRY_DO(torch::check_column(name));
+    return named_column(name);
+  }
   return input_error("backend.unknown", fmt::format("no backend {}; there are {}", name, names));
 }
 
@@ -81,7 +120,11 @@ const Backend& default_compiler() {
 }
 
 CompileFn Backend::make(const BackendOptions& options) const {
-  return interpreter ? interpreter(options) : compiler(*this, options);
+  return interpreter ? interpreter(*this, options) : compiler(*this, options);
+}
+
+Status Backend::start(const BackendOptions& options) const {
+  return torch::is_column(name) ? torch::start(options.config, options.progress) : Status();
 }
 
 StagedCompiler Backend::stages(const BackendOptions& options) const {

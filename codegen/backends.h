@@ -53,13 +53,15 @@ struct BackendOptions {
   /// Where a compiler's code runs; null: the backend's own, which is opened when the first graph is compiled.
   std::shared_ptr<const codegen::Machine> machine;
   std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
+  bool inference = true;                ///< the graphs are not parts of a training step: what PyTorch is told
 };
 
 /// One way to run graphs. `--backend` takes the name.
 struct Backend {
   std::string_view name;
   std::string_view description;
-  CompileFn (*interpreter)(const BackendOptions& options);  ///< null: it is a compiler
+  /// Runs graphs as they are, this backend's; null: it is a compiler.
+  CompileFn (*interpreter)(const Backend& backend, const BackendOptions& options);
   /// What a compiler makes code for; null: it is an interpreter.
   std::shared_ptr<const codegen::Machine> (*machine)() = nullptr;
   DeviceType kernels = DeviceType::Cpu;  ///< whose kernels it runs
@@ -67,6 +69,9 @@ struct Backend {
   Status (*place)(std::vector<Value>& values) = nullptr;
 
   CompileFn make(const BackendOptions& options) const;
+  /// Starts the process in which it runs graphs, if it has one, for callers who fork before they run any. Error
+  /// torch.start.
+  Status start(const BackendOptions& options) const;
   /// Runs mutating and torch-level graphs as they are; other backends need functional ATen.
   bool takes_any_graph() const { return interpreter; }
   /// A compiler in stages, for callers that show its kernels or look for the stage to blame.
@@ -74,10 +79,11 @@ struct Backend {
   /// Its cache of whole graphs; null: it has none.
   std::shared_ptr<const GraphCache> cache(const BackendOptions& options) const;
 };
+/// Those with a name of their own; names with options, and PyTorch's other backends, are found, too.
 std::span<const Backend> backends();
 /// Asks for the graphs that the backend runs best.
 void adapt_options(const Backend& backend, AotOptions& options);
-/// Finds a backend by name. Error backend.unknown lists the names.
+/// Finds a backend by name, also torch:NAME (codegen/torch/column.h). Error backend.unknown lists the names.
 Result<const Backend*> find_backend(std::string_view name);
 /// The compiler for this machine, used when no backend is named.
 const Backend& default_compiler();

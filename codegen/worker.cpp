@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "codegen/message.h"
 #include "core/aot/graph_io.h"
 #include "core/base/packed.h"
 #include "core/base/whereabouts.h"
@@ -26,8 +25,10 @@
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/record/catch_raised.h"
+#include "core/process/message.h"
 #include "core/process/process.h"
 #include "core/store/code_store.h"
+#include "core/tensor/shared_values.h"
 
 namespace partita {
 namespace {

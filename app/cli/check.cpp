@@ -48,6 +48,7 @@ struct Totals {
 Result<RunGraph> runner(const std::string& name) {
   TRY(const Backend* backend, find_backend(name));
   if (name == "debug") return RunGraph();
+  TRY_DO(backend->start({}));  // cases are run by forks of this process
   const CompileFn compile = backend->make({});
   if (!backend->takes_any_graph())
     return RunGraph(

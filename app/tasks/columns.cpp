@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "app/tasks/plant.h"
+#include "codegen/torch/column.h"
 #include "core/aot/run_compiled.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
@@ -116,7 +117,8 @@ Runner runner_of(const CompareSide& side, const RunRequest& request, const std::
                                                 .progress = request.progress,
                                                 .generator = generator,
                                                 .store = store,
-                                                .worker = request_of(request, side).worker});
+                                                .worker = request_of(request, side).worker,
+                                                .inference = !request.train});
   return [&backend = *side.backend, config = side.config, seed = request.seed, compile, generator](
              const Graph& graph, std::vector<Value> inputs) {
     const ConfigScope scope(config);
@@ -397,6 +399,10 @@ Result<CompareSide> parse_side(const std::string& text, const TensorFile& io, bo
   if (text.starts_with("past:")) {
     side.kind = CompareSide::Kind::Past;
     TRY(side.past, read_past(after("past:")));
+    return side;
+  }
+  if (torch::is_column(text)) {  // what follows a + is inductor's
+    TRY(side.backend, find_backend(text));
     return side;
   }
   const std::vector<std::string> parts = split(text, '+');

@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/tasks/config_values.h"
+#include "app/tasks/locate.h"
 #include "app/tasks/plant.h"
+#include "codegen/torch/column.h"
 #include "core/base/hash.h"
 #include "core/compare/check_passes.h"
 #include "core/ir/print.h"
@@ -39,6 +41,16 @@ minify::CaseProgram try_program(const MinifyCheck& check, const std::string& pro
 ProcessLimits outer_limits(const MinifyCheck& check) {
   constexpr double seconds_to_start = 5;
   return {check.timeout + seconds_to_start, 0};
+}
+
+/// The nodes that locate() names, in the graph that is minified. An error is no answer: the search goes on without.
+std::function<std::vector<std::string>(const Candidate&, const Progress*)> located_nodes(const std::string& column) {
+  return [column](const Candidate& candidate, const Progress* progress) -> std::vector<std::string> {
+    const auto inputs = candidate.inputs();
+    if (!inputs) return {};
+    auto report = torch::locate(column, *candidate.graph, *inputs, {.config = config(), .progress = progress});
+    return report ? Located{"", *std::move(report)}.given_nodes() : std::vector<std::string>();
+  };
 }
 
 Result<MinifyQuestion> command_question(const MinifyCheck& check) {
@@ -81,8 +93,10 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
                         : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance}, config().threads);
     oracle.limits = {check.timeout, check.memory_limit << 20};
     oracle.in_child = true;  // compiled code may crash whatever is asked of it
+    if (backend.starts_with("torch:inductor")) oracle.suspects = located_nodes(backend);
     return oracle;
   };
+  TRY_DO(q.backend->start(q.backend_options));  // tries are forks of this process
   q.oracle = q.oracle_of(q.backend->make(q.backend_options));
   q.oracle.question += check.plant.empty() ? "" : " planted " + check.plant;
   q.options = fmt::format("--check {}{}", q.name, check.plant.empty() ? "" : " --plant " + check.plant);

@@ -16,6 +16,7 @@
 
 #include "app/tasks/graph_changes.h"
 #include "app/tasks/kernels.h"
+#include "app/tasks/locate.h"
 #include "app/tasks/log_queries.h"
 #include "core/base/number_text.h"
 #include "core/fake/propagate.h"
@@ -328,10 +329,31 @@ std::string not_finite(const Value& value) {
 }
 
 /// Interprets the graph, and the backward when training, until a value is not finite.
-Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
-  if (s.request.inputs.empty() && !s.request.random_weights)
+/// The --inputs file of a question that runs the graph.
+Result<TensorFile> read_io_to_run(const RunRequest& request) {
+  if (request.inputs.empty() && !request.random_weights)
     return input_error("query.inputs", "this runs the graph; give --inputs or --random-weights");
-  TRY(const TensorFile io, read_io(s.request));
+  return read_io(request);
+}
+
+Result<QueryAnswer> inductor(const QuerySubject& s, const Words& words) {
+  TRY(const TensorFile io, read_io_to_run(s.request));
+  TRY(const std::vector<Located> found,
+      locate(*s.artefact, io, s.request, words.empty() ? "torch:inductor" : words[0]));
+  TRY(const std::unique_ptr<Graph> graph, s.artefact->graph());
+  QueryAnswer out;
+  for (const Located& l : found) {
+    const std::vector<std::string> lines = l.lines(), given = l.given_nodes();
+    if (!l.clean() && out.text.empty()) out.text = lines[0];
+    for (const std::string& line : lines)
+      out.rows.push_back({.node = !given.empty() && graph->find(given[0]) ? given[0] : std::string(), .text = line});
+  }
+  if (out.text.empty()) out.text = "inductor does nothing wrong on these inputs";
+  return out;
+}
+
+Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
+  TRY(const TensorFile io, read_io_to_run(s.request));
   QueryAnswer out;
   const auto generator = std::make_shared<Generator>(s.request.seed);
   const CompileFn watch = [&](const Graph& graph) -> Result<CompiledFn> {
@@ -374,6 +396,7 @@ const std::vector<Query> questions = {
     {"changed", {"N", "M"}, "what passes N+1 to M of the flow changed in the graph", true, changed},
     {"peak", {}, "what holds memory when most is needed", true, peak},
     {"nan", {}, "the first value that is not finite; runs the graph", true, nan},
+    {"inductor", {"[COLUMN]"}, "what PyTorch's inductor does wrong, as `partita locate` finds it", true, inductor},
 };
 
 }  // namespace

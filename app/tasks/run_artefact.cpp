@@ -44,7 +44,8 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                            .generator = std::make_shared<Generator>(request.seed),
                            .store = store,
                            .on_sizes = on_sizes,
-                           .worker = request.worker};
+                           .worker = request.worker,
+                           .inference = !request.train};
   const CompileFn compile = backend.make(how);
   if (backend.takes_any_graph() && !request.train && !config().functionalize_rng)
     return run_as_it_is(artefact, io, request.random_weights, compile);

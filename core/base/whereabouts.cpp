@@ -32,6 +32,10 @@ void now_at(std::string_view what, std::span<const std::string> nodes) {
   Whereabouts* to = page.load(std::memory_order_relaxed);
   if (!to) return;
   const std::lock_guard lock(one_writer);
+  write(to, what, nodes);
+}
+
+void write(Whereabouts* to, std::string_view what, std::span<const std::string> nodes) {
   const std::size_t length = std::min(what.size(), sizeof to->what - 1);
   std::memcpy(to->what, what.data(), length);
   to->what[length] = 0;

@@ -25,6 +25,9 @@ bool watched();
 /// Notes what this process begins to do now, and for which nodes.
 void now_at(std::string_view what, std::span<const std::string> nodes = {});
 
+/// Writes to a page what another process tells of itself.
+void write(Whereabouts* page, std::string_view what, std::span<const std::string> nodes);
+
 /// "running kernel 3 (mul, add)"; empty when nothing was noted.
 std::string text_of(const Whereabouts& page);
 /// The first of the nodes; empty: none.

@@ -17,9 +17,15 @@
 #include "core/ops/facts/requires_grad.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/in_place.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita {
 namespace {
+
+/// An operator of a library that the program does not have.
+bool is_unknown(const Op* op) {
+  return op->kind == OpKind::Torch && !find_record(op) && !find_schema(op);
+}
 
 /// For each node (by id), the nodes whose values can be freed after it.
 std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
@@ -127,6 +133,7 @@ class Run {
       TRY(Value v, argument(a));
       kwargs.emplace_back(key, std::move(v));
     }
+    if (options_.call_unknown && is_unknown(node.op())) return options_.call_unknown(node, args, kwargs);
     if (as_written_) return run_as_written(node, std::move(args), std::move(kwargs), context);
     if (options_.float64) clear_half_to_float(node, args, kwargs);
     const Op* op = view_in_place(node.op());

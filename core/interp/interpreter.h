@@ -27,6 +27,8 @@ struct InterpOptions {
   std::function<Status(const Node&, const Value&)> observer = {};
   /// Replaces ops/record.h's evaluate, so that tests can plant a wrong kernel.
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
+  /// Calls operators of which nothing is known here: neither record nor schema; empty: these are refused.
+  std::function<Result<Value>(const Node&, const std::vector<Value>&, const ValueKwargs&)> call_unknown = {};
   /// Runs the sub graphs of cond, while_loop, map_impl and scan; empty: they are interpreted too.
   std::function<Result<std::vector<Value>>(const Graph& sub_graph, std::vector<Value> operands)> run_sub_graph = {};
 };

@@ -99,15 +99,21 @@ class Cutter {
     return {};
   }
 
-  /// If the error names a node, tries that call alone, then with more and more of what leads to it.
+  /// Tries the calls alone that the failure names or the oracle suspects, then with more and more of what leads to
+  /// them.
   Status guess() {
-    const Node* node = search_.failure().node.empty() ? nullptr : base_->graph().find(search_.failure().node);
-    const std::size_t item = node ? base_->removable_of(*node) : Base::not_removable;
-    if (item == Base::not_removable || done()) return {};
+    if (done()) return {};
     search_.strategy("the call that the failure names");
+    Kept items;
+    for (const std::string& name : search_.suspects())
+      if (const Node* node = base_->graph().find(name); node && base_->removable_of(*node) != Base::not_removable)
+        items.push_back(base_->removable_of(*node));
+    if (items.empty()) return {};
+    std::ranges::sort(items);
+    items.erase(std::ranges::unique(items).begin(), items.end());
     constexpr int depths[] = {0, 1, 3, 7};
     for (const int depth : depths) {
-      TRY(const bool taken, attempt(leading_to({item}, depth)));
+      TRY(const bool taken, attempt(leading_to(items, depth)));
       if (taken) return {};
     }
     return {};

@@ -32,6 +32,8 @@ struct Oracle {
   /// candidates are judged in children or none, because judging here may start threads, which a fork does not copy.
   bool in_child = false;
   ProcessLimits limits;
+  /// Nodes of a failing candidate that are likely to fail alone; empty: nobody knows. Not asked in a child.
+  std::function<std::vector<std::string>(const Candidate& candidate, const Progress* progress)> suspects;
   /// Calls that must become inputs before the oracle can answer: random ones, for accuracy.
   std::function<bool(const Node&)> cut_first;
 };

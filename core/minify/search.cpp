@@ -69,6 +69,13 @@ Status Search::learn_what_passing_takes(const Candidate& start) {
   return {};
 }
 
+std::vector<std::string> Search::suspects() const {
+  std::vector<std::string> names;
+  if (oracle_.suspects) names = oracle_.suspects(best_, options_.progress);
+  if (names.empty() && !failure_.node.empty()) names.push_back(failure_.node);
+  return names;
+}
+
 Result<bool> Search::confirm() {
   Oracle oracle = oracle_;
   oracle.limits.seconds = std::min(oracle.limits.seconds, 10 * seconds_for_a_try());

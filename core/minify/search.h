@@ -29,6 +29,8 @@ class Search {
 
   const Candidate& best() const { return best_; }
   const Failure& failure() const { return failure_; }
+  /// The nodes that the oracle suspects in the best candidate, else the one that its failure names.
+  std::vector<std::string> suspects() const;
   int jobs() const { return options_.jobs; }
   /// Has the watcher asked to end with the best graph so far?
   bool enough() const { return options_.steering && options_.steering->accept_now.load(std::memory_order_relaxed); }

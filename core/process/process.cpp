@@ -84,9 +84,9 @@ std::string ProcessEnd::text() const {
     case OutOfMemory:
       break;
   }
-  std::string out = code == out_of_memory && how == OutOfMemory ? "out of memory"
-                    : how == Exited                             ? fmt::format("exit code {}", code)
-                                    : fmt::format("signal {} ({})", code, ::strsignal(code));
+  std::string out = how == OutOfMemory && code != SIGKILL ? "out of memory"
+                    : how == Exited                       ? fmt::format("exit code {}", code)
+                                                          : fmt::format("signal {} ({})", code, ::strsignal(code));
   if (how == OutOfMemory && code == SIGKILL) out += ", as when memory is short";
   if (const std::string line = last_line(errors); !line.empty()) out += ": " + line;
   return out;

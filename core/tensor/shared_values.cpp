@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/packed.h"
@@ -45,6 +46,7 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + Storage::alignment - 1) / Storage::alignment * Storage::alignment;
 }
 
+constexpr std::size_t most_bytes = std::size_t{1} << 62;
 constexpr std::size_t no_storage = static_cast<std::size_t>(-1);
 
 void put(Packer& out, const Value& value, Storages& known) {
@@ -112,44 +114,59 @@ Result<Value> get(Unpacker& in, const Storages& known) {
 
 }  // namespace
 
+Result<Descriptor> copy_storages(std::span<const std::shared_ptr<Storage>> storages) {
+  std::size_t bytes = 0, at = 0;
+  for (const auto& storage : storages) {
+    TRY_DO(reachable(storage->device()));
+    bytes += aligned(storage->bytes());
+  }
+  Descriptor file(::memfd_create("partita-values", MFD_CLOEXEC));
+  if (file.get() < 0) return no_memory("memfd_create");
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return no_memory("ftruncate");
+  TRY(const auto mapping, map(file.get(), bytes));
+  for (const auto& storage : storages) {
+    if (storage->bytes() > 0)
+      std::memcpy(static_cast<std::byte*>(mapping->address) + at, storage->data(), storage->bytes());
+    at += aligned(storage->bytes());
+  }
+  return file;
+}
+
+Result<Storages> map_storages(int file, std::span<const std::size_t> bytes) {
+  std::size_t all = 0, at = 0;
+  for (const std::size_t n : bytes) {
+    if (n > most_bytes || (all += aligned(n)) > most_bytes) return unreadable();
+  }
+  struct stat status{};
+  if (all > 0 && (::fstat(file, &status) != 0 || static_cast<std::size_t>(status.st_size) < all)) return unreadable();
+  TRY(const auto mapping, map(file, all));
+  Storages storages;
+  for (const std::size_t n : bytes) {
+    auto* begin = n > 0 ? static_cast<std::byte*>(mapping->address) + at : nullptr;
+    storages.push_back(Storage::borrow(begin, n, mapping));
+    at += aligned(n);
+  }
+  return storages;
+}
+
 Result<SharedValues> share_values(const std::vector<Value>& values, Storages& known) {
   const std::size_t first = known.size();
   Packer body, out;
   for (const Value& v : values) put(body, v, known);
-  std::size_t bytes = 0;
-  out.put(known.size() - first);
-  for (std::size_t i = first; i < known.size(); ++i) {
-    TRY_DO(reachable(known[i]->device()));
-    out.put(known[i]->bytes());
-    bytes += aligned(known[i]->bytes());
-  }
+  const std::span<const std::shared_ptr<Storage>> added = std::span(known).subspan(first);
+  out.put(added.size());
+  for (const auto& storage : added) out.put(storage->bytes());
   out.put(values.size());
   SharedValues shared;
   shared.text = out.take() + body.take();
-  shared.memory = Descriptor(::memfd_create("partita-values", MFD_CLOEXEC));
-  if (shared.memory.get() < 0) return no_memory("memfd_create");
-  if (::ftruncate(shared.memory.get(), static_cast<off_t>(bytes)) != 0) return no_memory("ftruncate");
-  TRY(const auto mapping, map(shared.memory.get(), bytes));
-  std::size_t at = 0;
-  for (std::size_t i = first; i < known.size(); ++i) {
-    if (known[i]->bytes() > 0)
-      std::memcpy(static_cast<std::byte*>(mapping->address) + at, known[i]->data(), known[i]->bytes());
-    at += aligned(known[i]->bytes());
-  }
+  TRY(shared.memory, copy_storages(added));
   return shared;
 }
 
 Result<std::vector<Value>> shared_values(const SharedValues& from, Storages& known) {
   Unpacker in(from.text);
-  const auto storages = in.list<std::size_t>();
-  std::size_t bytes = 0, at = 0;
-  for (const std::size_t n : storages) bytes += aligned(n);
-  TRY(const auto mapping, map(from.memory.get(), bytes));
-  for (const std::size_t n : storages) {
-    auto* begin = n > 0 ? static_cast<std::byte*>(mapping->address) + at : nullptr;
-    known.push_back(Storage::borrow(begin, n, mapping));
-    at += aligned(n);
-  }
+  TRY(const Storages added, map_storages(from.memory.get(), in.list<std::size_t>()));
+  known.insert(known.end(), added.begin(), added.end());
   std::vector<Value> values;
   for (std::size_t n = in.count(); n > 0; --n) {
     TRY(Value value, get(in, known));

@@ -1,5 +1,8 @@
 #pragma once
 // Values handed from one process to another, with their storages in memory that both map.
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +14,13 @@
 namespace partita {
 
 using Storages = std::vector<std::shared_ptr<Storage>>;
+
+/// A memory file with copies of the storages, each at the next multiple of Storage::alignment bytes. Errors
+/// memory.shared when the system has no more; reachable()'s.
+Result<Descriptor> copy_storages(std::span<const std::shared_ptr<Storage>> storages);
+/// The storages of such a file, of these many bytes, over the file's memory itself. Errors: memory.shared;
+/// process.message when the file is shorter.
+Result<Storages> map_storages(int file, std::span<const std::size_t> bytes);
 
 struct SharedValues {
   std::string text;   ///< the values, with storages by number

@@ -94,6 +94,8 @@ with tempfile.TemporaryDirectory() as folder:
     corpus = os.environ.get("PARTITA_CORPUS", f"{SOURCE}/../shared/corpus")
     if os.path.isdir(f"{corpus}/ops_inplace"):
         runs["check"] = [["check", f"{corpus}/ops_inplace", "--every", "20"]]
+    if python := os.environ.get("PARTITA_TEST_PYTHON"):
+        runs["locate"] = [["--python", python, "locate", PROGRAM, "--inputs", IO, "--train"]]
     problems = []
     for name, commands in runs.items():
         for words in commands:
@@ -131,5 +133,5 @@ with tempfile.TemporaryDirectory() as folder:
             helps += [(f"{verb} {word}", partita(verb, word, "--help")) for word in below]
         for name, text in helps:
             if "--json" in text:
-                assert name in SCHEMA and (name in runs or name == "check"), f"no schema for {name} --json"
+                assert name in SCHEMA and (name in runs or name in ("check", "locate")), f"no schema for {name} --json"
 print("ok")

@@ -184,7 +184,7 @@ with tempfile.TemporaryDirectory() as work:
 
     listed = re.findall(r"^  ([a-z]+) ", run("--help").split("Questions:")[1], re.M)
     check(set(listed) == {"users", "path", "saved", "line", "dtype", "breaks", "times", "recompilations",
-                           "caches", "guards", "changed", "peak", "nan"}, f"{listed}")
+                           "caches", "guards", "changed", "peak", "nan", "inductor"}, f"{listed}")
 if wrong:
     sys.exit("\n".join(wrong))
 print("ok")

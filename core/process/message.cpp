@@ -1,4 +1,4 @@
-#include "codegen/message.h"
+#include "core/process/message.h"
 
 #include <cerrno>
 #include <cstring>

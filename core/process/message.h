@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/tensor/shared_values.h"
+#include "core/base/descriptor.h"
 
 namespace partita {
 

@@ -1,0 +1,146 @@
+#include "app/tasks/locate.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/torch/column.h"
+#include "core/ir/place.h"
+
+namespace partita {
+
+namespace {
+
+/// A field of a field of the report; null when there is none.
+const nlohmann::json& at(const nlohmann::json& report, std::initializer_list<const char*> path) {
+  static const nlohmann::json none;
+  const nlohmann::json* here = &report;
+  for (const char* key : path) {
+    if (!here->is_object() || !here->contains(key)) return none;
+    here = &(*here)[key];
+  }
+  return *here;
+}
+
+std::string text_of(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : value.dump();
+}
+
+std::string names(const nlohmann::json& list) {
+  std::vector<std::string> out;
+  if (list.is_array())
+    for (const nlohmann::json& item : list) out.push_back(text_of(item));
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+std::string headline(const nlohmann::json& report) {
+  const std::string verdict = text_of(at(report, {"verdict"}));
+  const std::string kernel = text_of(at(report, {"kernel", "name"}));
+  if (verdict == "clean") return "nothing is wrong";
+  if (verdict == "kernel")
+    return fmt::format("kernel {} of {}, {}, is wrong", text_of(at(report, {"kernel", "number"})),
+                       text_of(at(report, {"kernel", "of"})), kernel);
+  if (verdict == "memory")
+    return "a buffer is overwritten while it is needed" + (kernel.empty() ? "" : ", by " + kernel);
+  if (verdict == "layout") return "a result has other strides than eager's";
+  if (verdict == "wrapper") return "results are taken wrongly from right buffers";
+  if (verdict == "stage") return fmt::format("the graph is wrong after {}", text_of(at(report, {"stage"})));
+  if (verdict == "exception")
+    return fmt::format("{} fails: {}: {}", text_of(at(report, {"stage"})), text_of(at(report, {"exception", "type"})),
+                       text_of(at(report, {"exception", "message"})));
+  return "results differ, and what makes them wrong is not known";
+}
+
+std::string evidence_text(const nlohmann::json& one) {
+  return fmt::format("{} ({}): {}, {} of {} elements; error {} times eager's, mean difference z {}",
+                     text_of(at(one, {"buffer"})), text_of(at(one, {"node"})), text_of(at(one, {"kind"})),
+                     text_of(at(one, {"wrong"})), text_of(at(one, {"total"})), text_of(at(one, {"rms_ratio"})),
+                     text_of(at(one, {"z"})));
+}
+
+/// The node of the report, with the place in the user's program that our graph knows.
+void add_place(nlohmann::json& report, const Graph& graph) {
+  if (!at(report, {"node", "given"}).is_array()) return;
+  nlohmann::json& node = report["node"];
+  for (const nlohmann::json& name : node["given"])
+    if (const Node* given = name.is_string() ? graph.find(name.get<std::string>()) : nullptr)
+      if (const std::string place = origin_text(*given); !place.empty()) node["origin"] = place;
+}
+
+}  // namespace
+
+std::string Located::verdict() const {
+  return text_of(at(report, {"verdict"}));
+}
+
+std::vector<std::string> Located::given_nodes() const {
+  std::vector<std::string> out;
+  if (const nlohmann::json& given = at(report, {"node", "given"}); given.is_array())
+    for (const nlohmann::json& name : given) out.push_back(text_of(name));
+  return out;
+}
+
+std::vector<std::string> Located::lines() const {
+  std::string first = fmt::format("{}: {}", graph, headline(report));
+  if (!clean()) first += at(report, {"sure"}) == true ? "; sure" : "; not sure";
+  if (const std::string reason = text_of(at(report, {"reason"})); !reason.empty()) first += ": " + reason;
+  std::vector<std::string> out = {std::move(first)};
+  const auto line = [&](const char* what, const std::string& content) {
+    if (!content.empty()) out.push_back(fmt::format("{}: {}", what, content));
+  };
+  if (at(report, {"node"}).is_object()) {
+    line("node", fmt::format("{} = {}{}", text_of(at(report, {"node", "node"})), text_of(at(report, {"node", "op"})),
+                             at(report, {"node", "sure"}) == true ? "" : " (not sure)"));
+    line("in the graph", fmt::format("{}", fmt::join(given_nodes(), ", ")));
+    line("at", text_of(at(report, {"node", "origin"})));
+  }
+  line("still fails", names(at(report, {"held"})));
+  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
+    for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
+      line("evidence", evidence_text(evidence[i]));
+  line("also wrong", names(at(report, {"other_kernels"})));
+  if (const nlohmann::json& notes = at(report, {"notes"}); notes.is_array())
+    for (const nlohmann::json& note : notes) line("note", text_of(note));
+  return out;
+}
+
+Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                    const std::string& against) {
+  const auto generator = std::make_shared<Generator>(request.seed);
+  torch::ColumnOptions how{
+      .config = config(), .progress = request.progress, .generator = nullptr, .inference = !request.train};
+  torch::ColumnOptions eager = how;
+  eager.generator = generator;
+  std::vector<Located> found;
+  const auto searched = [&](const char* name) -> CompileFn {
+    return [&, name](const Graph& graph) -> Result<CompiledFn> {
+      TRY(const CompiledFn run, torch::column("torch:eager", eager)(graph));
+      return CompiledFn([&, name, run](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY(nlohmann::json report, torch::locate(against, graph, inputs, how));
+        add_place(report, graph);
+        found.push_back({name, std::move(report)});
+        return run(std::move(inputs));
+      });
+    };
+  };
+  RunOptions options = run_options(request, nullptr);
+  options.forward = searched("forward");
+  options.backward = searched("backward");
+  const auto done = run_program(artefact, io, options);
+  // A graph that fails in eager, too, was found to do so, and has no results.
+  if (!done && (found.empty() || done.error().fault == Fault::Cancelled)) return done.error();
+  return found;
+}
+
+nlohmann::ordered_json to_json(const std::vector<Located>& found) {
+  nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
+  for (const Located& l : found) {
+    nlohmann::ordered_json one = {{"graph", l.graph}};
+    one.update(nlohmann::ordered_json(l.report));
+    graphs.push_back(std::move(one));
+  }
+  return {{"found", !std::ranges::all_of(found, &Located::clean)}, {"graphs", std::move(graphs)}};
+}
+
+}  // namespace partita

@@ -1,0 +1,230 @@
+#include "codegen/torch/column.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "codegen/torch/graph_json.h"
+#include "codegen/torch/values_json.h"
+#include "codegen/torch/worker.h"
+#include "core/aot/graph_io.h"
+#include "core/ir/place.h"
+
+namespace partita::torch {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::string_view prefix = "torch:";
+
+/// The parts of torch:NAME@DEVICE+KEY=VALUE.
+struct ColumnName {
+  std::string name, device;
+  std::map<std::string, std::string> options;
+};
+
+Diagnostic unknown(std::string_view whole, std::string_view why) {
+  return input_error("backend.unknown", fmt::format("no backend {}: {}", whole, why));
+}
+
+Result<ColumnName> parse(std::string_view whole) {
+  std::string_view rest = whole.substr(prefix.size());
+  ColumnName column;
+  const std::size_t options = std::min(rest.find('+'), rest.size());
+  const std::string_view named = rest.substr(0, options);
+  const std::size_t at = std::min(named.rfind('@'), named.size());
+  column.name = named.substr(0, at);
+  if (at < named.size()) column.device = named.substr(at + 1);
+  if (column.name.empty() || (at < named.size() && column.device.empty()))
+    return unknown(whole, "a name is torch:NAME[@DEVICE][+KEY=VALUE...]");
+  for (rest.remove_prefix(options); !rest.empty();) {
+    rest.remove_prefix(1);
+    const std::string_view option = rest.substr(0, rest.find('+'));
+    const std::size_t equal = option.find('=');
+    if (equal == option.npos || equal == 0)
+      return unknown(whole, fmt::format("{} is no KEY=VALUE of inductor's configuration", option));
+    column.options.emplace(option.substr(0, equal), option.substr(equal + 1));
+    rest.remove_prefix(option.size());
+  }
+  return column;
+}
+
+/// A request to the Python process and its answer, which share storages.
+class Exchange {
+ public:
+  Exchange(std::string who, const ColumnOptions& options) : who_(std::move(who)), options_(options) {}
+
+  json describe(const Value& value) { return value_json(value, storages_); }
+  json describe(const std::vector<Value>& values) {
+    json out = json::array();
+    for (const Value& value : values) out.push_back(describe(value));
+    return out;
+  }
+
+  /// The values that a request gives, "values" of the answer, which is kept for answer(). `graph`: whose node an
+  /// exception names; may be null. `writes`: inputs may be written to.
+  Result<std::vector<Value>> ask(json request, const Graph* graph, bool warm, bool writes) {
+    TRY(const std::shared_ptr<Worker> worker, Worker::shared(options_.config, options_.progress));
+    TRY_DO(complete(request));
+    TRY(const Descriptor memory, copy_storages(storages_));
+    if (options_.progress) options_.progress->at(-1, who_);
+    TRY(Answer answer,
+        worker->ask(who_, request, memory,
+                    {.warm = warm, .seconds = options_.config.python_seconds, .progress = options_.progress}));
+    answer_ = std::move(answer.content);
+    if (text_at(answer_, "status") == "exception") return exception(graph);
+    if (text_at(answer_, "status") != "ok") return unreadable("an answer that says neither result nor error");
+    if (writes) TRY_DO(take_back({.text = {}, .memory = Descriptor(::dup(memory.get()))}, storages_));
+    return values(answer.memory.get());
+  }
+
+  const json& answer() const { return answer_; }
+
+  Diagnostic unreadable(std::string_view what) const {
+    return {Fault::Internal, "process.message", fmt::format("{}: PyTorch's process sent {}", who_, what)};
+  }
+
+ private:
+  /// Adds what all requests have.
+  Status complete(json& request) {
+    request["random_state"] = nullptr;
+    if (options_.generator) {
+      const auto bytes = options_.generator->state();
+      TRY(const Tensor state, Tensor::empty(DType::UInt8, {static_cast<std::int64_t>(bytes.size())}));
+      std::ranges::copy(bytes, state.data());
+      request["random_state"] = describe(Value(state));
+    }
+    request["threads"] = options_.config.threads;
+    request["memory_bytes"] = options_.config.python_memory;
+    json& sizes = request["storages"] = json::array();
+    for (const auto& storage : storages_) sizes.push_back(storage->bytes());
+    return {};
+  }
+
+  /// An error of the graph, with the place in the user's program that PyTorch's node has in it.
+  Diagnostic exception(const Graph* graph) const {
+    const std::string type = text_at(answer_, "type");
+    Diagnostic error(Fault::Differs, "torch.exception" + (type.empty() ? "" : "." + type),
+                     fmt::format("{}: {}: {}", who_, type, text_at(answer_, "message")));
+    error.where.node = text_at(answer_, "node");
+    if (const Node* node = graph && !error.where.node.empty() ? graph->find(error.where.node) : nullptr)
+      error.where.origin = origin_text(*node);
+    return error;
+  }
+
+  Result<std::vector<Value>> values(int memory) {
+    const json &described = answer_["values"], &sizes = answer_["storages"];
+    if (!described.is_array() || !sizes.is_array() ||
+        !std::ranges::all_of(sizes, [](const json& n) { return n.is_number_unsigned(); }))
+      return unreadable("no results that can be read");
+    TRY(const Storages added, map_storages(memory, sizes.get<std::vector<std::size_t>>()));
+    storages_.insert(storages_.end(), added.begin(), added.end());
+    std::vector<Value> found;
+    for (const json& value : described) {
+      TRY(found.emplace_back(), value_from(value, storages_));
+    }
+    if (options_.generator) TRY_DO(take_random_state());
+    return found;
+  }
+
+  Status take_random_state() {
+    TRY(const Value value, value_from(answer_["random_state"], storages_));
+    const Tensor* state = value.get<Tensor>();
+    if (!state || !state->is_contiguous() || state->dtype != DType::UInt8 ||
+        !options_.generator->set_state({state->data(), static_cast<std::size_t>(state->numel())}))
+      return unreadable("no state of a random generator");
+    return {};
+  }
+
+  std::string who_;
+  const ColumnOptions& options_;
+  Storages storages_;
+  json answer_;
+};
+
+/// A request about a graph and its inputs.
+json graph_request(Exchange& exchange, const ColumnName& column, const Graph& graph, const std::vector<Value>& inputs,
+                   bool inference) {
+  return {{"column", column.name},
+          {"device", column.device},
+          {"options", column.options},
+          {"is_inference", inference},
+          {"inputs", exchange.describe(inputs)},
+          {"graph", graph_json(graph, [&](const Tensor& t) { return exchange.describe(Value(t)); })}};
+}
+
+Result<std::vector<Value>> run(const std::string& who, const ColumnName& column, const Graph& graph,
+                               const std::vector<Value>& inputs, const ColumnOptions& options) {
+  Exchange exchange(who, options);
+  json request = graph_request(exchange, column, graph, inputs, options.inference);
+  request["verb"] = "run";
+  TRY(std::vector<Value> found,
+      exchange.ask(std::move(request), &graph, column.name == "inductor", mutates_inputs(graph)));
+  if (found.size() != graph.outputs().size())
+    return exchange.unreadable(fmt::format("{} results in place of {}", found.size(), graph.outputs().size()));
+  return found;
+}
+
+}  // namespace
+
+bool is_column(std::string_view name) {
+  return name.starts_with(prefix);
+}
+
+Status check_column(std::string_view name) {
+  TRY_DO(parse(name));
+  return {};
+}
+
+Status start(const Config& config, const Progress* progress) {
+  TRY_DO(Worker::shared(config, progress));
+  return {};
+}
+
+CompileFn column(std::string_view name, const ColumnOptions& options) {
+  return [who = std::string(name), options](const Graph& graph) -> Result<CompiledFn> {
+    TRY(ColumnName column, parse(who));
+    return CompiledFn([who, column = std::move(column), &graph, options](const std::vector<Value>& inputs) {
+      return run(who, column, graph, inputs, options);
+    });
+  };
+}
+
+Result<json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
+                    const ColumnOptions& options) {
+  TRY(const ColumnName column, parse(name));
+  if (column.name != "inductor" || !column.device.empty())
+    return input_error("backend.unknown",
+                       fmt::format("{} has no kernels that can be looked into; torch:inductor on a CPU has", name));
+  Exchange exchange(std::string(name), options);
+  json request = graph_request(exchange, column, graph, inputs, options.inference);
+  request["verb"] = "locate";
+  TRY_DO(exchange.ask(std::move(request), &graph, true, false));
+  const json& report = exchange.answer()["report"];
+  if (!report.is_object() || text_at(report, "verdict").empty()) return exchange.unreadable("no report");
+  return report;
+}
+
+Result<Value> call_operator(const Node& call, const std::vector<Value>& args,
+                            const std::vector<std::pair<std::string, Value>>& kwargs, const ColumnOptions& options) {
+  Exchange exchange(call.op()->name, options);
+  json named = json::object();
+  for (const auto& [key, value] : kwargs) named[key] = exchange.describe(value);
+  const json request = {
+      {"verb", "call"}, {"target", call.op()->name}, {"args", exchange.describe(args)}, {"kwargs", named}};
+  auto found = exchange.ask(request, nullptr, false, true);
+  if (!found) {
+    Diagnostic error = std::move(found).error();
+    error.where.node = call.name();
+    error.where.origin = origin_text(call);
+    return error;
+  }
+  if (found->size() != 1) return exchange.unreadable(fmt::format("{} results in place of one", found->size()));
+  return std::move(found->front());
+}
+
+}  // namespace partita::torch

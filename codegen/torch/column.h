@@ -1,0 +1,52 @@
+#pragma once
+// PyTorch's own ways of running graphs, as backends: torch:eager, torch:inductor, torch:NAME.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/aot/compile_fn.h"
+#include "core/base/config.h"
+#include "core/base/progress.h"
+#include "core/tensor/generator.h"
+
+namespace partita::torch {
+
+/// Is it the name of such a backend, "torch:..."?
+bool is_column(std::string_view name);
+
+/// Checks the form of a name: torch:NAME[@DEVICE], where NAME is eager, aot_eager, inductor[+KEY=VALUE...], a backend
+/// that is registered with torch.compile, or FILE.py:FUNCTION. Whether PyTorch has it shows when it is used. Error
+/// backend.unknown.
+Status check_column(std::string_view name);
+
+struct ColumnOptions {
+  Config config;                         ///< which Python, and its limits
+  const Progress* progress = nullptr;    ///< null: nobody watches
+  std::shared_ptr<Generator> generator;  ///< the random numbers of the run; null: PyTorch's own seed
+  bool inference = true;                 ///< inductor's is_inference
+};
+
+/// Runs graphs in the user's Python, each run in a child process: a run compiles, too, for which inductor has a cache.
+/// Errors of a run: torch.start, torch.refused (Fault::Unsupported), torch.exception.CLASS with the node where PyTorch
+/// tells it, process.died.
+CompileFn column(std::string_view name, const ColumnOptions& options);
+
+/// Finds which kernel and node of torch:inductor[+KEY=VALUE...] is wrong on these inputs, by one compilation and a run
+/// in which each kernel is judged on right inputs. The report is that of codegen/torch/worker/report.py. Errors:
+/// backend.unknown for another column; those of a run.
+Result<nlohmann::json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
+                              const ColumnOptions& options);
+
+/// Calls an operator in the user's Python, on these values. What it writes to arguments is in them afterwards. Errors
+/// as of a run.
+Result<Value> call_operator(const Node& call, const std::vector<Value>& args,
+                            const std::vector<std::pair<std::string, Value>>& kwargs, const ColumnOptions& options);
+
+/// Starts the Python process, for callers who fork before they run graphs. Error torch.start.
+Status start(const Config& config, const Progress* progress);
+
+}  // namespace partita::torch

@@ -1,0 +1,11 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace partita::torch {
+
+/// The names and texts of the worker's Python files, codegen/torch/worker/*.py. CMake makes it.
+std::span<const std::pair<std::string_view, std::string_view>> python_files();
+
+}  // namespace partita::torch

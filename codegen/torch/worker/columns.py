@@ -1,0 +1,147 @@
+"""The ways in which PyTorch runs a graph: eager, inductor, and whatever backend is registered.
+
+Each column is a function of (module, inputs, request) that returns the flat results and notes in `times` how long its
+parts took, in seconds.
+"""
+
+import ast
+import contextlib
+import importlib.util
+import time
+
+import torch
+import torch.fx
+
+from values import Refused
+
+
+class Eager(torch.fx.Interpreter):
+    """Calls node by node, and remembers at which it is."""
+
+    at = ""
+
+    def run_node(self, node):
+        self.at = node.meta.get("partita_name", node.name)
+        try:
+            return super().run_node(node)
+        except Exception as error:
+            error.partita_node = self.at
+            raise
+
+
+def timed(times, name):
+    @contextlib.contextmanager
+    def measure():
+        begin = time.perf_counter()
+        yield
+        times[name] = times.get(name, 0.0) + time.perf_counter() - begin
+
+    return measure()
+
+
+def symbolic(module):
+    """Has an input a size that is a symbol?"""
+    holders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    return any(n.meta["symbol"] != n.name or any(isinstance(d, str) for d in n.meta["dims"] or ()) for n in holders)
+
+
+def is_aten(module):
+    """Does the graph call operators only, as inductor takes it?"""
+    for graph in (m.graph for m in module.modules() if isinstance(m, torch.fx.GraphModule)):
+        for node in graph.nodes:
+            if node.op in ("call_method", "call_module"):
+                return False
+            if node.op == "call_function" and getattr(node.target, "__module__", "").startswith("torch.nn"):
+                return False
+            if node.op == "call_function" and not isinstance(
+                node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+            ):
+                module_name = getattr(node.target, "__module__", "") or ""
+                if module_name not in ("_operator", "operator", "math", "builtins", "torch", "torch.fx.experimental.sym_node"):
+                    return False
+                if module_name == "torch" and not node.target.__name__.startswith("sym_"):
+                    return False
+    return True
+
+
+def eager(module, inputs, request, times):
+    with timed(times, "run"):
+        return Eager(module).run(*inputs)
+
+
+def inductor(module, inputs, request, times):
+    import torch._inductor.config
+    from compiled import lower, trace
+
+    with torch._inductor.config.patch(inductor_options(request["options"])):
+        if not is_aten(module):
+            return compiled("inductor", module, inputs, times)
+        with timed(times, "trace"):
+            traced, fakes = trace(module, inputs, notes=[])
+        with timed(times, "compile"):
+            call = lower(traced, fakes, request["is_inference"])
+        with timed(times, "run"), torch.no_grad():
+            found = list(call(list(inputs)))
+    # Inductor returns None for what is no node.
+    returned = next(n for n in module.graph.nodes if n.op == "output").args[0]
+    return [value if isinstance(given, torch.fx.Node) else given for given, value in zip(returned, found)]
+
+
+def inductor_options(texts):
+    """{"cpp.simdlen": "1"} -> {"cpp.simdlen": 1}, for torch._inductor.config.patch."""
+    import torch._inductor.config as config
+
+    known = config.get_config_copy() if hasattr(config, "get_config_copy") else config.shallow_copy_dict()
+    options = {"fallback_random": True, "compile_threads": 1}
+    for name, text in texts.items():
+        if name not in known:
+            raise Refused(f"inductor of torch {torch.__version__} has no option {name!r}")
+        try:
+            options[name] = ast.literal_eval({"true": "True", "false": "False", "none": "None"}.get(text, text))
+        except (ValueError, SyntaxError):
+            options[name] = text
+    return options
+
+
+def compiled(backend, module, inputs, times):
+    """torch.compile of a graph of any level."""
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    call = torch.compile(module, backend=backend, dynamic=symbolic(module), fullgraph=True)
+    with timed(times, "run"), torch.no_grad():
+        return list(call(*inputs))
+
+
+def backend_of_file(text):
+    """FILE.py:FUNCTION, which the user names on the command line."""
+    path, _, function = text.rpartition(":")
+    specification = importlib.util.spec_from_file_location("partita_users_backend", path)
+    if specification is None or specification.loader is None:
+        raise Refused(f"{path} cannot be imported")
+    loaded = importlib.util.module_from_spec(specification)
+    try:
+        specification.loader.exec_module(loaded)
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
+    if not callable(getattr(loaded, function, None)):
+        raise Refused(f"{path} has no function {function!r}")
+    return getattr(loaded, function)
+
+
+def run_column(name, module, inputs, request, times):
+    """The flat results of a column: NAME of torch:NAME."""
+    if name == "eager":
+        return eager(module, inputs, request, times)
+    if name == "inductor":
+        return inductor(module, inputs, request, times)
+    if request["options"]:
+        raise Refused(f"torch:{name} takes no options; torch:inductor does")
+    if ".py:" in name:
+        return compiled(backend_of_file(name), module, inputs, times)
+    import torch._dynamo
+
+    if name not in torch._dynamo.list_backends(exclude_tags=()):
+        names = ", ".join(sorted(torch._dynamo.list_backends(exclude_tags=())))
+        raise Refused(f"torch {torch.__version__} has no backend {name!r}; there are eager, {names}")
+    return compiled(name, module, inputs, times)

@@ -1,0 +1,264 @@
+"""The rule that tells a wrong value from a differently rounded one.
+
+A buffer that inductor wrote is compared with what eager PyTorch gives for
+the same node and with the same node computed in double precision (the
+truth).  Rounding alone makes a buffer about as far from the truth as eager
+is; a fault makes it much further, or biased, or far off in a few places.
+Nothing here knows about inductor: only tensors come in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+
+RMS_RATIO = 2.0
+BIAS_Z = 8.0
+PEAK_RATIO = 4.0
+
+
+@dataclass
+class Verdict:
+    """What the comparison of one tensor gave.
+
+    kind is "ok", or the first rule that the value broke: "dtype", "shape",
+    "nan", "inf", "rms", "bias", "peak", "integer".  doubtful is set when there
+    was no double to compare with, so that the tolerance is a guess.
+    """
+
+    kind: str = "ok"
+    ratio: float = 0.0
+    z: float = 0.0
+    wrong: int = 0
+    total: int = 0
+    first: list[dict[str, Any]] = field(default_factory=list)
+    doubtful: bool = False
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.kind == "ok"
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as plain data; numbers that JSON lacks become text."""
+        return {
+            "kind": self.kind,
+            "rms_ratio": plain(self.ratio),
+            "z": plain(self.z),
+            "wrong": self.wrong,
+            "total": self.total,
+            "first_wrong": self.first,
+            "doubtful": self.doubtful,
+            "note": self.note,
+        }
+
+
+def plain(value: Any) -> Any:
+    """A Python number that JSON can hold; NaN and infinities as text."""
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            return repr(value)
+        return float("%.6g" % value)
+    return value
+
+
+def real(t: torch.Tensor) -> torch.Tensor:
+    """The tensor as float64 with complex numbers as pairs of reals."""
+    t = t.detach()
+    if t.is_complex():
+        t = torch.view_as_real(t.resolve_conj().to(torch.complex128))
+    return t.to(torch.float64)
+
+
+def exact_kind(dtype: torch.dtype) -> bool:
+    """True for types whose values are compared bit by bit."""
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def step(dtype: torch.dtype) -> float:
+    """Distance from 1 to the next number of a floating type."""
+    if dtype.is_complex:
+        dtype = torch.empty(0, dtype=dtype).real.dtype
+    return torch.finfo(dtype).eps
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """True when two tensors of one dtype and shape hold equal values, NaN
+    counting as equal to NaN."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if torch.equal(a, b):
+        return True
+    if exact_kind(a.dtype):
+        return False
+    return torch.equal(torch.nan_to_num(real(a)), torch.nan_to_num(real(b))) and torch.equal(
+        torch.isnan(a), torch.isnan(b))
+
+
+def first_wrong(got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor) -> list[dict[str, Any]]:
+    """The first four places where bad is set, with both values."""
+    rows = []
+    for index in torch.nonzero(bad)[:4].tolist():
+        at = tuple(index)
+        rows.append({"index": index, "got": plain(got[at].item()), "want": plain(want[at].item())})
+    return rows
+
+
+def judge(got: torch.Tensor, eager: torch.Tensor, truth: Optional[torch.Tensor],
+          defined: Optional[torch.Tensor] = None, loose: float = 1.0) -> Verdict:
+    """Compares a value with eager's and with the truth.
+
+    defined marks the elements that have a defined value (others come from
+    uninitialised memory).  loose multiplies all thresholds; it is above 1
+    where errors of a whole graph have added up.
+    """
+    if got.dtype != eager.dtype:
+        return Verdict("dtype", note=f"{got.dtype} instead of {eager.dtype}")
+    if tuple(got.shape) != tuple(eager.shape):
+        return Verdict("shape", note=f"{list(got.shape)} instead of {list(eager.shape)}")
+    if got.numel() == 0 or same_bits(got, eager):
+        return Verdict(total=got.numel())
+    if exact_kind(got.dtype):
+        return _judge_exact(got, eager, truth, defined)
+    return _judge_float(got, eager, truth, defined, loose)
+
+
+def _judge_exact(got, eager, truth, defined) -> Verdict:
+    """Integers and booleans: each element must be eager's or the truth's."""
+    bad = got != eager
+    if truth is not None and tuple(truth.shape) == tuple(got.shape):
+        bad &= got != truth.to(got.dtype)
+    if defined is not None:
+        bad &= defined
+    count = int(bad.sum())
+    if count == 0:
+        return Verdict(total=got.numel())
+    return Verdict("integer", wrong=count, total=got.numel(), first=first_wrong(got, eager, bad),
+                   doubtful=truth is None)
+
+
+def _masks(g, e, t, usable) -> Optional[tuple[str, torch.Tensor]]:
+    """The elements that are NaN or infinite on one side only.  A value may
+    follow eager or the truth rounded to its own type."""
+    for kind, test in (("nan", torch.isnan), ("inf", torch.isinf)):
+        bad = (test(g) != test(e)) & (test(g) != test(t)) & usable
+        if bool(bad.any()):
+            return kind, bad
+    flipped = torch.isinf(g) & torch.isinf(e) & torch.isinf(t) & (g != e) & (g != t) & usable
+    return ("inf", flipped) if bool(flipped.any()) else None
+
+
+def _judge_float(got, eager, truth, defined, loose) -> Verdict:
+    """Masks first, then the mean square, the bias and the largest error."""
+    doubtful = truth is None or tuple(truth.shape) != tuple(got.shape)
+    g, e = real(got), real(eager)
+    t = e if doubtful else real(truth)
+    eps = step(got.dtype)
+    rounded = t if doubtful else real(truth.to(got.dtype))
+    usable = torch.ones_like(g, dtype=torch.bool)
+    if defined is not None:
+        usable &= defined.unsqueeze(-1).expand_as(g) if got.is_complex() else defined
+    masked = _masks(g, e, rounded, usable)
+    if masked is not None:
+        kind, bad = masked
+        return Verdict(kind, wrong=int(bad.sum()), total=g.numel(), first=first_wrong(g, rounded, bad),
+                       doubtful=doubtful)
+    fine = torch.isfinite(g) & torch.isfinite(e) & torch.isfinite(t) & usable
+    dg, de, size = _error(g, e, t)[fine], (e - t)[fine], t[fine].abs()
+    if dg.numel() == 0:
+        return Verdict(total=g.numel())
+    slack = (64.0 if doubtful else 1.0) * loose
+    verdict = _numbers(dg, de, size, eps, slack, loose)
+    verdict.total, verdict.doubtful = g.numel(), doubtful
+    if not verdict.ok:
+        limit = PEAK_RATIO * eps * (t.abs() + 0.05 * _rms(size)) * slack
+        bad = (_error(g, e, t).abs() > limit) & fine
+        verdict.wrong = int(bad.sum())
+        verdict.first = first_wrong(g, t, bad)
+    return verdict
+
+
+def _error(g, e, t) -> torch.Tensor:
+    """Distance to the truth or to eager, whichever is nearer: at a jump of
+    the function (floor, a comparison) either side is right."""
+    to_truth, to_eager = g - t, g - e
+    return torch.where(to_eager.abs() < to_truth.abs(), to_eager, to_truth)
+
+
+def _rms(x: torch.Tensor) -> float:
+    return float((x * x).mean().sqrt())
+
+
+def _numbers(dg, de, size, eps, slack, loose) -> Verdict:
+    """The three rules on errors that are all finite.
+
+    Each has a floor in units of the type's own step, so that an eager value
+    that happens to be exact does not make every other rounding a fault.
+    """
+    scale = _rms(size)
+    tiny = 1e-300 + eps * 1e-30
+    floor = slack * eps * scale + tiny
+    err, base = _rms(dg), _rms(de)
+    ratio = err / max(base, floor / RMS_RATIO)
+    worst = dg.abs() / (size + 0.05 * scale + tiny)
+    worst_eager = de.abs() / (size + 0.05 * scale + tiny)
+    peak_limit = loose * PEAK_RATIO * (float(worst_eager.max()) + eps * slack)
+    count = dg.numel()
+    bias, bias_eager = float(dg.mean()), float(de.mean())
+    spread = float(dg.std()) if count > 1 else 0.0
+    z = abs(bias) / (spread / count ** 0.5 + tiny) if count >= 16 else 0.0
+    biased = (z > BIAS_Z * loose and abs(bias) > 2 * loose * abs(bias_eager)
+              and abs(bias) > slack * eps * scale / 2 and err > base)
+    if err > loose * RMS_RATIO * base + floor:
+        return Verdict("rms", ratio, z)
+    if biased:
+        return Verdict("bias", ratio, z)
+    if float(worst.max()) > peak_limit:
+        return Verdict("peak", ratio, z)
+    return Verdict("ok", ratio, z)
+
+
+def within_spread(got: torch.Tensor, truth: torch.Tensor, samples: list[torch.Tensor]) -> bool:
+    """Whether a value lies where rounding alone can put it.
+
+    samples are the truth computed again with a small random error behind
+    every operation.  An element is excused when it is nearer to the truth
+    than 32 times the spread of the samples there (and half a step of its own
+    type), or when the samples disagree about NaN, infinity or an integer.
+    """
+    if tuple(truth.shape) != tuple(got.shape) or not samples:
+        return False
+    if exact_kind(got.dtype):
+        known = got == truth.to(got.dtype)
+        for sample in samples:
+            known |= got == sample.to(got.dtype)
+            known |= sample.to(got.dtype) != truth.to(got.dtype)
+        return bool(known.all())
+    g, t = real(got), real(truth)
+    spread = torch.zeros_like(g)
+    unstable = torch.zeros_like(g, dtype=torch.bool)
+    rounded = real(truth.to(got.dtype))
+    for sample in samples:
+        s = real(sample)
+        low = real(sample.to(got.dtype))
+        unstable |= torch.isfinite(s) != torch.isfinite(t)
+        unstable |= torch.isfinite(low) != torch.isfinite(rounded)
+        spread = torch.maximum(spread, torch.nan_to_num((s - t).abs(), nan=float("inf")))
+    same = (g == rounded) | (torch.isnan(g) & torch.isnan(rounded))
+    eps = step(got.dtype)
+    fine_step = min(eps, 2.0 ** -23)
+    excess = (g - t).abs() - 0.51 * eps * t.abs() - _smallest(got.dtype)
+    near = excess <= 32 * (spread + fine_step * t.abs())
+    return bool((same | near | unstable).all())
+
+
+def _smallest(dtype: torch.dtype) -> float:
+    """The smallest normal number of a floating type: below it a CPU may
+    flush to zero."""
+    if dtype.is_complex:
+        dtype = torch.empty(0, dtype=dtype).real.dtype
+    return torch.finfo(dtype).tiny

@@ -1,0 +1,189 @@
+"""The report that locate gives, as plain data.
+
+verdict    "clean"; "kernel": a kernel of inductor's is wrong; "memory": a
+           buffer is overwritten while it is needed; "stage": the graph itself
+           is wrong after a stage; "layout": an output has other strides than
+           eager's; "wrapper": the outputs are taken wrongly
+           from right buffers; "exception": something raised; "unsure": the
+           results differ and the cause is not known.
+sure       whether the accusation is certain; reason says why not.
+stage      eager, trace, post-grad passes, lowering, code generation,
+           compilation of kernels, run, decompositions.
+kernel     key, name, place in the order of calls, its nodes, its code.
+node       the wrong node after inductor's passes, the nodes of the given
+           graph behind it, its operator and stack.
+held       what still failed when the kernel was taken apart: "one_node",
+           "all_outputs", "kernel_alone", "prefix", "with_producer:NODE",
+           "with_consumer:NODE", "right_without:SETTING".
+evidence   one entry for each wrong buffer.
+switches   see switches.py; only when asked.
+tally, times, notes, deterministic, compilations: what was done.
+"""
+
+from __future__ import annotations
+
+import ast
+import traceback
+from typing import Any, Optional
+
+import torch
+
+
+def start() -> dict[str, Any]:
+    """An empty report."""
+    return {"verdict": "unsure", "sure": False, "reason": "", "stage": "", "kernel": None, "node": None, "held": [],
+            "evidence": [], "other_kernels": [], "wrong_outputs": [], "switches": [], "tally": {}, "times": {},
+            "notes": [], "deterministic": None, "compilations": 1, "torch": torch.__version__}
+
+
+def set_clean(out: dict[str, Any], run: Any) -> None:
+    """No kernel and no output is wrong."""
+    out.update(verdict="clean", sure=True)
+
+
+def set_exception(out: dict[str, Any], stage: str, error: BaseException, node: str, built: Any, sure: bool,
+                  kernel: Optional[str] = None) -> None:
+    """Something raised: its type and first line, and what was being worked on."""
+    text = [line for line in str(error).splitlines() if line.strip()]
+    out.update(verdict="exception", sure=sure, stage=stage)
+    out["exception"] = {"type": _cause(error), "message": text[0][:400] if text else "", "text": str(error)[:4000],
+                        "trace": traceback.format_exception(type(error), error, error.__traceback__)[-6:]}
+    if node:
+        set_node(out, built, node, sure)
+    if kernel:
+        out["kernel"] = describe_kernel(built, kernel)
+
+
+def _cause(error: BaseException) -> str:
+    """The class of the exception that inductor wrapped in its own."""
+    inner = getattr(error, "inner_exception", None)
+    return type(inner if inner is not None else error).__name__
+
+
+def kernel_of_failure(built: Any) -> Optional[str]:
+    """The kernel whose definition was being loaded when the wrapper raised."""
+    if built.stage != "compilation of kernels" or not built.text:
+        return None
+    lines = built.text.splitlines()
+    trace = built.error.__traceback__
+    name = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_name == "<module>" and trace.tb_lineno <= len(lines):
+            name = _assigned_at(built.text, trace.tb_lineno)
+        trace = trace.tb_next
+    return next((k for k, v in built.kernels.items() if v.name == name), None)
+
+
+def _assigned_at(text: str, line: int) -> Optional[str]:
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            return getattr(node.targets[0], "id", None)
+    return None
+
+
+def kernel_code(text: str, name: str) -> str:
+    """The definition of a kernel in the wrapper's text, or the lines that call it."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == name:
+            return ast.get_source_segment(text, node) or ""
+    return "\n".join(line.strip() for line in text.splitlines() if name + "(" in line)[:4000]
+
+
+def describe_kernel(built: Any, key: str, keys: Optional[list[str]] = None) -> dict[str, Any]:
+    """A kernel with its nodes and its code."""
+    kernel = built.kernels.get(key)
+    name = key.rsplit(":", 1)[0]
+    keys = keys or list(built.kernels)
+    nodes = [describe_node(built, n) for n in (kernel.nodes if kernel else [])]
+    return {"key": key, "name": name, "number": keys.index(key) + 1 if key in keys else None, "of": len(keys),
+            "extern": bool(kernel and kernel.extern), "nodes": nodes, "code": kernel_code(built.text, name)}
+
+
+def describe_node(built: Any, name: str) -> dict[str, Any]:
+    """A node after inductor's passes, with the given graph's nodes behind it."""
+    for n in built.post.graph.nodes if built.post is not None else ():
+        if n.name == name:
+            return {"node": name, "op": str(n.target), "given": built.source_of(name),
+                    "stack": (n.meta.get("stack_trace") or "").strip().splitlines()[-2:]}
+    return {"node": name, "op": "", "given": [], "stack": []}
+
+
+def set_node(out: dict[str, Any], built: Any, name: Optional[str], certain: bool) -> None:
+    """The accused node."""
+    if name is not None:
+        out["node"] = {**describe_node(built, name), "sure": certain}
+
+
+def finding_json(finding: Any) -> dict[str, Any]:
+    """One wrong buffer."""
+    return {"kernel": finding.kernel, "buffer": finding.buffer, "node": finding.node,
+            "unchecked_inputs": finding.unchecked_inputs, **finding.verdict.as_json()}
+
+
+def set_kernel(out: dict[str, Any], built: Any, run: Any, finding: Any) -> None:
+    """The first wrong kernel, and the other ones that were wrong on right inputs."""
+    out.update(verdict="kernel", stage="code")
+    out["kernel"] = describe_kernel(built, finding.kernel, run.keys)
+    out["node"] = {**describe_node(built, finding.node), "sure": False}
+    out["evidence"] = [finding_json(f) for f in run.findings[:50]]
+    others: list[str] = []
+    for f in run.findings:
+        if f.kernel != finding.kernel and f.kernel not in others:
+            others.append(f.kernel)
+    out["other_kernels"] = others
+
+
+def set_memory(out: dict[str, Any], built: Any, run: Any, guilty: list[dict[str, Any]], outputs_wrong: bool) -> None:
+    """A buffer that is overwritten while it is still needed."""
+    out.update(verdict="memory", stage="code", evidence=run.overwritten + guilty)
+    out["kernel"] = describe_kernel(built, guilty[0]["kernel"], run.keys) if guilty else None
+    first = run.overwritten[0]
+    out["node"] = {**describe_node(built, first["node"]), "sure": False}
+    out["sure"] = bool(guilty) and outputs_wrong
+    if not out["sure"]:
+        out["reason"] = "a buffer changed before it was read, but " + (
+            "the results are right" if guilty else "the kernel that wrote into it was not found")
+
+
+def set_layout(out: dict[str, Any], built: Any, run: Any, bad: list[dict[str, Any]]) -> None:
+    """Right values in wrong strides."""
+    first = bad[0]
+    out.update(verdict="layout", stage="code", sure=True, wrong_outputs=bad)
+    writers = [k.key for k in built.kernels.values() if first["node"] in k.nodes]
+    if writers:
+        out["kernel"] = describe_kernel(built, writers[-1], run.keys)
+    if first["node"]:
+        set_node(out, built, first["node"], True)
+
+
+def set_stage(out: dict[str, Any], stage: str, bad: list, found: Optional[dict[str, Any]]) -> None:
+    """The graph after a stage gives other results in eager."""
+    doubtful = all(v.doubtful for _, v in bad)
+    out.update(verdict="stage", stage=stage, sure=not doubtful)
+    out["wrong_outputs"] = [{"what": w, **v.as_json()} for w, v in bad]
+    if doubtful:
+        out["reason"] = "there was no double-precision value to compare with"
+    if found and found.get("node"):
+        out["node"] = {"node": found["node"], "op": "", "given": [found["node"]], "stack": [], "sure": True}
+    elif found:
+        out["pass"] = found
+
+
+def set_no_kernel(out: dict[str, Any], built: Any, run: Any, bad: list, views: list[int],
+                  overwrites: list[dict[str, Any]]) -> None:
+    """Results are wrong though every kernel and every graph is right."""
+    if views:
+        out.update(verdict="wrapper", stage="code", sure=not run.tally.unmatched)
+        out["reason"] = f"outputs {views} are not what the buffers behind them hold" + (
+            "; not certain, because some buffers could not be judged" if run.tally.unmatched else "")
+        return
+    if overwrites:
+        out.update(verdict="memory", stage="code", evidence=overwrites)
+        out["kernel"] = describe_kernel(built, overwrites[0]["kernel"], run.keys)
+        out["reason"] = "results are wrong in sequence, and a buffer that was still named was overwritten"
+        return
+    out["reason"] = "the results differ, but no kernel is wrong on right inputs" + (
+        f"; {len(run.tally.unmatched)} buffers could not be judged" if run.tally.unmatched else "")
+    kinds = {v.kind for _, v in bad}
+    if kinds <= {"rms", "bias", "peak"} and all(v.ratio < 50 for _, v in bad):
+        out["reason"] += "; the differences are small, and may be rounding that adds up"

@@ -1,0 +1,214 @@
+"""Which stage of the compilation first gives a wrong graph.
+
+Every stage (the given graph, the graph after decompositions, the graph after
+inductor's post-grad passes) is run in eager on the same inputs and compared
+with the given graph in double.
+
+Relied on: torch._inductor.fx_passes.post_grad.post_grad_passes and
+torch.fx.passes.graph_transform_observer.GraphTransformObserver (its
+apply_graph_pass and apply_gm_pass run each pass).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Optional
+
+import torch
+from torch import fx
+
+import truths
+from compiled import Compiled, patches
+from judge import Verdict, judge, within_spread
+
+LOOSE = 4.0
+
+
+@dataclass
+class Reference:
+    """The given graph's results: eager, double, and the inputs afterwards."""
+
+    module: fx.GraphModule
+    outputs: list[Any] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    after: list[Any] = field(default_factory=list)
+    truth: list[Any] = field(default_factory=list)
+    after_truth: dict[int, Any] = field(default_factory=dict)
+    defined: dict[int, torch.Tensor] = field(default_factory=dict)
+    random: bool = False
+
+    def wrong(self, outputs: list[Any], after: Optional[list[Any]] = None) -> list[tuple[str, Verdict]]:
+        """The outputs (and changed inputs) that differ by more than rounding."""
+        bad = []
+        for i, want in enumerate(self.outputs):
+            got = outputs[i] if i < len(outputs) else None
+            verdict = self._compare(got, want, i)
+            if not verdict.ok:
+                bad.append((f"output {i}", verdict))
+        for i, want in enumerate(self.after if after is not None else ()):
+            if isinstance(want, torch.Tensor) and isinstance(after[i], torch.Tensor):
+                verdict = judge(after[i], want, self.after_truth.get(i), loose=LOOSE)
+                if not verdict.ok:
+                    bad.append((f"input {i} afterwards", verdict))
+        return bad
+
+    def _compare(self, got: Any, want: Any, i: int) -> Verdict:
+        if not isinstance(want, torch.Tensor):
+            same = not isinstance(got, torch.Tensor) and (got is None or got == want)
+            return Verdict() if same else Verdict("shape", note=f"{got!r} instead of {want!r}")
+        if not isinstance(got, torch.Tensor):
+            return Verdict("shape", note=f"{type(got).__name__} instead of a tensor")
+        truth = self.truth[i] if i < len(self.truth) and isinstance(self.truth[i], torch.Tensor) else None
+        verdict = judge(got, want, truth, self.defined.get(i), loose=LOOSE)
+        if verdict.ok or truth is None or verdict.kind in ("dtype", "shape"):
+            return verdict
+        node = self._output_nodes()[i]
+        spread = truths.samples(self.module.graph, self.values, set(), node, noise_step=self._step())
+        return Verdict(note="explained by rounding") if within_spread(got, truth, spread) else verdict
+
+    def _step(self) -> float:
+        """How coarse a rounding may add up in the whole graph."""
+        half = any(isinstance(v, torch.Tensor) and v.dtype in (torch.bfloat16, torch.float16)
+                   for v in self.values.values())
+        return 2.0 ** -8 if half else 2.0 ** -21
+
+    def _output_nodes(self) -> list[Any]:
+        out = next(n for n in self.module.graph.nodes if n.op == "output").args[0]
+        return list(out) if isinstance(out, (tuple, list)) else [out]
+
+
+def reference(module: fx.GraphModule, inputs: list[Any]) -> Reference:
+    """Runs the given graph in eager (an exception is the caller's) and its outputs in double."""
+    ref = Reference(module)
+    ref.outputs, ref.values, ref.after = truths.run_eager(module, inputs, strict=True)
+    ref.random = any(truths.is_random(n) for n in module.graph.nodes)
+    if any(truths.is_empty(n) for n in module.graph.nodes):
+        others = truths.run_eager(module, inputs, fill=3.0)[0]
+        ref.defined = {i: a == b for i, (a, b) in enumerate(zip(ref.outputs, others)) if isinstance(a, torch.Tensor)}
+    piece = truths.Piece(module.graph, ref.values, set())
+    for node in ref._output_nodes():
+        try:
+            is_value = isinstance(node, fx.Node) and node.op == "call_function"
+            ref.truth.append(piece.value(node) if is_value else None)
+        except truths.NoDouble:
+            ref.truth.append(None)
+    ref.after_truth = _written_inputs(module, piece)
+    return ref
+
+
+def _written_inputs(module: fx.GraphModule, piece: truths.Piece) -> dict[int, Any]:
+    """Input number -> double value of what a final copy_ writes into it."""
+    holders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    found = {}
+    for n in module.graph.nodes:
+        if n.op == "call_function" and n.target is torch.ops.aten.copy_.default and n.args[0] in holders:
+            source = n.args[1]
+            try:
+                if isinstance(source, fx.Node) and source.op == "call_function":
+                    found[holders.index(n.args[0])] = piece.value(source)
+            except truths.NoDouble:
+                continue
+    return found
+
+
+def wrong_stage(ref: Reference, built: Compiled, inputs: list[Any]) -> Optional[tuple[str, list]]:
+    """The first stage whose graph, in eager, gives other results, with the
+    outputs that are wrong; None when all graphs are right or random draws
+    forbid the comparison."""
+    if ref.random:
+        return None
+    for name, module in (("decompositions", built.traced), ("post-grad passes", built.post)):
+        outputs, _, after = truths.run_eager(module, inputs)
+        bad = ref.wrong([None if isinstance(o, truths.Missing) else o for o in outputs],
+                        after) if not _missing(outputs) else []
+        if bad:
+            return name, bad
+    return None
+
+
+def _missing(outputs: list[Any]) -> bool:
+    return any(isinstance(o, truths.Missing) for o in outputs)
+
+
+def wrong_decomposition(ref: Reference) -> Optional[str]:
+    """The first node of the given graph whose decomposition gives another value with true inputs."""
+    from torch._inductor.decomposition import select_decomp_table
+    table = select_decomp_table()
+    for node in ref.module.graph.nodes:
+        if node.op != "call_function" or node.target not in table or truths.is_random(node) or truths.is_empty(node):
+            continue
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda a: truths.copy_of(ref.values[a.name]))
+        try:
+            with torch.no_grad():
+                got = table[node.target](*args, **kwargs)
+        except Exception:  # a decomposition may refuse real tensors; it is not judged then
+            continue
+        want = ref.values[node.name]
+        for a, b in zip(truths.as_list(got), truths.as_list(want)):
+            if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and not judge(a, b, None).ok:
+                return node.name
+    return None
+
+
+@contextlib.contextmanager
+def each_pass(check) -> Iterator[None]:
+    """Calls check(pass name, module) behind every pass of inductor."""
+    from torch.fx.passes.graph_transform_observer import GraphTransformObserver as Observer
+    saved = {n: getattr(Observer, n) for n in ("apply_graph_pass", "apply_gm_pass") if hasattr(Observer, n)}
+
+    def wrapped(original):
+        def run(self, *args, **kwargs):
+            result = original(self, *args, **kwargs)
+            check(self.passname, self.gm)
+            return result
+        return run
+    for name, original in saved.items():
+        setattr(Observer, name, wrapped(original))
+    try:
+        yield
+    finally:
+        for name, original in saved.items():
+            setattr(Observer, name, original)
+
+
+def wrong_pass(ref: Reference, built: Compiled, inputs: list[Any], is_inference: bool, options: dict,
+               progress: truths.Progress) -> Optional[dict[str, Any]]:
+    """The post-grad pass behind which the graph is wrong, and the nodes it changed."""
+    import torch._inductor.config as config
+    from torch._guards import TracingContext, tracing
+    from torch._inductor.fx_passes.post_grad import post_grad_passes
+    from torch._inductor.virtualized import V
+    gm = fx.GraphModule(built.traced, copy.deepcopy(built.traced.graph))
+    state = {"text": str(gm.graph), "found": None}
+
+    def check(name: str, module: fx.GraphModule) -> None:
+        text = str(gm.graph)
+        if state["found"] is not None or text == state["text"]:
+            return
+        progress(f"pass {name}")
+        outputs, _, after = truths.run_eager(gm, inputs)
+        if not _missing(outputs) and ref.wrong(outputs, after):
+            old, new = state["text"].splitlines(), text.splitlines()
+            state["found"] = {"pass": name, "removed": [line.strip() for line in old if line not in new][:20],
+                              "added": [line.strip() for line in new if line not in old][:20]}
+        state["text"] = text
+    mode = next((f.fake_mode for f in built.fakes if hasattr(f, "fake_mode")), None)
+    if mode is None:
+        return None
+    with config.patch(patches(gm, options, [])), torch.no_grad(), tracing(TracingContext(mode)), \
+            V.set_fake_mode(mode), each_pass(check):
+        post_grad_passes(gm, is_inference)
+    return state["found"]
+
+
+def first_wrong_stage(graphs: list[tuple[str, fx.GraphModule]], inputs: list[Any]) -> Optional[str]:
+    """For several graphs of one log that take the same inputs (dynamo's,
+    joint, before and after post-grad): the first that differs from the first."""
+    ref = reference(graphs[0][1], inputs)
+    for name, module in graphs[1:]:
+        outputs, _, after = truths.run_eager(module, inputs)
+        if _missing(outputs) or ref.wrong(outputs, after):
+            return name
+    return None

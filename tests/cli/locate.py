@@ -1,0 +1,64 @@
+"""What `partita locate` finds in inductor, which has faults of its own for tests: wrong values, code that does not
+compile, code that does not run.
+
+  locate.py PARTITA; $PARTITA_TEST_PYTHON names a Python with PyTorch, without which this is skipped."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PARTITA = os.path.abspath(sys.argv[1])
+PYTHON = os.environ.get("PARTITA_TEST_PYTHON")
+if not PYTHON:
+    print("$PARTITA_TEST_PYTHON names no Python with PyTorch")
+    sys.exit(77)
+
+GRAPH = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[40, 24][24, 1]cpu", w: "f32[24, 24][24, 1]cpu"):
+        mm = torch.ops.aten.mm.default(x, w)
+        tanh = torch.ops.aten.tanh.default(mm)
+        abs_1 = torch.ops.aten.abs.default(tanh)
+        {name} = torch.ops.aten.{name}.default(abs_1)
+        mm_1 = torch.ops.aten.mm.default({name}, w)
+        sin = torch.ops.aten.sin.default(mm_1)
+        return (sin,)
+"""
+KNOBS = {"log1p": "cpp.inject_log1p_bug_TESTING_ONLY", "relu": "cpp.inject_relu_bug_TESTING_ONLY"}
+
+with tempfile.TemporaryDirectory() as folder:
+    env = {**os.environ, "XDG_CONFIG_HOME": folder}
+
+    def locate(name, fault, code):
+        path = f"{folder}/{name}.py"
+        with open(path, "w") as file:
+            file.write(GRAPH.format(name=name))
+        against = "torch:inductor" + (f"+{KNOBS[name]}={fault}" if fault else "")
+        words = [PARTITA, "--python", PYTHON, "locate", path, "--random-weights", "0", "--against", against]
+        done = subprocess.run([*words, "--json"], capture_output=True, text=True, env=env, cwd=folder)
+        assert done.returncode == code, f"{name} {fault}: {done.returncode} {done.stderr} {done.stdout}"
+        answer = json.loads(done.stdout)
+        assert answer["found"] == bool(code), answer
+        text = subprocess.run(words, capture_output=True, text=True, env=env, cwd=folder)
+        assert text.returncode == code and text.stdout.startswith("forward: "), text.stdout + text.stderr
+        return answer["graphs"][0], text.stdout
+
+    report, text = locate("log1p", "", 0)
+    assert report["verdict"] == "clean" and "nothing is wrong" in text, report
+    report, text = locate("log1p", "accuracy", 1)
+    assert report["verdict"] == "kernel" and report["sure"], report
+    assert "log1p" in report["kernel"]["name"] and report["node"]["given"] == ["log1p"], report
+    assert "is wrong; sure" in text and "in the graph: log1p" in text, text
+    report, text = locate("relu", "compile_error", 1)
+    assert report["verdict"] == "exception" and "fails" in text, report
+
+    broken = subprocess.run([PARTITA, "--python", PYTHON, "locate", f"{folder}/log1p.py", "--random-weights", "0",
+                             "--against", "torch:eager"], capture_output=True, text=True, env=env)  # fmt: skip
+    assert broken.returncode == 2 and broken.stderr.count("\n") == 1, broken.stderr
+    for python in ("/nonexistent/python", sys.executable):  # the second has no PyTorch, where it is Debian's
+        none = subprocess.run([PARTITA, "--python", python, "locate", f"{folder}/log1p.py", "--random-weights", "0"],
+                              capture_output=True, text=True, env=env)  # fmt: skip
+        assert none.returncode == 2 or (none.returncode == 0 and python == sys.executable), none.stderr
+        assert none.stderr.count("\n") <= 1, none.stderr
+print("ok")
