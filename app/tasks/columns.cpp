@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
+#include "app/tasks/file_names.h"
 #include "app/tasks/plant.h"
 #include "codegen/torch/column.h"
 #include "core/aot/run_compiled.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
-#include "core/diff/match_nodes.h"
 #include "core/interp/widen.h"
 #include "core/store/store.h"
 
@@ -140,76 +140,6 @@ Runner column_of(const CompareSide& side, const RunRequest& request, const std::
 
 /// A graph of a run, "forward" or "backward", and its inputs.
 using GraphVisitor = std::function<Status(const char* name, const Graph& graph, const std::vector<Value>& inputs)>;
-
-/// Gives the nodes of the flow's graphs the names that the file has for the same calls. A node that the file does not
-/// have keeps its name unless the file means another call by it.
-class FileNames {
- public:
-  explicit FileNames(const Graph& file) : file_(file) {}
-
-  std::unique_ptr<Graph> forward(const Graph& graph) {
-    std::unique_ptr<Graph> named = graph.clone();
-    const NodeMatch match(file_, *named);
-    std::map<std::string, std::string> wanted;
-    for (const Node* node : *named)
-      if (const Node* other = match.in_a(node); other && node->op()->is_call() && other->op() == node->op())
-        wanted.emplace(node->name(), other->name());
-    rename(*named, wanted);
-    for (const Node* before : graph) ops_.emplace(before->name(), before->op());
-    return named;
-  }
-
-  /// It reads values of the forward, and computes some again.
-  std::unique_ptr<Graph> backward(const Graph& graph) {
-    std::unique_ptr<Graph> named = graph.clone();
-    std::map<std::string, std::string> wanted;
-    for (const Node* node : *named) {
-      const auto op = ops_.find(node->name());
-      const auto name = new_names_.find(node->name());
-      if (op != ops_.end() && name != new_names_.end() && (node->is_placeholder() || op->second == node->op()))
-        wanted.insert(*name);
-    }
-    rename(*named, wanted);
-    return named;
-  }
-
- private:
-  /// `wanted`: new names by old ones.
-  void rename(Graph& graph, const std::map<std::string, std::string>& wanted) {
-    std::set<std::string> taken;
-    for (const auto& [from, to] : wanted) taken.insert(to);
-    std::vector<std::pair<Node*, std::string>> changed;
-    for (Node* node : graph) {
-      const auto to = wanted.find(node->name());
-      const Node* other = node->op()->is_call() && to == wanted.end() ? file_.find(node->name()) : nullptr;
-      const bool means_other = other && other->op() != node->op() && other->op()->kind == OpKind::Torch;
-      if (to != wanted.end() && to->second != node->name()) changed.emplace_back(node, to->second);
-      if (to == wanted.end() && (taken.contains(node->name()) || means_other)) changed.emplace_back(node, "");
-    }
-    for (auto& [node, name] : changed) {
-      const std::string before = node->name();
-      graph.rename(node, "renamed");  // sets its name free
-      if (name.empty()) name = free_name(graph, taken, std::string(node->op()->brief()));
-      new_names_[before] = name;
-      taken.insert(name);
-    }
-    for (const auto& [node, name] : changed) {
-      graph.rename(node, name);
-      if (node->is_placeholder()) node->target = name;  // text gives it the name of its parameter
-    }
-  }
-
-  std::string free_name(const Graph& graph, const std::set<std::string>& taken, const std::string& stem) const {
-    for (int k = 1;; ++k)
-      if (std::string name = fmt::format("{}_{}", stem, k);
-          !taken.contains(name) && !graph.find(name) && !file_.find(name))
-        return name;
-  }
-
-  const Graph& file_;
-  std::map<std::string, const Op*> ops_;          ///< of the forward, by its own names
-  std::map<std::string, std::string> new_names_;  ///< by the flow's
-};
 
 /// Runs the program on the reference, so that the backward gets its numbers, and shows each graph before that. False
 /// when the reference died.

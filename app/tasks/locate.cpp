@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/tasks/file_names.h"
 #include "codegen/torch/column.h"
 #include "core/ir/place.h"
 
@@ -27,7 +28,7 @@ std::string text_of(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : value.dump();
 }
 
-std::string names(const nlohmann::json& list) {
+std::string joined(const nlohmann::json& list) {
   std::vector<std::string> out;
   if (list.is_array())
     for (const nlohmann::json& item : list) out.push_back(text_of(item));
@@ -95,11 +96,11 @@ std::vector<std::string> Located::lines() const {
     line("in the graph", fmt::format("{}", fmt::join(given_nodes(), ", ")));
     line("at", text_of(at(report, {"node", "origin"})));
   }
-  line("still fails", names(at(report, {"held"})));
+  line("still fails", joined(at(report, {"held"})));
   if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
     for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
       line("evidence", evidence_text(evidence[i]));
-  line("also wrong", names(at(report, {"other_kernels"})));
+  line("also wrong", joined(at(report, {"other_kernels"})));
   if (const nlohmann::json& notes = at(report, {"notes"}); notes.is_array())
     for (const nlohmann::json& note : notes) line("note", text_of(note));
   return out;
@@ -113,20 +114,23 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
   torch::ColumnOptions eager = how;
   eager.generator = generator;
   std::vector<Located> found;
-  const auto searched = [&](const char* name) -> CompileFn {
-    return [&, name](const Graph& graph) -> Result<CompiledFn> {
-      TRY(const CompiledFn run, torch::column("torch:eager", eager)(graph));
-      return CompiledFn([&, name, run](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        TRY(nlohmann::json report, torch::locate(against, graph, inputs, how));
-        add_place(report, graph);
+  TRY(const std::unique_ptr<Graph> file, artefact.graph());
+  FileNames names(*file);
+  const auto searched = [&](const char* name, bool backward) -> CompileFn {
+    return [&, name, backward](const Graph& made) -> Result<CompiledFn> {
+      const std::shared_ptr<const Graph> graph = backward ? names.backward(made) : names.forward(made);
+      TRY(const CompiledFn run, torch::column("torch:eager", eager)(*graph));
+      return CompiledFn([&, name, graph, run](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY(nlohmann::json report, torch::locate(against, *graph, inputs, how));
+        add_place(report, *graph);
         found.push_back({name, std::move(report)});
         return run(std::move(inputs));
       });
     };
   };
   RunOptions options = run_options(request, nullptr);
-  options.forward = searched("forward");
-  options.backward = searched("backward");
+  options.forward = searched("forward", false);
+  options.backward = searched("backward", true);
   const auto done = run_program(artefact, io, options);
   // A graph that fails in eager, too, was found to do so, and has no results.
   if (!done && (found.empty() || done.error().fault == Fault::Cancelled)) return done.error();

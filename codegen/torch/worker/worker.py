@@ -274,15 +274,16 @@ class Zygote:
             pass  # nobody waits any more
 
 
-def set_environment(folder, cache):
+def set_environment(cache):
     """Inductor keeps its files with ours. The user's switches of PyTorch do not reach a comparison."""
     for name in list(os.environ):
         if name.startswith(("TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "AOT_", "PYTORCH_")):
             del os.environ[name]
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(cache, "inductor")
-    os.environ["TMPDIR"] = folder
+    os.environ["TMPDIR"] = os.path.join(cache, "tmp")  # kept: inductor's precompiled header is there
     os.environ["OMP_NUM_THREADS"] = "1"  # a pool of threads does not survive a fork
-    os.makedirs(os.environ["TORCHINDUCTOR_CACHE_DIR"], exist_ok=True)
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR"):
+        os.makedirs(os.environ[name], exist_ok=True)
 
 
 def hello(imports):
@@ -318,7 +319,7 @@ def main():
     control = socket.socket(fileno=int(sys.argv[1]))
     setup, _ = receive(control)
     folder = os.path.dirname(os.path.abspath(__file__))
-    set_environment(folder, setup["cache"])
+    set_environment(setup["cache"])
     found = hello(setup["imports"])
     send(control, found)
     if found["status"] == "ok":
