@@ -27,6 +27,7 @@ struct StageRow {
   std::string_view passes;
   const char *before, *after;
 };
+/// The row of a stage.
 const StageRow& row_of(Stage stage);
 
 }  // namespace partita

@@ -36,6 +36,7 @@ enum class ArtefactKind : unsigned char {
 };
 /// As `partita list` prints it: "text".
 std::string_view kind_name(ArtefactKind kind);
+/// The stage whose passes a graph of this kind goes through.
 Stage stage_of(ArtefactKind kind);
 
 /// Metas and tensors from files beside a graph's text: graph_dumper's .input and state_dict.pt.
