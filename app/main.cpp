@@ -15,8 +15,8 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/standard_streams.h"
+#include "core/base/raise.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/record/catch_raised.h"
 
 using namespace partita;
 

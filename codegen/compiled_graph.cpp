@@ -23,7 +23,7 @@
 namespace partita {
 
 Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
-  const trace::Stage timed("post_grad_passes", options.times.get());
+  const trace::Stage timed(row_of(Stage::PostGradPasses).name, options.times.get());
   const ConfigScope scope(options.config);  // passes read it
   PassContext context;
   now_at("running the passes");
@@ -122,9 +122,9 @@ Status CompiledGraph::need_graph() {
   const trace::Compilation part(traced_);
   TRY(graph_, source_());
   if (!passed_) {
-    trace::artifact("before_post_grad_graph", *graph_);
+    trace::artifact(row_of(Stage::PostGradPasses).before, *graph_);
     TRY_DO(run_passes_until(*graph_, options_, stop_after_));
-    trace::artifact("inductor_post_grad_graph", *graph_);
+    trace::artifact(row_of(Stage::PostGradPasses).after, *graph_);
     keep_guards();
   }
   for (const auto& [name, tensor] : graph_->attributes) constants_.insert_or_assign(name, tensor);

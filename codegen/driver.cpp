@@ -101,7 +101,7 @@ std::shared_ptr<const GraphCache> compiler_cache(const Backend& backend, const B
 StagedCompiler compiler_stages(const Backend& backend, const BackendOptions& given) {
   const BackendOptions options = with_machine(backend, given);
   StagedCompiler staged;
-  for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
+  for (const Pass& p : passes_of(Stage::PostGradPasses)) staged.passes.emplace_back(p.name);
   staged.with_passes = [options](int stop_after) { return compiler_until(options, stop_after); };
   staged.plan = [options](const Graph& graph) { return planned(graph, options); };
   staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,

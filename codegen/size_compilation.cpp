@@ -29,11 +29,6 @@ Json to_json(const Guard& guard) {
   return {{"guard", guard.condition.str()}, {"reason", guard.reason}};
 }
 
-Result<Guard> guard_from(const nlohmann::json& j) {
-  TRY(const SymExpr condition, SymExpr::parse(j.at("guard").get<std::string>()));
-  return Guard{condition, j.at("reason").get<std::string>()};
-}
-
 }  // namespace
 
 std::string advice_for(const Guard& guard, const Graph& graph) {
@@ -101,36 +96,6 @@ std::string json(const SizeCompilation& c) {
               {"sizes", c.sizes},     {"fixed", c.fixed},        {"guards", guards},
               {"why_not", c.why_not}, {"tried", tried}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Result<SizeCompilation> size_compilation(std::string_view json) {
-  try {
-    const auto j = nlohmann::json::parse(json);
-    SizeCompilation c;
-    c.graph = j.at("graph");
-    c.number = j.at("compilation");
-    const auto kind = std::ranges::find(kind_names, j.at("kind").get<std::string>());
-    if (kind == std::end(kind_names)) return input_error("backend.sizes", "an unknown kind of compilation");
-    c.kind = static_cast<Kind>(kind - std::begin(kind_names));
-    c.sizes = j.at("sizes").get<decltype(c.sizes)>();
-    c.fixed = j.at("fixed").get<decltype(c.fixed)>();
-    c.why_not = j.at("why_not");
-    for (const auto& g : j.at("guards")) {
-      TRY(Guard guard, guard_from(g));
-      c.guards.push_back(std::move(guard));
-    }
-    for (const auto& t : j.at("tried")) {
-      SizeCompilation::Tried tried{t.at("compilation"), {}};
-      for (const auto& b : t.at("broken")) {
-        TRY(Guard guard, guard_from(b));
-        tried.broken.push_back({std::move(guard), b.at("advice")});
-      }
-      c.tried.push_back(std::move(tried));
-    }
-    return c;
-  } catch (const nlohmann::json::exception& e) {
-    return input_error("backend.sizes", std::string("text that tells no compilation: ") + e.what());
-  }
 }
 
 }  // namespace partita

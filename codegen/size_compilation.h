@@ -43,7 +43,19 @@ std::string advice_for(const Guard& guard, const Graph& graph);
 /// For people, in several lines: what was compiled, for which sizes it is, and why earlier code was not taken.
 std::string text(const SizeCompilation& c);
 std::string json(const SizeCompilation& c);
-/// Reads what json() wrote. Error backend.sizes for any other text.
-Result<SizeCompilation> size_compilation(std::string_view json);
+
+template <class A>
+void fields(A& a, SizeCompilation::Broken& b) {
+  a(b.guard, b.advice);
+}
+template <class A>
+void fields(A& a, SizeCompilation::Tried& t) {
+  a(t.number, t.broken);
+}
+template <class A>
+void fields(A& a, SizeCompilation& c) {
+  a.choice(c.kind, 3);
+  a(c.graph, c.number, c.sizes, c.guards, c.fixed, c.why_not, c.tried);
+}
 
 }  // namespace partita

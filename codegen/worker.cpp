@@ -18,51 +18,93 @@
 #include <unistd.h>
 
 #include "core/aot/graph_io.h"
-#include "core/base/packed.h"
+#include "core/base/raise.h"
 #include "core/base/whereabouts.h"
+#include "core/ir/archive_meta.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/process/message.h"
 #include "core/process/process.h"
 #include "core/store/code_store.h"
 #include "core/tensor/shared_values.h"
 
 namespace partita {
+
+template <class A>
+void fields(A& a, Diagnostic& d) {
+  a.choice(d.fault, 5);
+  a(d.code, d.message, d.where.file, d.where.line, d.where.graph, d.where.node, d.where.origin, d.notes);
+}
+namespace trace {
+template <class A>
+void fields(A& a, CompileId& id) {
+  a(id.compiled_autograd, id.frame, id.compile, id.attempt);
+}
+}  // namespace trace
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
-static_assert(std::is_trivially_copyable_v<Generator>, "a generator's state goes to the worker and comes back");
 
-enum class Request : unsigned char { Compile, Run };
+/// What is said to a worker when it starts.
+struct WorkerSetup {
+  std::string backend, plant, config;
+  bool fixed_parameters = false, generator = false, store = false;
+  std::string trace;  ///< the log to write to
+};
+struct CompileRequest {
+  std::vector<std::size_t> released;  ///< graphs that nobody runs any more
+  std::string name, text;
+  std::map<std::string, std::int64_t> hints;  ///< of the symbols, which the text leaves out; sub graphs have them too
+  std::map<std::string, SymRange> ranges;
+  trace::CompileId compilation;
+  std::vector<std::string> attributes;
+  std::string tensors;  ///< the attributes' SharedValues
+};
+struct RunRequest {
+  std::size_t graph = 0;
+  std::string generator, inputs;
+};
+struct RunAnswer {
+  std::string generator;
+  std::vector<SizeCompilation> compilations;           ///< for new sizes
+  std::vector<std::pair<std::string, double>> stages;  ///< of compilations, and their milliseconds
+  std::string outputs;
+};
+template <class A>
+void fields(A& a, WorkerSetup& s) {
+  a(s.backend, s.plant, s.config, s.fixed_parameters, s.generator, s.store, s.trace);
+}
+template <class A>
+void fields(A& a, CompileRequest& r) {
+  a(r.released, r.name, r.text, r.hints, r.ranges, r.compilation, r.attributes, r.tensors);
+}
+template <class A>
+void fields(A& a, RunRequest& r) {
+  a(r.graph, r.generator, r.inputs);
+}
+template <class A>
+void fields(A& a, RunAnswer& r) {
+  a(r.generator, r.compilations, r.stages, r.outputs);
+}
+// The headings of messages.
+constexpr std::string_view to_compile = "C", to_run = "R", done_heading = "+", error_heading = "-";
+
+/// The generator's state as text; empty without one.
+std::string state_of(const std::shared_ptr<Generator>& generator) {
+  if (!generator) return {};
+  const auto state = generator->state();
+  return {reinterpret_cast<const char*>(state.data()), state.size()};
+}
+void set_state(const std::shared_ptr<Generator>& generator, const std::string& state) {
+  if (generator) CHECK(generator->set_state(std::as_bytes(std::span(state))), "the state of a generator");
+}
 
 Diagnostic not_started(const char* what) {
   return input_error("worker.start",
                      fmt::format("no process can be started for compiled code: {}: {}", what, std::strerror(errno)));
-}
-
-void put(Packer& out, const Diagnostic& error) {
-  out.put(error.fault);
-  out.put(error.code);
-  out.put(error.message);
-  for (const std::string* text : {&error.where.file, &error.where.graph, &error.where.node, &error.where.origin})
-    out.put(*text);
-  out.put(error.where.line);
-  out.put(error.notes);
-}
-
-Diagnostic get_diagnostic(Unpacker& in) {
-  Diagnostic error;
-  error.fault = in.get<Fault>();
-  error.code = in.text();
-  error.message = in.text();
-  for (std::string* text : {&error.where.file, &error.where.graph, &error.where.node, &error.where.origin})
-    *text = in.text();
-  error.where.line = in.get<int>();
-  error.notes = in.list<std::string>();
-  return error;
 }
 
 /// The tensors of a graph and of its sub graphs, in an order that the worker finds too.
@@ -86,29 +128,6 @@ bool set_attributes(Graph& graph, std::span<const std::string>& names, std::span
   for (const auto& [target, child] : graph.children)
     if (!set_attributes(*child, names, values)) return false;
   return true;
-}
-
-/// The symbols of a graph, which its text leaves out. Sub graphs have them too.
-void put_symbols(Packer& out, const ShapeEnv& shapes) {
-  std::vector<std::string> names;
-  std::vector<std::int64_t> hints;
-  for (const auto& [name, hint] : shapes.hints()) names.push_back(name), hints.push_back(hint);
-  out.put(names);
-  out.put(hints);
-  names.clear();
-  std::vector<SymRange> ranges;
-  for (const auto& [name, range] : shapes.ranges()) names.push_back(name), ranges.push_back(range);
-  out.put(names);
-  out.put(ranges);
-}
-
-void set_symbols(Unpacker& in, ShapeEnv& shapes) {
-  const auto hinted = in.list<std::string>();
-  const auto hints = in.list<std::int64_t>();
-  for (std::size_t i = 0; i < std::min(hinted.size(), hints.size()); ++i) shapes.set_hint(hinted[i], hints[i]);
-  const auto ranged = in.list<std::string>();
-  const auto ranges = in.list<SymRange>();
-  for (std::size_t i = 0; i < std::min(ranged.size(), ranges.size()); ++i) shapes.set_range(ranged[i], ranges[i]);
 }
 
 /// The page that a worker writes and its starter reads.
@@ -175,15 +194,15 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
   start.outlives_thread = true;
   start.descriptors = {{theirs.get(), worker_socket}};
   TRY(worker->process_, Process::start(start));
-  Packer setup;
-  setup.put(backend);
-  setup.put(options.worker->plant);
-  setup.put(config_text(options.config, ConfigPart::All));
-  setup.put(options.fixed_parameters);
-  setup.put(options.generator != nullptr);
-  setup.put(options.store != nullptr);
-  setup.put(trace::file());
-  TRY_DO(worker->ask(setup.take(), page));
+  WorkerSetup setup{backend,
+                    options.worker->plant,
+                    config_text(options.config, ConfigPart::All),
+                    options.fixed_parameters,
+                    options.generator != nullptr,
+                    options.store != nullptr,
+                    trace::file()};
+  TRY(const std::string message, to_bytes("", std::move(setup)));
+  TRY_DO(worker->ask(message, page));
   return worker;
 }
 
@@ -236,11 +255,9 @@ Result<Message> Worker::ask(std::string_view text, const Descriptor& fd) {
   if (!send_message(socket_.get(), text, fd.get())) return worker_death();
   auto answer = receive_message(socket_.get(), [this] { return wait(); });
   if (!answer) return worker_death();
-  if (answer->text.starts_with('-')) {
-    Unpacker in(std::string_view(answer->text).substr(1));
-    return get_diagnostic(in);
-  }
-  answer->text.erase(0, 1);
+  if (auto error = from_bytes<Diagnostic>(error_heading, answer->text)) return *std::move(error);
+  CHECK(answer->text.starts_with(done_heading), "an answer of a worker cannot be read");
+  answer->text.erase(0, done_heading.size());
   return *std::move(answer);
 }
 
@@ -273,36 +290,25 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
   const auto lock = worker.lock();
   Storages known;
   TRY(const SharedValues shared, share_values(inputs, known));
-  Packer request;
-  request.put(Request::Run);
-  request.put(held.index);
-  const std::shared_ptr<Generator>& generator = worker.options().generator;
-  request.put(generator ? *generator : Generator());
-  request.put(shared.text);
-  auto answer = worker.ask(request.take(), shared.memory);
-  if (!answer) return with_place(std::move(answer).error(), graph);
+  const BackendOptions& options = worker.options();
+  TRY(const std::string request, to_bytes(to_run, RunRequest{held.index, state_of(options.generator), shared.text}));
+  auto message = worker.ask(request, shared.memory);
+  if (!message) return with_place(std::move(message).error(), graph);
   if (writes) TRY_DO(take_back(shared, known));
-  Unpacker in(answer->text);
-  const auto drawn = in.get<Generator>();
-  if (generator) *generator = drawn;
-  for (const std::string& text : in.list<std::string>()) {
-    TRY(const SizeCompilation c, size_compilation(text));
-    if (worker.options().on_sizes) worker.options().on_sizes(c);
-  }
-  const auto stages = in.list<std::string>();
-  const auto milliseconds = in.list<double>();
-  for (std::size_t i = 0; worker.options().times && i < std::min(stages.size(), milliseconds.size()); ++i)
-    worker.options().times->add(stages[i], milliseconds[i]);
-  return shared_values({in.text(), std::move(answer->fd)}, known);
+  TRY(RunAnswer answer, read_message<RunAnswer>("", message->text));
+  set_state(options.generator, answer.generator);
+  if (options.on_sizes) std::ranges::for_each(answer.compilations, options.on_sizes);
+  if (options.times)
+    for (const auto& [stage, milliseconds] : answer.stages) options.times->add(stage, milliseconds);
+  return shared_values({std::move(answer.outputs), std::move(message->fd)}, known);
 }
 
 /// The worker's own side.
 class Server {
  public:
-  /// `compilations`: of compilations for new sizes, as json() writes them.
-  /// `times`: of the stages of compilations.
+  /// `compilations`: for new sizes. `times`: of the stages of compilations.
   Server(CompileFn compile, std::shared_ptr<Generator> generator,
-         std::shared_ptr<std::vector<std::string>> compilations, std::shared_ptr<StageTimes> times)
+         std::shared_ptr<std::vector<SizeCompilation>> compilations, std::shared_ptr<StageTimes> times)
       : compile_(std::move(compile)),
         generator_(std::move(generator)),
         compilations_(std::move(compilations)),
@@ -310,27 +316,27 @@ class Server {
 
   /// The text and the memory of the answer.
   Result<SharedValues> answer(const Message& message) {
-    Unpacker in(message.text);
-    return in.get<Request>() == Request::Compile ? compile(in, message) : run(in, message);
+    if (const auto request = from_bytes<CompileRequest>(to_compile, message.text)) return compile(*request, message);
+    TRY(const RunRequest request, read_message<RunRequest>(to_run, message.text));
+    return run(request, message);
   }
 
  private:
-  Result<SharedValues> compile(Unpacker& in, const Message& message) {
-    for (const std::size_t done : in.list<std::size_t>()) {
+  Result<SharedValues> compile(const CompileRequest& request, const Message& message) {
+    for (const std::size_t done : request.released) {
       CHECK(done < compiled_.size(), "a graph is released that was not compiled");
       compiled_[done] = nullptr;
       graphs_[done].reset();
     }
-    const std::string name = in.text();
     now_at("reading the graph");
-    TRY(std::shared_ptr<Graph> graph, parse_fx_text(in.text()));
-    graph->name = name;
-    set_symbols(in, *graph->shapes);
-    const trace::Compilation part(in.get<trace::CompileId>());
-    const auto names = in.list<std::string>();
+    TRY(std::shared_ptr<Graph> graph, parse_fx_text(request.text));
+    graph->name = request.name;
+    for (const auto& [symbol, hint] : request.hints) graph->shapes->set_hint(symbol, hint);
+    for (const auto& [symbol, range] : request.ranges) graph->shapes->set_range(symbol, range);
+    const trace::Compilation part(request.compilation);
     Storages known;
-    TRY(const std::vector<Value> values, shared_values({in.text(), Descriptor(::dup(message.fd.get()))}, known));
-    std::span<const std::string> all_names(names);
+    TRY(const std::vector<Value> values, shared_values({request.tensors, Descriptor(::dup(message.fd.get()))}, known));
+    std::span<const std::string> all_names(request.attributes);
     std::span<const Value> all_values(values);
     CHECK(set_attributes(*graph, all_names, all_values), "the tensors of a graph do not fit its text");
     now_at("compiling");
@@ -340,42 +346,30 @@ class Server {
     return SharedValues();
   }
 
-  Result<SharedValues> run(Unpacker& in, const Message& message) {
-    const auto index = in.get<std::size_t>();
-    const auto generator = in.get<Generator>();
-    if (generator_) *generator_ = generator;
+  Result<SharedValues> run(const RunRequest& request, const Message& message) {
+    CHECK(request.graph < compiled_.size(), "a request for a graph that was not compiled");
+    set_state(generator_, request.generator);
     Storages known;
-    TRY(std::vector<Value> inputs, shared_values({in.text(), Descriptor(::dup(message.fd.get()))}, known));
-    CHECK(in.ok() && index < compiled_.size(), "a request for a graph that was not compiled");
+    TRY(std::vector<Value> inputs, shared_values({request.inputs, Descriptor(::dup(message.fd.get()))}, known));
     now_at("running");
-    TRY(const std::vector<Value> outputs, compiled_[index](std::move(inputs)));
+    TRY(const std::vector<Value> outputs, compiled_[request.graph](std::move(inputs)));
     TRY(SharedValues shared, share_values(outputs, known));
-    Packer body;
-    body.put(generator_ ? *generator_ : generator);
-    body.put(std::exchange(*compilations_, {}));
-    std::vector<std::string> stages;
-    std::vector<double> milliseconds;
-    for (const auto& [stage, took] : times_->take()) stages.push_back(stage), milliseconds.push_back(took);
-    body.put(stages);
-    body.put(milliseconds);
-    body.put(shared.text);
-    shared.text = body.take();
+    TRY(shared.text, to_bytes("", RunAnswer{state_of(generator_), std::exchange(*compilations_, {}), times_->take(),
+                                            std::move(shared.text)}));
     return shared;
   }
 
   CompileFn compile_;
   std::shared_ptr<Generator> generator_;
-  std::shared_ptr<std::vector<std::string>> compilations_;
+  std::shared_ptr<std::vector<SizeCompilation>> compilations_;
   std::shared_ptr<StageTimes> times_;
   std::vector<std::shared_ptr<Graph>> graphs_;  ///< at stable addresses, because compiled functions refer to them
   std::vector<CompiledFn> compiled_;
 };
 
 bool reply(int socket, const Result<SharedValues>& answer) {
-  if (answer) return send_message(socket, "+" + answer->text, answer->memory.get());
-  Packer out;
-  put(out, answer.error());
-  return send_message(socket, "-" + out.take());
+  if (answer) return send_message(socket, std::string(done_heading) + answer->text, answer->memory.get());
+  return send_message(socket, *to_bytes(error_heading, answer.error()));
 }
 
 }  // namespace
@@ -391,22 +385,19 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     const trace::Stage timed("inductor_compile");
     const std::shared_ptr<Worker> worker = *shared;
     const auto lock = worker->lock();
-    std::vector<std::string> names;
+    CompileRequest request{.name = graph.name,
+                           .text = plain_text(graph),
+                           .hints = graph.shapes->hints(),
+                           .ranges = graph.shapes->ranges(),
+                           .compilation = trace::current()};
     std::vector<Value> attributes;
-    collect_attributes(graph, names, attributes);
+    collect_attributes(graph, request.attributes, attributes);
     Storages known;
     TRY(const SharedValues tensors, share_values(attributes, known));
-    Packer request;
-    request.put(Request::Compile);
-    request.put(worker->take_released());
-    request.put(graph.name);
-    request.put(plain_text(graph));
-    put_symbols(request, *graph.shapes);
-    request.put(trace::current());
-    request.put(names);
-    request.put(tensors.text);
-    if (auto done = worker->ask(request.take(), tensors.memory); !done)
-      return with_place(std::move(done).error(), graph);
+    request.tensors = tensors.text;
+    request.released = worker->take_released();
+    TRY(const std::string message, to_bytes(to_compile, std::move(request)));
+    if (auto done = worker->ask(message, tensors.memory); !done) return with_place(std::move(done).error(), graph);
     const auto held = std::shared_ptr<Held>(new Held{worker, worker->add_graph()});
     return CompiledFn([held, &graph, writes = mutates_inputs(graph)](const std::vector<Value>& inputs) {
       return run_in(*held, graph, writes, inputs);
@@ -424,10 +415,10 @@ Status serve_as_worker(int socket,
                        const std::function<Result<CompileFn>(const std::string& backend, const std::string& plant,
                                                              const BackendOptions& options)>& make) {
   const auto blocking = [] { return true; };
-  auto setup = receive_message(socket, blocking);
-  if (!setup || setup->fd.get() < 0)
+  auto first = receive_message(socket, blocking);
+  if (!first || first->fd.get() < 0)
     return input_error("worker.socket", "only partita itself starts a worker; use compare or run --compiler");
-  TRY(const auto page, map_page(setup->fd.get()));
+  TRY(const auto page, map_page(first->fd.get()));
   // Compiled code that hangs does not read the socket, so a thread waits for the end of the other process.
   std::thread([socket] {
     pollfd other{socket, POLLRDHUP, 0};
@@ -439,21 +430,20 @@ Status serve_as_worker(int socket,
   for (const int crash : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::signal(crash, SIG_DFL);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  Unpacker in(setup->text);
-  const std::string backend = in.text(), plant = in.text();
+  TRY(const WorkerSetup setup, read_message<WorkerSetup>("", first->text));
   Config own;
-  TRY_DO(read_config_text(own, in.text(), "the configuration of the other process"));
+  TRY_DO(read_config_text(own, setup.config, "the configuration of the other process"));
   set_config(own);
   BackendOptions options;
   options.config = own;
-  options.fixed_parameters = in.get<bool>();
-  if (in.get<bool>()) options.generator = std::make_shared<Generator>();
-  if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
-  trace::append_to(in.text());
-  const auto compilations = std::make_shared<std::vector<std::string>>();
+  options.fixed_parameters = setup.fixed_parameters;
+  if (setup.generator) options.generator = std::make_shared<Generator>();
+  if (setup.store) options.store = std::make_shared<CodeStore>();
+  trace::append_to(setup.trace);
+  const auto compilations = std::make_shared<std::vector<SizeCompilation>>();
   options.times = std::make_shared<StageTimes>();
-  options.on_sizes = [compilations](const SizeCompilation& c) { compilations->push_back(json(c)); };
-  auto compile = make(backend, plant, options);
+  options.on_sizes = [compilations](const SizeCompilation& c) { compilations->push_back(c); };
+  auto compile = make(setup.backend, setup.plant, options);
   if (!compile) {
     reply(socket, compile.error());
     return {};

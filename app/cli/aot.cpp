@@ -94,7 +94,7 @@ Json stages(const AotGraphs& graphs) {
     Json passes = Json::array();
     for (const PassRun& p : stage.run.passes)
       passes.push_back({{"pass", p.name}, {"changed", p.changed}, {"ms", p.milliseconds}});
-    out.push_back({{"stage", name_of(stage.stage)}, {"ms", stage.milliseconds}, {"nodes", stage.nodes}});
+    out.push_back({{"stage", row_of(stage.stage).name}, {"ms", stage.milliseconds}, {"nodes", stage.nodes}});
     if (!passes.empty()) out.back()["passes"] = std::move(passes);
   }
   return out;

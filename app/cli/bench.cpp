@@ -99,7 +99,7 @@ Result<std::size_t> peak_bytes(Prepared& p) {
 nlohmann::ordered_json stage_times(const Prepared& p) {
   nlohmann::ordered_json times = nlohmann::ordered_json::object();
   if (const auto graphs = p.function.graphs())
-    for (const StageRun& ran : graphs->stages) times[name_of(ran.stage)] = ran.milliseconds;
+    for (const StageRun& ran : graphs->stages) times[row_of(ran.stage).name] = ran.milliseconds;
   for (const auto& [stage, milliseconds] : p.compiler->all()) times[stage] = milliseconds;
   return times;
 }

@@ -31,10 +31,10 @@ struct PassesVerbOptions {
   AotOptions how = {};  ///< the graphs that the backend asks for
 };
 
-Result<PassStage> choose_stage(const PassesVerbOptions& o, ArtefactKind kind) {
-  if (o.stage.empty()) return o.train ? PassStage::PostGrad : stage_of(kind);
-  for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
-    if (stage_name(s) == o.stage) return s;
+Result<Stage> choose_stage(const PassesVerbOptions& o, ArtefactKind kind) {
+  if (o.stage.empty()) return o.train ? Stage::PostGradPasses : stage_of(kind);
+  for (const Stage s : {Stage::PreGradPasses, Stage::JointPasses, Stage::PostGradPasses})
+    if (row_of(s).passes == o.stage) return s;
   return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
 }
 
@@ -48,21 +48,21 @@ struct Reached {
   std::vector<StageRun> before;
 };
 
-bool at_own_stage(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
-  const PassStage own = stage_of(artefact.kind);
-  return stage == PassStage::PreGrad || (stage <= own && !(o.train && own == PassStage::PostGrad));
+bool at_own_stage(const PassesVerbOptions& o, const Artefact& artefact, Stage stage) {
+  const Stage own = stage_of(artefact.kind);
+  return stage == Stage::PreGradPasses || (stage <= own && !(o.train && own == Stage::PostGradPasses));
 }
 
-bool trains(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
-  return o.train || stage == PassStage::Joint || stage_of(artefact.kind) == PassStage::Joint;
+bool trains(const PassesVerbOptions& o, const Artefact& artefact, Stage stage) {
+  return o.train || stage == Stage::JointPasses || stage_of(artefact.kind) == Stage::JointPasses;
 }
 
 /// A graph of the file is at its own stage; from there the flow that `run` takes makes the later ones.
-Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
+Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, Stage stage) {
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
   Reached out;
   if (at_own_stage(o, artefact, stage)) {
-    if (stage_of(artefact.kind) != PassStage::PreGrad) TRY_DO(settle_annotations(*graph));
+    if (stage_of(artefact.kind) != Stage::PreGradPasses) TRY_DO(settle_annotations(*graph));
     out.graphs.push_back({{}, std::move(graph)});
     return out;
   }
@@ -70,10 +70,10 @@ Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, Pass
   how.train = trains(o, artefact, stage);
   how = as_run(*graph, how);
   how.snapshots = !o.print.empty();
-  how.until = stage == PassStage::Joint ? FlowStage::Decompositions : FlowStage::Partition;
+  how.until = stage == Stage::JointPasses ? Stage::Decompositions : Stage::Partition;
   TRY(AotGraphs made, aot(*graph, artefact.program.get(), how));
   out.before = std::move(made.stages);
-  if (stage == PassStage::Joint) {
+  if (stage == Stage::JointPasses) {
     out.graphs.push_back({"joint", std::move(made.joint)});
     return out;
   }
@@ -86,9 +86,9 @@ int list_passes(bool json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Pass& p : all_passes()) {
     if (json)
-      rows.push_back({{"name", p.name}, {"stage", stage_name(p.stage)}, {"description", p.description}});
+      rows.push_back({{"name", p.name}, {"stage", row_of(p.stage).passes}, {"description", p.description}});
     else
-      fmt::print("{:<11}{:<24}{}\n", stage_name(p.stage), p.name, p.description);
+      fmt::print("{:<11}{:<24}{}\n", row_of(p.stage).passes, p.name, p.description);
   }
   if (json) fmt::print("{}\n", rows.dump(1));
   return 0;
@@ -125,7 +125,7 @@ Result<TensorFile> inputs_for_flow(const PassesVerbOptions& o, const Artefact& a
 
 nlohmann::ordered_json as_json(const PassRun& run, const std::string& graph) {
   nlohmann::ordered_json out = {{"pass", run.name},
-                                {"stage", stage_name(run.stage)},
+                                {"stage", row_of(run.stage).passes},
                                 {"changed", run.changed},
                                 {"disabled", run.disabled},
                                 {"ms", run.milliseconds},
@@ -141,8 +141,8 @@ std::string as_line(const PassRun& run, const Difference* numbers) {
                             : numbers->max_abs == 0 && numbers->ok()
                                 ? ", numbers equal"
                                 : fmt::format(", numbers off by {:.3g} at {}", numbers->max_abs, numbers->name);
-  return fmt::format("{:<11}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}{}\n", stage_name(run.stage), run.name, run.milliseconds,
-                     run.nodes_before, run.nodes_after,
+  return fmt::format("{:<11}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}{}\n", row_of(run.stage).passes, run.name,
+                     run.milliseconds, run.nodes_before, run.nodes_after,
                      run.disabled  ? "disabled"
                      : run.changed ? "changed"
                                    : "(unchanged)",
@@ -196,21 +196,13 @@ Status show(const PassesVerbOptions& o, const CheckedRun& checked, const std::st
   return {};
 }
 
-std::string graph_of(FlowStage stage, bool train) {
-  if (stage == FlowStage::FunctionalPasses) return "functional";
-  if (stage == FlowStage::JointPasses || stage == FlowStage::Freezing || stage == FlowStage::Constants)
-    return train ? "joint" : "functional";
-  return "given";
-}
-
-Result<CheckedRun> run_at(const PassesVerbOptions& o, const Artefact& artefact, const Reached::Named& at,
-                          PassStage stage) {
+Result<CheckedRun> run_at(const PassesVerbOptions& o, const Artefact& artefact, const Reached::Named& at, Stage stage) {
   PassContext context{.pack_linears = o.how.pack_linears};
   PipelineOptions options;
   options.stop_after = o.stop_after;
   options.snapshots = !o.print.empty();
   const std::vector<Pass> passes = passes_of(stage);
-  if (stage == PassStage::PostGrad)
+  if (stage == Stage::PostGradPasses)
     if (const Status known = prepare_post_grad(*at.graph); !known)
       fmt::print(stderr, "partita: warning: no compiler takes this graph: {}\n", known.error().line());
   if (o.check) {
@@ -223,7 +215,7 @@ Result<CheckedRun> run_at(const PassesVerbOptions& o, const Artefact& artefact, 
 }
 
 /// Every pass of the flow, with the values that a run gives its graphs.
-Result<std::vector<CheckedStage>> check_stages(const PassesVerbOptions& o, const Artefact& artefact, PassStage stage) {
+Result<std::vector<CheckedStage>> check_stages(const PassesVerbOptions& o, const Artefact& artefact, Stage stage) {
   RunRequest request;
   request.train = trains(o, artefact, stage);
   request.seed = o.seed;
@@ -240,7 +232,7 @@ Result<int> run(const PassesVerbOptions& o) {
   if (o.path.empty()) return input_error("cli.usage", "passes needs a PATH; see partita passes --help");
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
-  TRY(const PassStage stage, choose_stage(o, artefact->kind));
+  TRY(const Stage stage, choose_stage(o, artefact->kind));
   nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
   CheckedRun done;
   std::string graph;
@@ -254,7 +246,7 @@ Result<int> run(const PassesVerbOptions& o) {
   } else {
     TRY(const Reached reached, reach(o, *artefact, stage));
     for (const StageRun& ran : reached.before)
-      TRY_DO(show(o, {ran.run, {}, {}}, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint),
+      TRY_DO(show(o, {ran.run, {}, {}}, graph_of(ran.stage, reached.graphs.size() > 1 || stage == Stage::JointPasses),
                   document["passes"]));
     for (const Reached::Named& at : reached.graphs) {
       graph = at.graph->name;

@@ -14,7 +14,7 @@ namespace {
 class FlowCheck {
  public:
   FlowCheck(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const AotOptions& how,
-            PassStage last, const PipelineOptions& post_grad)
+            Stage last, const PipelineOptions& post_grad)
       : artefact_(artefact), io_(io), request_(request), how_(how), last_(last), post_grad_(post_grad) {}
 
   Result<std::vector<CheckedStage>> run() {
@@ -29,7 +29,7 @@ class FlowCheck {
     RunOptions second = options();
     second.aot.pass_runner = [this](Graph& graph, std::span<const Pass> passes, PassContext& context,
                                     const PipelineOptions& how) { return check_stage(graph, passes, context, how); };
-    const bool post = last_ == PassStage::PostGrad;
+    const bool post = last_ == Stage::PostGradPasses;
     second.forward = post ? checking("forward") : interpret_;
     second.backward = post ? checking("backward") : interpret_;
     TRY_DO(run_program(artefact_, io_, second));
@@ -89,11 +89,10 @@ class FlowCheck {
     if (inputs.size() != graph.placeholders().size())
       return Diagnostic{Fault::Internal, "check.inputs",
                         fmt::format("the graph of the stage {} takes {} inputs, and the run has {}",
-                                    stage_name(passes.front().stage), graph.placeholders().size(), inputs.size())};
-    const char* name = joint ? "joint" : passes.front().stage == PassStage::PreGrad ? "given" : "functional";
+                                    row_of(passes.front().stage).passes, graph.placeholders().size(), inputs.size())};
     PipelineOptions watched = options;
     watched.snapshots = post_grad_.snapshots;
-    return check(name, graph, passes, context, inputs, watched);
+    return check(graph_of(passes.front().stage, joint), graph, passes, context, inputs, watched);
   }
 
   CompileFn checking(const std::string& name) {
@@ -107,7 +106,7 @@ class FlowCheck {
           const std::unique_ptr<Graph> copy = graph.clone();
           PassContext context{.pack_linears = how_.pack_linears};
           TRY_DO(prepare_post_grad(*copy));
-          TRY_DO(check(name, *copy, passes_of(PassStage::PostGrad), context, inputs, post_grad_));
+          TRY_DO(check(name, *copy, passes_of(Stage::PostGradPasses), context, inputs, post_grad_));
         }
         return compiled(std::move(inputs));
       });
@@ -118,7 +117,7 @@ class FlowCheck {
   const TensorFile& io_;
   const RunRequest& request_;
   const AotOptions& how_;
-  const PassStage last_;
+  const Stage last_;
   const PipelineOptions& post_grad_;
   CompileFn interpret_;
   std::vector<Value> primals_, tangents_;
@@ -127,8 +126,13 @@ class FlowCheck {
 
 }  // namespace
 
+std::string graph_of(Stage stage, bool joint) {
+  if (stage < Stage::Functional) return "given";
+  return joint && stage > Stage::Joint ? "joint" : "functional";
+}
+
 Result<std::vector<CheckedStage>> check_flow(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                             const AotOptions& how, PassStage last, const PipelineOptions& post_grad) {
+                                             const AotOptions& how, Stage last, const PipelineOptions& post_grad) {
   return FlowCheck(artefact, io, request, how, last, post_grad).run();
 }
 

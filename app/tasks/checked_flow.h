@@ -14,10 +14,13 @@ struct CheckedStage {
   CheckedRun checked;
 };
 
+/// What the graph is called that a stage's passes change: given, functional or joint. `joint`: the flow makes one.
+std::string graph_of(Stage stage, bool joint);
+
 /// Runs the program by interpreters, with its inputs or random ones (RunRequest::random_weights), and checks the passes
 /// of each stage up to `last` on the way. Stops checking at the first failure, which is in the last entry. `post_grad`:
-/// for the passes of the stage PostGrad.
+/// for PostGradPasses.
 Result<std::vector<CheckedStage>> check_flow(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                             const AotOptions& how, PassStage last, const PipelineOptions& post_grad);
+                                             const AotOptions& how, Stage last, const PipelineOptions& post_grad);
 
 }  // namespace partita

@@ -87,7 +87,7 @@ Result<CompiledFn> compile_script(const Graph& graph, const CompilerSetup& setup
   if (optimised && setup.backend.fixed_parameters) {
     PassContext context;
     context.frozen = true;
-    const auto frozen = run_passes(*script, passes_of(PassStage::Freezing), context);
+    const auto frozen = run_passes(*script, passes_of(Stage::Freezing), context);
     if (!frozen) return frozen.error();
   }
   strip_overloads(*script);

@@ -154,8 +154,8 @@ class Content {
   void add_passes(const PipelineRun& run, const std::string& graph, Json& out) {
     const Graph* before = run.before.get();
     for (const PassRun& pass : run.passes) {
-      Json row = {{"pass", pass.name},           {"stage", stage_name(pass.stage)}, {"ms", pass.milliseconds},
-                  {"before", pass.nodes_before}, {"after", pass.nodes_after},       {"graph", graph}};
+      Json row = {{"pass", pass.name},           {"stage", row_of(pass.stage).passes}, {"ms", pass.milliseconds},
+                  {"before", pass.nodes_before}, {"after", pass.nodes_after},          {"graph", graph}};
       if (pass.changed && before && pass.after) {
         std::string diff = graph_changes(*before, *pass.after);
         if (text_bytes_ + diff.size() > most_bytes)

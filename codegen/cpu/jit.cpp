@@ -32,8 +32,8 @@
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/host/link.h"
 #include "core/base/check.h"
+#include "core/base/raise.h"
 #include "core/base/threads.h"
-#include "core/ops/record/catch_raised.h"
 
 namespace partita::codegen {
 namespace {

@@ -16,10 +16,10 @@
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
 #include "core/base/output.h"
+#include "core/base/raise.h"
 #include "core/base/scratch.h"
 #include "core/interp/interpreter.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/record/catch_raised.h"
 
 namespace partita::codegen {
 namespace {

@@ -101,13 +101,14 @@ Result<std::vector<Meta>> PartsCompiler::compile() {
   PassContext context;
   context.threads = config().threads;
   context.fold_limit_bytes = config().fold_limit;
-  trace::artifact("before_post_grad_graph", *rest);
+  const StageRow& stage = row_of(Stage::PostGradPasses);
+  trace::artifact(stage.before, *rest);
   {
-    const trace::Stage timed("post_grad_passes");
+    const trace::Stage timed(stage.name);
     TRY(const PipelineRun passed,
         post_grad_passes(*rest, context, {.disabled = configured_disabled(), .progress = draft_.options.progress}));
   }
-  trace::artifact("inductor_post_grad_graph", *rest);
+  trace::artifact(stage.after, *rest);
   for (const Node* node : rest->placeholders()) own_symbols_.merge(symbols_of(node->meta));
   Indices pool(rest->placeholders().size());  // what a part's numbers stand for
   std::iota(pool.begin(), pool.end(), 0);

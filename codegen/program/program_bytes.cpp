@@ -6,26 +6,12 @@
 
 #include "codegen/program/program.h"
 #include "core/aot/stored_constants.h"
+#include "core/base/raise.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/verify.h"
-#include "core/ops/record/catch_raised.h"
 
 namespace partita {
 
-template <class A>
-void fields(A& a, std::complex<double>& c) {
-  double real = c.real(), imaginary = c.imag();
-  a(real, imaginary);
-  c = {real, imaginary};
-}
-template <class A>
-void fields(A& a, Layout& l) {
-  a.choice(l, 4);
-}
-template <class A>
-void fields(A& a, MemoryFormat& f) {
-  a.choice(f, 4);
-}
 template <class A>
 void fields(A& a, ArgList& l) {
   a(l.items, l.is_tuple);
@@ -48,7 +34,8 @@ template <class A>
 void fields(A& a, Node*& node) {
   SymExpr e = 0;
   if constexpr (!A::reads) {
-    if (!node->meta.sym()) throw unsupported("codegen.program", "the literal " + node->name() + " cannot be written");
+    if (!node->meta.sym())
+      throw Raise{unsupported("codegen.program", "the literal " + node->name() + " cannot be written")};
     e = *node->meta.sym();
   }
   a(e);
@@ -57,11 +44,6 @@ void fields(A& a, Node*& node) {
 template <class A>
 void fields(A& a, Arg& arg) {
   variant(a, arg.v);
-}
-
-template <class A>
-void fields(A& a, SymRange& r) {
-  a(r.low, r.high);
 }
 
 namespace {
@@ -95,9 +77,7 @@ StoredNodes nodes_of(const Graph& graph, bool outermost) {
     out.nodes.push_back({n->op()->kind, n->op()->name, n->name(), n->target, n->note, map_nodes(n->args(), map),
                          map_nodes(n->kwargs(), map), n->meta});
   }
-  auto constants = store_constants(graph.attributes, {});
-  if (!constants) throw std::move(constants).error();
-  out.constants = *std::move(constants);
+  out.constants = unwrap(store_constants(graph.attributes, {}));
   if (outermost && graph.shapes) out.ranges = graph.shapes->ranges();
   for (const auto& [target, child] : graph.children) {
     out.targets.push_back(target);
@@ -329,11 +309,7 @@ Result<Program> read_program(std::string_view bytes) {
 }
 
 Result<std::string> graph_bytes(const Graph& graph) {
-  try {
-    return to_bytes(graph_heading, nodes_of(graph, true));
-  } catch (Diagnostic& refusal) {
-    return std::move(refusal);
-  }
+  return catch_raised<std::string>([&] { return to_bytes(graph_heading, nodes_of(graph, true)); });
 }
 
 Result<std::unique_ptr<Graph>> read_graph(std::string_view bytes) {

@@ -44,7 +44,7 @@ struct AotOptions {
   std::function<Result<PipelineRun>(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                     const PipelineOptions& options)>
       pass_runner = {};
-  FlowStage until = FlowStage::Partition;               ///< the last stage that runs
+  Stage until = Stage::Partition;                       ///< the last stage that runs
   bool snapshots = false;                               ///< keep the graph after each stage and pass
   bool pre_dispatch = false;                            ///< for inference; see to_aten
   bool effect_tokens = false;                           ///< chain effects by a token; see thread_effects
@@ -92,7 +92,7 @@ struct AotGraphs {
   /// The backward's placeholders that are tangents.
   std::vector<Node*> tangents() const;
   /// The graph after a stage; null if it did not run or no snapshots were asked for.
-  std::shared_ptr<const Graph> after(FlowStage stage) const;
+  std::shared_ptr<const Graph> after(Stage stage) const;
   /// The joint graph (for inference the functional graph) as it was before the joint passes; null as for after().
   std::shared_ptr<const Graph> before_joint_passes() const;
 };

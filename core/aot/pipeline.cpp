@@ -1,5 +1,5 @@
-// The stages of AOTAutograd's flow as a table, with the reason for each place, and aot(), which runs it, checks and
-// traces stages. Also post_grad_passes(), with which compilers begin.
+// What the stages of flow.def do, and aot(), which runs, checks and traces them. Also post_grad_passes(), with which
+// compilers begin.
 #include "core/aot/pipeline.h"
 
 #include <algorithm>
@@ -117,19 +117,21 @@ struct Flow {
   Graph& graph() { return out.joint ? *out.joint : functional.graph ? *functional.graph : *given; }
 };
 
-Status run_stage(Flow& flow, PassStage stage, PassContext context = {}) {
+/// Runs the passes of the stage that the flow is at.
+Status run_own_passes(Flow& flow, PassContext context = {}) {
+  StageRun& record = flow.out.stages.back();
   PipelineOptions options;
   options.disabled = flow.options.disabled;
   options.snapshots = flow.options.snapshots;
   const auto& runner = flow.options.pass_runner;
-  const std::vector<Pass> passes = passes_of(stage);
-  TRY(flow.out.stages.back().run,
+  const std::vector<Pass> passes = passes_of(record.stage);
+  TRY(record.run,
       runner ? runner(flow.graph(), passes, context, options) : run_passes(flow.graph(), passes, context, options));
   return {};
 }
 
 Status pre_grad_passes(Flow& flow) {
-  return run_stage(flow, PassStage::PreGrad, {.pack_linears = flow.options.pack_linears});
+  return run_own_passes(flow, {.pack_linears = flow.options.pack_linears});
 }
 
 Status make_functional(Flow& flow) {
@@ -153,7 +155,7 @@ Status make_functional(Flow& flow) {
 Status functional_passes(Flow& flow) {
   std::set<std::size_t> no_grad;
   for (const Node* n : flow.functional.no_grad) no_grad.insert(n->id());
-  TRY_DO(run_stage(flow, PassStage::Functional));
+  TRY_DO(run_own_passes(flow));
   flow.functional.no_grad.clear();
   for (const Node* n : *flow.functional.graph)
     if (no_grad.contains(n->id())) flow.functional.no_grad.insert(n);
@@ -173,9 +175,8 @@ Status effect_tokens(Flow& flow) {
   AotGraphs& out = flow.out;
   out.tokens = thread_effects(flow.graph());
   flow.forward_outputs += out.tokens;
-  if (!out.joint || out.tokens == 0) return {};
-  out.joint = renamed_in_order(*out.joint);
-  return check_stage(*out.joint, Stage::Joint);
+  if (out.joint && out.tokens > 0) out.joint = renamed_in_order(*out.joint);
+  return {};
 }
 
 Status functional_rng(Flow& flow) {
@@ -184,29 +185,25 @@ Status functional_rng(Flow& flow) {
                               out.joint ? flow.forward_outputs : out.tokens + out.meta.num_forward_returns()));
   out.functional_rng = true;
   ++flow.forward_outputs;
-  if (!out.joint) return {};
-  out.joint = renamed_in_order(*out.joint);
-  return check_stage(*out.joint, Stage::Joint);
+  if (out.joint) out.joint = renamed_in_order(*out.joint);
+  return {};
 }
 
 Status decompose(Flow& flow) {
   const Decompositions which = flow.options.decompositions;
   TRY_DO(which == Decompositions::Core ? decompose_to_core(flow.graph()) : decompose_as_functorch(flow.graph()));
-  if (!flow.out.joint) return {};
-  flow.out.joint = renamed_in_order(*flow.out.joint);
-  return check_stage(*flow.out.joint, Stage::Joint);
+  if (flow.out.joint) flow.out.joint = renamed_in_order(*flow.out.joint);
+  return {};
 }
 
 Status joint_passes(Flow& flow) {
-  TRY_DO(run_stage(flow, PassStage::Joint));
-  if (!flow.out.joint || flow.given_joint) return {};
-  return check_stage(*flow.out.joint, Stage::Joint);
+  return run_own_passes(flow);
 }
 
 Status freeze(Flow& flow) {
   AotGraphs& out = flow.out;
   out.frozen = freeze_parameters(flow.graph(), flow.program, flow.options.values, out);
-  TRY_DO(run_stage(flow, PassStage::Freezing));
+  TRY_DO(run_own_passes(flow));
   std::set<std::string> read;
   for (const Node* n : flow.graph())
     if (n->is(Op::get_attr())) read.insert(n->target);
@@ -226,7 +223,7 @@ Status separate_constants(Flow& flow) {
   PassContext context;
   const std::vector<Node*> placeholders = flow.graph().placeholders();
   for (std::size_t i : fixed) context.fixed.insert(placeholders[i]->name());
-  TRY_DO(run_stage(flow, PassStage::Constants, std::move(context)));
+  TRY_DO(run_own_passes(flow, std::move(context)));
   flow.out.constants = split_constants(flow.graph(), fixed, config().fold_limit);
   return {};
 }
@@ -254,78 +251,55 @@ Status cut(Flow& flow) {
         std::ranges::all_of(out.joint->placeholders(), has_numbers))
       schedule::prefer_channels_last(*out.joint, schedule::channels_last_dtypes());
     TRY(out.partition, partition(*out.joint, how));
-    if (flow.given_joint) {  // text lacks the metas of tuples, which a check wants
-      bind_primals(out);
-      return flow.options.tangents_for_aliases ? one_gradient_each(out) : Status();
-    }
-    TRY_DO(check_stage(*out.partition.backward, Stage::Functional));
-  } else {
-    // For inference, the functional graph is the forward, and nothing is saved.
-    out.partition.forward =
-        out.joint ? without_gradients(*out.joint, flow.forward_outputs) : renamed_in_order(*flow.functional.graph);
-    out.partition.forward_outputs = out.partition.forward->outputs().size();
+    if (!flow.given_joint) return {};
+    bind_primals(out);
+    return flow.options.tangents_for_aliases ? one_gradient_each(out) : Status();
   }
-  return check_stage(*out.partition.forward, Stage::Functional);
+  // For inference, the functional graph is the forward, and nothing is saved.
+  out.partition.forward =
+      out.joint ? without_gradients(*out.joint, flow.forward_outputs) : renamed_in_order(*flow.functional.graph);
+  out.partition.forward_outputs = out.partition.forward->outputs().size();
+  return {};
 }
 
 struct Step {
-  FlowStage stage;
+  Stage stage;
   Status (*run)(Flow& flow);
   bool (*applies)(const Flow& flow);
 };
 
-/// The flow. A joint graph that is given enters at its passes.
 constexpr Step flow_steps[] = {
-    // First, while dropout that drops nothing still is one call: it returns its argument itself, which its
-    // decomposition does not.
-    {FlowStage::PreGradPasses, pre_grad_passes, [](const Flow& f) { return f.options.passes && !f.given_joint; }},
-    // Autograd is traced on values, so memory goes before.
-    {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
-    // Left out where autograd takes a value for another one, which it knows by its node, and with sub graphs, whose
-    // metas
-    // do not say what requires a gradient.
-    {FlowStage::FunctionalPasses, functional_passes,
-     [](const Flow& f) {
-       return f.options.passes && !f.given_joint && f.functional.hidden.empty() && f.functional.graph->children.empty();
-     }},
-    {FlowStage::Joint, differentiate, [](const Flow& f) { return f.options.train && !f.given_joint; }},
-    // After differentiation, which knows no tokens.
-    {FlowStage::EffectTokens, effect_tokens, [](const Flow& f) { return f.options.effect_tokens && !f.given_joint; }},
-    // Derivatives of random operators are those of the whole (dropout), so these are decomposed after it.
-    {FlowStage::FunctionalRng, functional_rng,
-     [](const Flow& f) { return f.options.functionalize_rng && !f.given_joint; }},
-    // After differentiation: the derivative of a whole is known, and is more exact than that of its parts.
-    {FlowStage::Decompositions, decompose,
-     [](const Flow& f) { return f.options.decompositions != Decompositions::None && !f.given_joint; }},
-    // Before the cut, which then has less to save. Inference graphs pass through them too.
-    {FlowStage::JointPasses, joint_passes, [](const Flow& f) { return f.options.passes; }},
-    // After the joint passes, which are for graphs whose weights may change.
-    {FlowStage::Freezing, freeze, [](const Flow& f) { return f.options.freezing && !f.options.train; }},
-    // Frozen parameters are attributes, so this is about the others.
-    {FlowStage::Constants, separate_constants,
-     [](const Flow& f) {
-       return f.options.split_constants && !f.options.train && f.out.tokens == 0 && !f.out.functional_rng;
-     }},
-    {FlowStage::Partition, cut, [](const Flow&) { return true; }},
+#define STAGE(name, text, rules, passes, before, after, run, when) \
+  {Stage::name, run, []([[maybe_unused]] const Flow& f) { return when; }},
+#include "core/ir/flow.def"
+#undef STAGE
 };
 
-/// Writes what PyTorch's log has of a stage's graph, with its names.
-void trace_before(FlowStage stage, Flow& flow) {
-  if (stage == FlowStage::PreGradPasses) trace::artifact("before_pre_grad_graph", flow.graph());
-  if (stage != FlowStage::JointPasses && (stage != FlowStage::Partition || flow.options.passes)) return;
-  if (flow.out.joint)
+/// Writes what PyTorch's log has of a stage's graph, with its names. A joint graph is written also without its passes.
+void trace_before(Stage stage, Flow& flow) {
+  if (stage == Stage::Partition && !flow.options.passes) stage = Stage::JointPasses;
+  if (stage == Stage::JointPasses && flow.out.joint)
     trace::entry("aot_joint_graph", flow.graph());
-  else
-    trace::artifact("before_joint_graph", flow.graph());
+  else if (const char* name = row_of(stage).before)
+    trace::artifact(name, flow.graph());
 }
-void trace_after(FlowStage stage, Flow& flow) {
+void trace_after(Stage stage, Flow& flow) {
+  if (const char* name = row_of(stage).after) trace::artifact(name, flow.graph());
+  if (stage != Stage::Partition) return;
   const Partition& parts = flow.out.partition;
-  if (stage == FlowStage::PreGradPasses) trace::artifact("after_pre_grad_graph", flow.graph());
-  if (stage == FlowStage::JointPasses) trace::artifact("after_joint_graph", flow.graph());
-  if (stage != FlowStage::Partition) return;
   trace::artifact("aot_forward_graph_fw_metadata", metadata_json(flow.out));
   trace::entry(parts.backward ? "aot_forward_graph" : "aot_inference_graph", *parts.forward);
   if (parts.backward) trace::entry("aot_backward_graph", *parts.backward);
+}
+
+/// The rules of the stage, for a joint graph and for forward and backward; functionalize() checks its own. Joint graphs
+/// that are given lack metas of tuples, which a check wants.
+Status check_made(const Flow& flow, Stage stage) {
+  if (flow.given_joint) return {};
+  const Partition& parts = flow.out.partition;
+  if (parts.backward) TRY_DO(check_stage(*parts.backward, stage));
+  if (parts.forward) return check_stage(*parts.forward, stage);
+  return flow.out.joint ? check_stage(*flow.out.joint, stage) : Status();
 }
 
 Status run_step(const Step& step, Flow& flow) {
@@ -334,8 +308,9 @@ Status run_step(const Step& step, Flow& flow) {
   const auto start = std::chrono::steady_clock::now();
   flow.out.stages.emplace_back().stage = step.stage;
   {
-    const trace::Stage timed(name_of(step.stage));
+    const trace::Stage timed(row_of(step.stage).name);
     TRY_DO(step.run(flow));
+    TRY_DO(check_made(flow, step.stage));
   }
   StageRun& record = flow.out.stages.back();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -390,7 +365,7 @@ std::vector<Node*> AotGraphs::tangents() const {
   return all;
 }
 
-std::shared_ptr<const Graph> AotGraphs::after(FlowStage stage) const {
+std::shared_ptr<const Graph> AotGraphs::after(Stage stage) const {
   for (const StageRun& run : stages)
     if (run.stage == stage) return run.after;
   return nullptr;
@@ -398,21 +373,13 @@ std::shared_ptr<const Graph> AotGraphs::after(FlowStage stage) const {
 
 std::shared_ptr<const Graph> AotGraphs::before_joint_passes() const {
   for (std::size_t i = 1; i < stages.size(); ++i)
-    if (stages[i].stage == FlowStage::JointPasses) return stages[i - 1].after;
+    if (stages[i].stage == Stage::JointPasses) return stages[i - 1].after;
   return nullptr;
 }
 
 Decompositions configured_decompositions() {
   const std::string& name = config().decompositions;
   return name == "core" ? Decompositions::Core : name == "default" ? Decompositions::Functorch : Decompositions::None;
-}
-
-std::string_view name_of(FlowStage stage) {
-  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "functional_passes", "joint",
-                                               "effect_tokens",   "functional_rng", "decompositions",    "joint_passes",
-                                               "freezing",        "constants",      "partition"};
-  static_assert(std::size(names) == static_cast<std::size_t>(FlowStage::Partition) + 1);
-  return names[static_cast<std::size_t>(stage)];
 }
 
 AotOptions as_run(const Graph& graph, AotOptions options) {
@@ -444,7 +411,7 @@ Status prepare_post_grad(Graph& graph) {
 Result<PipelineRun> post_grad_passes(Graph& graph, PassContext& context, const PipelineOptions& options) {
   TRY_DO(check_pass_names(options.disabled));
   TRY_DO(prepare_post_grad(graph));
-  return run_passes(graph, passes_of(PassStage::PostGrad), context, options);
+  return run_passes(graph, passes_of(Stage::PostGradPasses), context, options);
 }
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 #pragma once
-// The flow from a file's graph to the graphs that a compiler gets; aot() runs it.
+// The flow (core/ir/flow.def) from a file's graph to the graphs that a compiler gets; aot() runs it. After it each
+// compiler runs post_grad_passes() on the graph that it gets, and compiles it; interpreters run the graph as it is.
 #include <memory>
 #include <set>
 #include <string>
@@ -12,26 +13,9 @@ namespace partita {
 struct AotOptions;
 struct AotGraphs;
 
-/// The stages of the flow, in order. After Partition each compiler runs post_grad_passes() on the graph that it gets,
-/// and compiles it; interpreters run the graph as it is.
-enum class FlowStage : unsigned char {
-  PreGradPasses,
-  Functional,
-  FunctionalPasses,
-  Joint,
-  EffectTokens,
-  FunctionalRng,
-  Decompositions,
-  JointPasses,
-  Freezing,
-  Constants,
-  Partition
-};
-std::string_view name_of(FlowStage stage);  ///< "pre_grad_passes"
-
 /// The record of one stage that ran.
 struct StageRun {
-  FlowStage stage = FlowStage::PreGradPasses;
+  Stage stage = Stage::PreGradPasses;
   double milliseconds = 0;
   std::size_t nodes = 0;  ///< of the graph after it; of Partition's forward and backward together
   PipelineRun run;        ///< of stages that run passes
@@ -44,7 +28,7 @@ struct StageRun {
 /// the graph, and graphs of complex inputs return new values instead of writing them.
 AotOptions as_run(const Graph& graph, AotOptions options);
 
-/// The passes of PassStage::PostGrad, as every compiler begins with them. Infers the metas that text lacks; error
+/// The stage PostGradPasses, as every compiler begins with it. Infers the metas that text lacks; error
 /// ops.unknown or what else makes a call impossible to evaluate.
 Result<PipelineRun> post_grad_passes(Graph& graph, PassContext& context, const PipelineOptions& options = {});
 /// What post_grad_passes() does before its first pass.

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/freezing.h"
+#include "core/base/raise.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/store/code_store.h"
 
 namespace partita {

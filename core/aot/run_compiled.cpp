@@ -1,10 +1,10 @@
 #include "core/aot/run_compiled.h"
 
 #include "core/aot/wrapper.h"
+#include "core/base/raise.h"
 #include "core/fake/propagate.h"
 #include "core/functionalize/rules.h"
 #include "core/load/trace_writer.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/tensor/generator.h"
 
 namespace partita {

@@ -142,9 +142,7 @@ struct Reader {
         value = json.get<std::int64_t>();
         return;
       }
-      Result<SymExpr> parsed = SymExpr::parse(json.get<std::string>());
-      if (!parsed) throw std::move(parsed).error();
-      value = *parsed;
+      value = unwrap(SymExpr::parse(json.get<std::string>()));
     } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       value = json.get<T>();
     } else {
@@ -191,17 +189,19 @@ Json to_json(const Wrappers& wrappers) {
 Result<Wrappers> read_wrappers(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_array()) return bad_wrappers("a JSON list is expected");
-  Wrappers out;
-  try {
+  const auto read = [&] {
+    Wrappers out;
     for (const Json& item : json)
       if (!read_any(item, out, std::type_identity<Wrapper>()))
-        return bad_wrappers("no wrapper is named " + item.at("name").dump());
+        throw Raise{input_error("aot.wrappers", "no wrapper is named " + item.at("name").dump())};
+    return out;
+  };
+  try {
+    auto wrappers = catch_raised<Wrappers>(read);
+    return wrappers ? std::move(wrappers) : bad_wrappers(wrappers.error().line());
   } catch (const Json::exception& e) {
     return bad_wrappers(e.what());
-  } catch (Diagnostic& e) {
-    return bad_wrappers(e.line());
   }
-  return out;
 }
 
 }  // namespace partita

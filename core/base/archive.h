@@ -4,6 +4,7 @@
 // What is read may be damaged: sizes are held against the bytes that are left, numbers of choices against their count,
 // and nesting against a limit; a reader that met something else reads zeros and is not complete().
 #include <bit>
+#include <complex>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -13,9 +14,10 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "core/base/result.h"
+#include "core/base/raise.h"
 
 namespace partita {
 
@@ -23,6 +25,7 @@ class ArchiveWriter {
  public:
   static constexpr bool reads = false;
   std::string bytes;
+  void* context = nullptr;  ///< what the caller's types need besides the value
 
   template <class... T>
   void operator()(T&... values) {
@@ -205,17 +208,41 @@ class ArchiveReader {
   bool failed_ = false;
 };
 
-/// The value in this form, behind a heading that tells which type it is. Errors: the Diagnostic that a type's fields()
-/// throws for what has no such form.
-template <class T>
-Result<std::string> to_bytes(std::string_view heading, T value) {
-  ArchiveWriter writer;
-  try {
-    writer(value);
-  } catch (Diagnostic& refusal) {
-    return std::move(refusal);
+/// Reads or writes a variant: its index, then the alternative.
+template <class A, class... T>
+void variant(A& a, std::variant<T...>& v) {
+  std::size_t index = v.index();
+  a.choice(index, sizeof...(T));
+  if constexpr (A::reads) {
+    using Make = std::variant<T...> (*)();
+    static constexpr Make make[] = {[] { return std::variant<T...>(std::in_place_type<T>); }...};
+    v = make[index]();
   }
-  return std::string(heading) + writer.bytes;
+  std::visit(
+      [&](auto& value) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) a(value);
+      },
+      v);
+}
+
+template <class A>
+void fields(A& a, std::complex<double>& c) {
+  double real = c.real(), imaginary = c.imag();
+  a(real, imaginary);
+  c = {real, imaginary};
+}
+
+/// The value in this form, behind a heading that tells which type it is. Errors: what a type's fields() raises for what
+/// has no such form. `context`: what the types need besides the value.
+template <class T>
+Result<std::string> to_bytes(std::string_view heading, T value, void* context = nullptr) {
+  return catch_raised<std::string>([&] {
+    ArchiveWriter writer;
+    writer.bytes = heading;
+    writer.context = context;
+    writer(value);
+    return std::move(writer.bytes);
+  });
 }
 
 /// Nullopt for bytes that to_bytes() did not make with this heading. `context`: see ArchiveReader.
@@ -227,6 +254,16 @@ std::optional<T> from_bytes(std::string_view heading, std::string_view bytes, vo
   std::optional<T> value(std::in_place);
   reader(*value);
   return reader.complete() ? std::move(value) : std::nullopt;
+}
+/// Error process.message.
+inline Diagnostic unreadable_message() {
+  return {Fault::Internal, "process.message", "a message of another process cannot be read"};
+}
+/// The same of what another process of this program says. Error process.message.
+template <class T>
+Result<T> read_message(std::string_view heading, std::string_view bytes, void* context = nullptr) {
+  if (auto value = from_bytes<T>(heading, bytes, context)) return *std::move(value);
+  return unreadable_message();
 }
 
 }  // namespace partita

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "core/base/result.h"
+#include "core/base/raise.h"
 
 namespace partita {
 
@@ -33,11 +33,7 @@ inline Status step(const Progress* progress, double fraction, std::string_view w
   return {};
 }
 
-/// What long loops raise when the work that they are part of was asked to stop.
-struct Stopped {};
-
-/// While it lives, the long loops of its thread ask `progress` (null: nobody) whether to stop. Its owner catches
-/// Stopped.
+/// While it lives, the long loops of its thread ask `progress` (null: nobody) whether to stop.
 class StopsLoops {
  public:
   explicit StopsLoops(const Progress* progress) : outer_(asked_) { asked_ = progress; }
@@ -45,12 +41,14 @@ class StopsLoops {
   StopsLoops(const StopsLoops&) = delete;
   StopsLoops& operator=(const StopsLoops&) = delete;
 
-  /// Raises Stopped once the work was asked to stop.
+  /// Raises Fault::Cancelled once the work was asked to stop.
   static void check() {
-    if (asked_ && asked_->cancelled()) throw Stopped();
+    if (asked_ && asked_->cancelled()) stop();
   }
 
  private:
+  [[noreturn, gnu::noinline]] static void stop() { throw Raise{stopped_on_request()}; }
+
   static inline thread_local const Progress* asked_ = nullptr;
   const Progress* outer_;
 };
@@ -86,8 +84,8 @@ class Steps {
   std::int64_t n_, between_;
 };
 
-/// For a loop that may take long: for (std::int64_t i : steps(n)). It raises Stopped soon after it was asked to stop.
-/// `cost` is about how many operations a step takes; cheap steps ask less often.
+/// For a loop that may take long: for (std::int64_t i : steps(n)). It raises Fault::Cancelled soon after it was asked
+/// to stop. `cost` is about how many operations a step takes; cheap steps ask less often.
 inline Steps steps(std::int64_t n, std::int64_t cost = 1) {
   constexpr std::int64_t between = 4096;
   return {std::max<std::int64_t>(n, 0), std::max<std::int64_t>(between / std::max<std::int64_t>(cost, 1), 1)};

@@ -13,19 +13,6 @@
 
 namespace partita {
 
-PassStage stage_of(ArtefactKind kind) {
-  switch (kind) {
-    case ArtefactKind::Dynamo:
-    case ArtefactKind::PreGrad:
-    case ArtefactKind::Exported:
-      return PassStage::PreGrad;
-    case ArtefactKind::Joint:
-      return PassStage::Joint;
-    default:
-      return PassStage::PostGrad;
-  }
-}
-
 bool draws_random(const Node& node) {
   const Schema* schema = node.op()->is_call() ? find_schema(node.op()) : nullptr;
   if (!schema || !draws(node.op())) return false;

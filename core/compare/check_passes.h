@@ -32,9 +32,6 @@ struct CheckedRun {
   std::map<std::string, Difference> numbers;
 };
 
-/// The stage whose passes a graph of this kind goes through.
-PassStage stage_of(ArtefactKind kind);
-
 /// Does the call draw random numbers? Dropout with probability 0, or outside of training, does not.
 bool draws_random(const Node& node);
 

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/facts/effects.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/schema.h"
 

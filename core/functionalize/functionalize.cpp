@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/functionalize/eager_tensors.h"
 #include "core/functionalize/regions.h"
 #include "core/functionalize/rules.h"
@@ -15,7 +16,6 @@
 #include "core/ir/place.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/python/python_ops.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/functional_variant.h"

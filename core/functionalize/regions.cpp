@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/ir/place.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/record.h"
 
 namespace partita {

@@ -111,9 +111,10 @@ std::vector<Diagnostic> verify(const Graph& graph, Stage stage) {
   std::vector<Diagnostic> found = verify(graph);
   if (!found.empty()) return found;
   Rules rules(graph, found);
-  rules.aten();
-  if (stage >= Stage::Functional) rules.functional();
-  if (stage >= Stage::Joint) rules.joint();
+  const GraphRules hold = row_of(stage).rules;
+  if (hold >= GraphRules::Aten) rules.aten();
+  if (hold >= GraphRules::Functional) rules.functional();
+  if (hold >= GraphRules::Joint) rules.joint();
   return found;
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/functionalize/rules.h"
 #include "core/grad/custom_backward.h"
 #include "core/grad/region_backward.h"
@@ -17,7 +18,6 @@
 #include "core/ops/facts/alias.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/facts/requires_grad.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/record.h"
 
 namespace partita {

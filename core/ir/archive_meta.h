@@ -1,8 +1,8 @@
 #pragma once
-// Metas in archives (core/base/archive.h). Writers throw a Diagnostic for what has no such form.
-#include "core/base/archive.h"
+// Metas in archives (core/base/archive.h). Writers raise an error for what has no such form.
 #include "core/ir/meta.h"
 #include "core/sym/shape_env.h"
+#include "core/tensor/archive_types.h"
 
 namespace partita {
 
@@ -29,45 +29,14 @@ void fields(A& a, SymExpr& e) {
       else
         a.fail();
     } else if (!parsed || *parsed != e) {
-      throw unsupported("store.expression", "the expression " + text + " cannot be written");
+      throw Raise{unsupported("store.expression", "the expression " + text + " cannot be written")};
     }
   }
 }
 
 template <class A>
-void fields(A& a, DType& t) {
-#define V(...) +1
-  constexpr std::size_t dtypes = 0 PARTITA_DTYPES(V);
-#undef V
-  a.choice(t, dtypes);
-}
-
-template <class A>
-void fields(A& a, Device& d) {
-  a.choice(d.type, 4);
-  a(d.index);
-}
-
-template <class A>
 void fields(A& a, TensorMeta& t) {
   a(t.dtype, t.device, t.sizes, t.strides, t.offset, t.requires_grad, t.strides_known, t.device_known, t.storage_id);
-}
-
-/// Reads or writes a variant: its index, then the alternative.
-template <class A, class... T>
-void variant(A& a, std::variant<T...>& v) {
-  std::size_t index = v.index();
-  a.choice(index, sizeof...(T));
-  if constexpr (A::reads) {
-    using Make = std::variant<T...> (*)();
-    static constexpr Make make[] = {[] { return std::variant<T...>(std::in_place_type<T>); }...};
-    v = make[index]();
-  }
-  std::visit(
-      [&](auto& value) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) a(value);
-      },
-      v);
 }
 
 template <class A>
@@ -83,6 +52,10 @@ void fields(A& a, Meta& m) {
   variant(a, m.v);
 }
 
+template <class A>
+void fields(A& a, SymRange& r) {
+  a(r.low, r.high);
+}
 template <class A>
 void fields(A& a, Guard& g) {
   a(g.condition, g.reason);

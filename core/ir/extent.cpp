@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/sym/sym_error.h"
+#include "core/base/raise.h"
 #include "core/tensor/extent.h"
 
 namespace partita {
@@ -12,11 +12,10 @@ Status check_extent(const TensorMeta& meta) {
     for (const SymExpr& e : *list)
       if (e.is_float() || e.is_boolean())
         return input_error("tensor.size", fmt::format("'{}' is no integer; sizes and strides are", e.str()));
-  try {
+  TRY_DO(catch_raised<void>([&] {
     byte_size(meta);
-  } catch (SymError& raised) {
-    return std::move(raised.diagnostic);
-  }
+    return Status();
+  }));
   const auto sizes = concrete(meta.sizes), strides = concrete(meta.strides);
   if (!sizes || !strides) return {};
   const auto bytes = byte_extent(meta.dtype, *sizes, *strides);

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/ir/extent.h"
-#include "core/sym/sym_error.h"
 #include "core/sym/term_budget.h"
 
 namespace partita {
@@ -97,11 +97,7 @@ Result<Meta> parse_annotation(std::string_view text) {
       return input_error("ir.annotation", fmt::format("annotation '{}': {} sizes but {} strides; correct the text",
                                                       text.substr(0, 200), t.sizes.size(), t.strides.size()));
   } else {
-    try {
-      t.strides = contiguous_strides(t.sizes);
-    } catch (SymError& raised) {
-      return std::move(raised.diagnostic);
-    }
+    TRY(t.strides, catch_raised<SymList>([&] { return contiguous_strides(t.sizes); }));
   }
   t.device_known = at < text.size();
   if (t.device_known) {

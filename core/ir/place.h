@@ -1,5 +1,5 @@
 #pragma once
-#include "core/base/result.h"
+#include "core/base/raise.h"
 #include "core/ir/graph.h"
 
 namespace partita {
@@ -9,6 +9,13 @@ Where place_of(const Node& node);
 Where place_of(const Node* node);  ///< empty for null
 /// Adds the node's place to an error. A place that the error already has is kept.
 Diagnostic at_node(Diagnostic error, const Node& node);
+/// catch_raised() of work on this node, whose place its error gets.
+template <class T, class F>
+Result<T> catch_raised_at(const Node& node, F f) {
+  Result<T> result = catch_raised<T>(f);
+  if (!result) return at_node(std::move(result).error(), node);
+  return result;
+}
 /// "FILE:LINE in FUNCTION"; the module path when there is no source line, empty when nothing is known.
 std::string origin_text(const Node& node);
 

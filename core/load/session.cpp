@@ -60,11 +60,20 @@ std::string untabbed(std::string_view text) {
 
 std::string_view kind_name(ArtefactKind kind) {
   static constexpr std::string_view names[] = {
-#define V(name, text) text,
+#define V(name, text, stage) text,
       PARTITA_ARTEFACT_KINDS(V)
 #undef V
   };
   return names[static_cast<std::size_t>(kind)];
+}
+
+Stage stage_of(ArtefactKind kind) {
+  static constexpr Stage stages[] = {
+#define V(name, text, stage) Stage::stage,
+      PARTITA_ARTEFACT_KINDS(V)
+#undef V
+  };
+  return stages[static_cast<std::size_t>(kind)];
 }
 
 Artefact Artefact::of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces) {

@@ -8,32 +8,36 @@
 #include "core/base/progress.h"
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/ir/stage.h"
 #include "core/load/file.h"
 #include "core/load/program.h"
 
 namespace partita {
 
-/// What a graph is in PyTorch's flow. Graph when the file does not say; Text when it is not a graph.
-#define PARTITA_ARTEFACT_KINDS(V) \
-  V(Dynamo, "dynamo")             \
-  V(PreGrad, "pre_grad")          \
-  V(Exported, "exported")         \
-  V(Core, "core")                 \
-  V(Joint, "joint")               \
-  V(Forward, "forward")           \
-  V(Backward, "backward")         \
-  V(Inference, "inference")       \
-  V(PostGrad, "post_grad")        \
-  V(Graph, "graph")               \
-  V(Text, "text")
+/// What a graph is in PyTorch's flow, and the stage whose passes it goes through. Graph when the file does not say;
+/// Text when it is not a graph.
+#define PARTITA_ARTEFACT_KINDS(V)           \
+  V(Dynamo, "dynamo", PreGradPasses)        \
+  V(PreGrad, "pre_grad", PreGradPasses)     \
+  V(Exported, "exported", PreGradPasses)    \
+  V(Core, "core", PostGradPasses)           \
+  V(Joint, "joint", JointPasses)            \
+  V(Forward, "forward", PostGradPasses)     \
+  V(Backward, "backward", PostGradPasses)   \
+  V(Inference, "inference", PostGradPasses) \
+  V(PostGrad, "post_grad", PostGradPasses)  \
+  V(Graph, "graph", PostGradPasses)         \
+  V(Text, "text", PostGradPasses)
 
 enum class ArtefactKind : unsigned char {
-#define V(name, text) name,
+#define V(name, ...) name,
   PARTITA_ARTEFACT_KINDS(V)
 #undef V
 };
 /// As `partita list` prints it: "text".
 std::string_view kind_name(ArtefactKind kind);
+/// The stage whose passes a graph of this kind goes through.
+Stage stage_of(ArtefactKind kind);
 
 /// Metas and tensors from files beside a graph's text: graph_dumper's .input and state_dict.pt.
 struct Companion {

@@ -105,8 +105,8 @@ class RaceDetector {
       const bool own = cell.written && cell.writer.group == now.group &&
                        (b.scope == Buffer::Scope::Block || cell.writer.thread == now.thread);
       if (!own && kind != Kind::Store)
-        throw Diagnostic{Fault::Internal, "loops.scratch",
-                         fmt::format("{}: {}[{}] is read, but its owner did not store it", k_.name, b.name, element)};
+        throw Raise{{Fault::Internal, "loops.scratch",
+                     fmt::format("{}: {}[{}] is read, but its owner did not store it", k_.name, b.name, element)}};
       if (!own) cell = {};
     }
     const bool lanes_meet = kind == Kind::Load && cell.written && cell.lane.loop != 0 && cell.lane.loop == lane.loop &&
@@ -114,9 +114,9 @@ class RaceDetector {
     const bool alike = (kind == Kind::Load && !cell.adds) || (kind == Kind::Add && !cell.loads);
     if (lanes_meet || (cell.written && !ordered(cell.writer, now)) ||
         ((cell.loads || cell.adds) && !alike && !ordered(cell.shared, now)))
-      throw Diagnostic{Fault::Internal, "loops.race",
-                       fmt::format("{}: two {} meet at {}[{}] with no barrier between them", k_.name,
-                                   lanes_meet ? "lanes" : "threads", b.name, element)};
+      throw Raise{{Fault::Internal, "loops.race",
+                   fmt::format("{}: two {} meet at {}[{}] with no barrier between them", k_.name,
+                               lanes_meet ? "lanes" : "threads", b.name, element)}};
     if (kind == Kind::Store || kind == Kind::Update) {
       cell.writer = now;
       cell.lane = lane;
@@ -177,14 +177,10 @@ class Executor {
   }
 
   Status run() {
-    try {
+    return catch_raised<void>([&]() -> Status {
       body(k_.body);
-    } catch (const ZeroDivision&) {
-      return input_error("ops.zero_division", "ZeroDivisionError");
-    } catch (const Diagnostic& d) {
-      return d;
-    }
-    return {};
+      return {};
+    });
   }
 
  private:
@@ -292,14 +288,14 @@ class Executor {
       case ScalarOp::Within: {
         const int64_t position = int64(n.args[0]);
         if (position < 0 || position >= n.index.as_int())
-          throw out_of_bounds(k_.scalars.bounds()[static_cast<std::size_t>(n.slot)], position);
+          throw Raise{out_of_bounds(k_.scalars.bounds()[static_cast<std::size_t>(n.slot)], position)};
         return constant(position);
       }
       default: {
         NodeKernel f = kernels_[static_cast<std::size_t>(i)];
         if (!f)
-          throw unsupported("ops.dtype",
-                            fmt::format("no {} of {}", name(n.op), torch_name(k_.scalars.dtype(n.args[0]))));
+          throw Raise{unsupported("ops.dtype",
+                                  fmt::format("no {} of {}", name(n.op), torch_name(k_.scalars.dtype(n.args[0]))))};
         const void* args[3] = {};
         for (int a = 0; a < 3; ++a)
           if (n.args[a].id >= 0) args[a] = values_[static_cast<std::size_t>(n.args[a].id)].bytes;

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/check.h"
-#include "core/sym/sym_error.h"
+#include "core/base/raise.h"
 
 namespace partita::loops {
 namespace {
@@ -109,7 +109,7 @@ Scalar Body::load(int buffer, SymExpr e, DType dtype) {
 int64_t Lowering::hint(SymExpr e) const {
   if (e.is_int()) return e.as_int();
   const auto value = shapes_ ? shapes_->hint(e) : std::nullopt;
-  if (!value) throw SymError{unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time")};
+  if (!value) throw Raise{unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time")};
   return *value;
 }
 
@@ -117,7 +117,7 @@ int64_t Lowering::number(SymExpr e) const {
   const int64_t value = hint(e);
   if (e.is_int()) return value;
   auto fixed = shapes_->evaluate(sym_eq(e, value), "code that is made for this number");
-  if (!fixed) throw SymError{std::move(fixed).error()};
+  if (!fixed) throw Raise{std::move(fixed).error()};
   return value;
 }
 
@@ -149,7 +149,7 @@ SymList Lowering::plain(const SymList& sizes) const {
     if (e.is_int()) continue;
     const bool large = hint(e) >= 2;
     if (auto known = shapes_->evaluate(sym_le(2, e), "sizes of 0 and 1 get code of their own"); !known)
-      throw SymError{std::move(known).error()};
+      throw Raise{std::move(known).error()};
     if (!large) e = number(e);
   }
   return out;

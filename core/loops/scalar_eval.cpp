@@ -276,7 +276,7 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
   }
 
   Cursor cursor(space);
-  try {
+  return catch_raised<void>([&]() -> Status {
     for (std::int64_t at = 0; at < total; at += block) {
       StopsLoops::check();
       std::int64_t n = std::min(block, total - at);
@@ -312,10 +312,8 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
       }
       cursor.advance(n);
     }
-  } catch (const ZeroDivision&) {
-    return input_error("ops.zero_division", "ZeroDivisionError");
-  }
-  return {};
+    return {};
+  });
 }
 
 }  // namespace partita::loops

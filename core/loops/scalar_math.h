@@ -1,7 +1,8 @@
 #pragma once
 // The C++ meaning of the rows of scalar_ops.def: PyTorch's arithmetic on one element, of real numbers as
 // scalar_device.h has it. A function that has no overload for a type does not exist for it (exp of an int: bodies cast
-// first). Dividing an integer by zero throws.
+// first). Dividing an integer by zero raises PyTorch's
+// error.
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -11,12 +12,14 @@
 #include <numbers>
 #include <type_traits>
 
+#include "core/base/raise.h"
 #include "core/loops/complex_device.h"
 
 namespace partita::loops {
 
-/// Thrown by an integer division by zero. The caller of an evaluation turns it into PyTorch's ZeroDivisionError.
-struct ZeroDivision {};
+[[noreturn, gnu::noinline]] inline void raise_zero_division() {
+  throw Raise{input_error("ops.zero_division", "ZeroDivisionError")};
+}
 
 template <class T>
 concept Real = std::floating_point<T>;
@@ -73,11 +76,11 @@ T scalar_mul(T a, T b) {
     return static_cast<T>(device::wrapped(a) * device::wrapped(b));
 }
 
-/// The divisor itself. Throws when it is an integer and 0.
+/// The divisor itself. Raises when it is an integer and 0.
 template <class T>
 T nonzero(T b) {
   if constexpr (Integer<T>)
-    if (b == T(0)) throw ZeroDivision{};
+    if (b == T(0)) raise_zero_division();
   return b;
 }
 

@@ -58,7 +58,7 @@ class BatchNormFolder {
     if (!may_stand_for(node, *norm->result, aliases_) || !context_.may_rewrite("into weights", node)) return false;
 
     const std::size_t first_new = graph_.id_limit();
-    try {
+    TRY_DO(catch_raised_at<void>(node, [&]() -> Status {
       const Names names = {{"w", args[1]},       {"b", args[2]},        {"gamma", norm->weight},
                            {"beta", norm->bias}, {"mean", norm->mean},  {"var", norm->var},
                            {"eps", norm->eps},   {"dtype", Arg(dtype)}, {"wide", Arg(DType::Float64)}};
@@ -80,9 +80,8 @@ class BatchNormFolder {
                      {{"scale", scale}, {"column", Arg::list(std::move(column))}});
       args[2] = made("_to_copy(shift if beta is None else shift + _to_copy(beta, dtype=wide), dtype=dtype)",
                      {{"shift", shift}});
-    } catch (Raise& raised) {
-      return at_node(std::move(raised.diagnostic), node);
-    }
+      return {};
+    }));
     std::vector<Node*> made;
     for (Node* n = node.previous(); n && n->id() >= first_new; n = n->previous()) made.push_back(n);
     for (auto n = made.rbegin(); n != made.rend(); ++n) aliases_.add(**n);

@@ -89,7 +89,7 @@ Result<bool> merge_products(Graph& graph, PassContext& context) {
     for (const Product& p : sum) copied += p.depth * (rows + columns);
     if (2 * copied > static_cast<std::int64_t>(sum.size()) * rows * columns || !context.may_rewrite("merged", *last))
       continue;
-    try {
+    TRY_DO(catch_raised_at<void>(*last, [&]() -> Status {
       Builder build(graph, last, last->origin);
       std::vector<Arg> left, right;
       for (const Product& p : sum) left.push_back(p.left), right.push_back(p.right);
@@ -97,9 +97,8 @@ Result<bool> merge_products(Graph& graph, PassContext& context) {
       const Arg added = sum.front().added;
       last->replace_all_uses_with(added.is_none() ? build.call("aten.mm.default", {a, b})
                                                   : build.call("aten.addmm.default", {added, a, b}));
-    } catch (Raise& raised) {
-      return at_node(std::move(raised.diagnostic), *last);
-    }
+      return {};
+    }));
     changed = true;
   }
   if (changed) graph.eliminate_dead(has_effect);

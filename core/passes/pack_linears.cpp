@@ -94,7 +94,7 @@ class Packer {
       biases.push_back(args[2]);
       widths.emplace_back(concrete(node->meta.tensor()->sizes)->back());
     }
-    try {
+    return catch_raised_at<void>(first, [&]() -> Status {
       Builder build(graph_, &first, first.origin);
       const Args args = bound_arguments(first);
       Node* weight = build.call("aten.cat.default", {Arg::list(weights), 0});
@@ -109,10 +109,8 @@ class Packer {
         group[i]->replace_all_uses_with(own);
       }
       for (Node* node : group) graph_.erase(node);
-    } catch (Raise& raised) {
-      return at_node(std::move(raised.diagnostic), first);
-    }
-    return {};
+      return {};
+    });
   }
 
   Graph& graph_;

@@ -9,18 +9,9 @@
 #include "core/base/config.h"
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/ir/stage.h"
 
 namespace partita {
-
-/// Where in PyTorch's flow a graph is; ARCHITECTURE.md has the invariants of each stage.
-///   PreGrad     before autograd: torch-level or composite ATen calls, mutation and views allowed
-///   Functional  a functional graph before autograd
-///   Joint       forward and backward in one graph; ATen, functional
-///   Freezing    an inference graph, functional, whose parameters have become its attributes
-///   Constants   an inference graph, functional, before what parameters alone decide leaves it to be computed once
-///   PostGrad    a forward, backward or inference graph before the compiler; functional except for a copy_ epilogue
-enum class PassStage : unsigned char { PreGrad, Functional, Joint, Freezing, Constants, PostGrad };
-std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
 /// One change that a pass makes in one place.
 struct RewriteStep {
@@ -34,7 +25,7 @@ struct PassContext {
   std::size_t fold_limit_bytes = config().fold_limit;  ///< larger values are not folded
   /// Parameters are constants: what is made of them is folded if it is no larger, whatever the limit.
   bool frozen = config().freezing;
-  bool pack_linears = false;               ///< PreGrad: the graph is for a device that small products leave idle
+  bool pack_linears = false;               ///< PreGradPasses: the graph is for a device that small products leave idle
   std::set<std::string> fixed = {};        ///< Constants: the placeholders that have the same values in each run
   std::vector<RewriteStep> rewrites = {};  ///< those made
   std::size_t rewrite_limit = SIZE_MAX;    ///< passes make no more than these
@@ -51,7 +42,7 @@ using PassFunction = Result<bool> (*)(Graph& graph, PassContext& context);
 struct Pass {
   PassFunction run = nullptr;
   std::string_view name;  ///< unique within its stage
-  PassStage stage = PassStage::PostGrad;
+  Stage stage = Stage::PostGradPasses;
   std::string_view description;
   bool needed = false;  ///< later stages refuse what is left without it
 };

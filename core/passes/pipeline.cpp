@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/raise.h"
 #include "core/fake/renaming.h"
 #include "core/ir/structural_hash.h"
 #include "core/ir/verify.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
@@ -101,7 +101,7 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
   for (std::size_t i = 0; i < before.size(); ++i) {
     // PyTorch has one name for the sizes of unique(x) and unique(x, return_counts=True), our inference two.
     UnbackedRenaming of_output(*graph.shapes);
-    UnbackedRenaming& names = pass.stage == PassStage::PreGrad ? of_output : renaming;
+    UnbackedRenaming& names = pass.stage == Stage::PreGradPasses ? of_output : renaming;
     // A text without strides promised none.
     const TensorMeta* promised = before[i].tensor();
     if (TensorMeta* t = after[i].tensor(); t && promised && !promised->strides_known) {
@@ -111,7 +111,7 @@ Status check_promises(const Pass& pass, const Graph& graph, const Promises& prom
     if (before[i].known() && after[i].known() && !names.same(before[i], after[i]) &&
         !names.same(under_guards(graph, pass, before[i], after[i]), after[i])) {
       // Before functionalisation annotations are what the file says.
-      if (pass.stage == PassStage::PreGrad)
+      if (pass.stage == Stage::PreGradPasses)
         return input_error("pipeline.annotation",
                            fmt::format("output {} is annotated {}, but its calls give {}; mend one of them", i,
                                        annotation(before[i]), annotation(after[i])));
@@ -204,7 +204,7 @@ Status check_pass_names(const PassNames& disabled) {
   return {};
 }
 
-std::vector<Pass> passes_of(PassStage stage) {
+std::vector<Pass> passes_of(Stage stage) {
   std::vector<Pass> out;
   for (const Pass& pass : all_passes())
     if (pass.stage == stage) out.push_back(pass);

@@ -19,7 +19,7 @@ Status check_pass_names(const PassNames& names);
 /// The record of one pass.
 struct PassRun {
   std::string name;
-  PassStage stage = PassStage::PostGrad;
+  Stage stage = Stage::PostGradPasses;
   bool disabled = false;
   bool changed = false;
   double milliseconds = 0;                        ///< of the pass itself
@@ -55,6 +55,6 @@ Result<std::unique_ptr<Graph>> after_rewrites(const Graph& before, const Pass& p
                                               std::size_t count);
 /// The passes of one stage in passes.def. Those that the configuration's pass_order names stand in its order, in the
 /// places that they have among the others.
-std::vector<Pass> passes_of(PassStage stage);
+std::vector<Pass> passes_of(Stage stage);
 
 }  // namespace partita

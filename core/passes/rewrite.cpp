@@ -178,13 +178,12 @@ Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Alias
     if (const Node* n = arg.node(); n && aliases.mutated(*n)) return false;
   const std::size_t first_new = graph.id_limit();
   Builder build(graph, node, node->origin);
-  Node* result = nullptr;
-  try {
-    result = build.expression(row.rewrite.replacement, m.names).node();
-  } catch (Raise& raised) {
-    raised.diagnostic.notes.push_back(fmt::format("in rewrite {}", row.rewrite.name));
-    return at_node(std::move(raised.diagnostic), *node);
+  auto built = catch_raised_at<Node*>(*node, [&] { return build.expression(row.rewrite.replacement, m.names).node(); });
+  if (!built) {
+    built.error().notes.push_back(fmt::format("in rewrite {}", row.rewrite.name));
+    return std::move(built).error();
   }
+  Node* result = *built;
   std::vector<Node*> made;
   for (Node* n = node->previous(); n && n->id() >= first_new; n = n->previous()) made.push_back(n);
   for (auto it = made.rbegin(); it != made.rend(); ++it) aliases.add(**it);

@@ -48,7 +48,7 @@ using RewriteGuard = bool (*)(const Match&);
 /// One row of rewrites.def.
 struct Rewrite {
   std::string_view name;
-  unsigned stages = 0;  ///< bits 1 << PassStage
+  unsigned stages = 0;  ///< bits 1 << Stage
   std::string_view pattern, replacement;
   RewriteGuard guard = nullptr;
 };

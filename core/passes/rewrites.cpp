@@ -75,9 +75,9 @@ bool is_gemm_bias(const Match& m) {
          is_floating(a->dtype) && c->dtype == a->dtype && b->dtype == a->dtype && c->dim() >= 1 && c->dim() <= 2;
 }
 
-constexpr unsigned PreGrad = 1U << static_cast<unsigned>(PassStage::PreGrad);
-constexpr unsigned Joint = 1U << static_cast<unsigned>(PassStage::Joint);
-constexpr unsigned PostGrad = 1U << static_cast<unsigned>(PassStage::PostGrad);
+constexpr unsigned PreGrad = 1U << static_cast<unsigned>(Stage::PreGradPasses);
+constexpr unsigned Joint = 1U << static_cast<unsigned>(Stage::JointPasses);
+constexpr unsigned PostGrad = 1U << static_cast<unsigned>(Stage::PostGradPasses);
 
 constexpr Rewrite rows[] = {
 #define REWRITE(name, stages, pattern, replacement, guard) {#name, stages, pattern, replacement, guard},

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/ir/place.h"
 #include "core/ops/facts/control.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/lower_call.h"
 #include "core/ops/record/record.h"
 #include "core/schedule/channels_last.h"
@@ -163,7 +163,7 @@ class GraphLowering {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
       const int first = to_.lowering.size();
-      Status done = guarded(node, [&]() -> Status {
+      Status done = catch_raised_at<void>(node, [&]() -> Status {
         record->lower ? record->lower(*call) : loops::lower_pointwise(*record, call);
         return {};
       });
@@ -187,12 +187,6 @@ class GraphLowering {
         return false;
     }
     return true;
-  }
-
-  template <class F>
-  Status guarded(const Node& node, F f) {
-    Status done = catch_raised<void>(f);
-    return done ? done : at_node(std::move(done).error(), node);
   }
 
   LoweredTensor value(const Node* node) const {
@@ -383,7 +377,7 @@ class GraphLowering {
       return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first",
                          place_of(node));
     const TensorMeta& meta = *target->meta.tensor();
-    return guarded(node, [&]() -> Status {
+    return catch_raised_at<void>(node, [&]() -> Status {
       LoweredTensor from = value(source);
       // A value that is an input's memory itself is copied first: that input may be overwritten too, or be this one.
       if (const StridedView seen = resolve_view(to_, from.id, Through::Views);

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/raise.h"
 #include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/python/python_ops.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/schedule/emit.h"
 #include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
@@ -166,7 +166,7 @@ class Planner {
     emitted.kernel.name = name(emitted.kernel);
     auto broken = loops::verify(emitted.kernel);
     if (!broken.empty() && g_.lowering.symbolic())
-      throw SymError{unsupported("schedule.proof", "a kernel that is not proved right for all sizes: " + broken[0])};
+      throw Raise{unsupported("schedule.proof", "a kernel that is not proved right for all sizes: " + broken[0])};
     CHECK(broken.empty(), loops::print(emitted.kernel) + fmt::format("{}", broken.empty() ? "" : broken[0]));
     plan_.kernels.push_back(std::move(emitted.kernel));
     plan_.steps.emplace_back(std::in_place_type<KernelCall>, std::move(call));

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/ir/place.h"
 #include "core/ops/python/python_ops.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/record.h"
 #include "core/sym/float_symbol.h"
 #include "core/sym/integer.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "core/base/packed.h"
+#include "core/base/archive.h"
 #include "core/store/redis.h"
 
 namespace partita {
@@ -16,6 +16,15 @@ const std::string prefix = "partita:";
 /// A signature holds for one entry of this format under one key of the cache.
 std::string signature(const SigningKey& key, const std::string& hash, const CompiledObject& object) {
   return sign(key, {"partita team entry 1", hash, object.kind, object.graph_name, object.bytes});
+}
+
+struct TeamEntry {
+  std::string signature;
+  CompiledObject object;
+};
+template <class A>
+void fields(A& a, TeamEntry& e) {
+  a(e.signature, e.object.kind, e.object.graph_name, e.object.bytes);
 }
 
 void warn(const Diagnostic& what) {
@@ -62,13 +71,10 @@ std::optional<std::string> TeamCache::ask(const std::vector<std::string_view>& c
 
 std::optional<CompiledObject> TeamCache::find(const CacheKey& key) {
   const std::string hash = key.hash();
-  const auto entry = ask({"GET", prefix + hash});
-  if (!entry) return std::nullopt;
-  Unpacker in(*entry);
-  const std::string signed_as = in.text();
-  CompiledObject object;
-  for (std::string* part : {&object.kind, &object.graph_name, &object.bytes}) *part = in.text();
-  if (in.ok() && same_signature(signed_as, signature(key_, hash, object))) return object;
+  const auto bytes = ask({"GET", prefix + hash});
+  if (!bytes) return std::nullopt;
+  auto entry = from_bytes<TeamEntry>("", *bytes);
+  if (entry && same_signature(entry->signature, signature(key_, hash, entry->object))) return std::move(entry->object);
   if (!std::exchange(told_unsigned_, true))
     warn(input_error("team.signature",
                      fmt::format("{}{} is not signed with the team's key; it is not loaded", prefix, hash),
@@ -78,10 +84,8 @@ std::optional<CompiledObject> TeamCache::find(const CacheKey& key) {
 
 void TeamCache::put(const CacheKey& key, const CompiledObject& object) {
   const std::string hash = key.hash();
-  Packer entry;
-  entry.put(signature(key_, hash, object));
-  for (const std::string* part : {&object.kind, &object.graph_name, &object.bytes}) entry.put(*part);
-  ask({"SET", prefix + hash, entry.take()});
+  const auto entry = to_bytes("", TeamEntry{signature(key_, hash, object), object});
+  ask({"SET", prefix + hash, *entry});
 }
 
 }  // namespace partita

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/sym/integer.h"
 #include "core/sym/sign.h"
-#include "core/sym/sym_error.h"
 #include "core/sym/sym_functions.h"
 #include "core/sym/sym_node.h"
 
@@ -19,11 +19,11 @@ namespace partita {
 namespace {
 
 [[noreturn]] void overflow(std::int64_t a, const char* operation, std::int64_t b) {
-  throw SymError{
+  throw Raise{
       input_error("sym.overflow", fmt::format("integer overflow: {} {} {} is beyond 64 bits", a, operation, b))};
 }
 [[noreturn]] void divided_by_zero() {
-  throw SymError{input_error("sym.division", "integer division or modulo by zero")};
+  throw Raise{input_error("sym.division", "integer division or modulo by zero")};
 }
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {

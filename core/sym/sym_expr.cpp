@@ -12,9 +12,9 @@
 
 #include "core/base/check.h"
 #include "core/base/hash.h"
+#include "core/base/raise.h"
 #include "core/sym/float_symbol.h"
 #include "core/sym/integer.h"
-#include "core/sym/sym_error.h"
 #include "core/sym/sym_functions.h"
 #include "core/sym/sym_node.h"
 #include "core/sym/term_budget.h"
@@ -38,7 +38,7 @@ SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string na
     if (a.node_) node.depth = std::max(node.depth, a.node_->depth + 1);
   }
   if (node.depth > max_depth)
-    throw SymError{input_error("sym.too_deep", fmt::format("symbolic sizes nested more than {} deep", max_depth))};
+    throw Raise{input_error("sym.too_deep", fmt::format("symbolic sizes nested more than {} deep", max_depth))};
   TermBudget::spend(node.terms);
   node.hash = h;
   if (kind == SymKind::Float || kind == SymKind::TrueDiv) node.is_float = true;
@@ -276,12 +276,8 @@ std::optional<std::int64_t> SymExpr::evaluate_integer(
         known.emplace_back(*v);
       }
       if ((kind() == SymKind::FloorDiv || kind() == SymKind::Mod) && known[1].is(0)) return std::nullopt;
-      try {
-        const SymExpr out = rebuild(kind(), {}, std::move(known));
-        return out.is_int() ? std::optional(out.as_int()) : std::nullopt;
-      } catch (const SymError&) {
-        return std::nullopt;
-      }
+      const auto out = catch_raised<SymExpr>([&] { return rebuild(kind(), {}, std::move(known)); });
+      return out && out->is_int() ? std::optional(out->as_int()) : std::nullopt;
     }
     default:
       return in_double();

@@ -96,7 +96,7 @@ class SymExpr {
 };
 
 /// Python's operators and functions on symbolic numbers, simplified as sympy does.
-SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; raises SymError if b is the constant 0
+SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; raises an error if b is the constant 0
 SymExpr sym_mod(SymExpr a, SymExpr b);       ///< has the sign of the divisor, as in Python
 SymExpr sym_truediv(SymExpr a, SymExpr b);
 SymExpr sym_pow(SymExpr base, SymExpr exponent);

@@ -25,8 +25,8 @@ struct SymNode {
 
 /// Makes all SymNodes and interns them for the life of the process.
 struct SymBuilder {
-  /// Makes a node of exactly these arguments. The caller brings them to canonical form (sym_arith.cpp). Raises SymError
-  /// for what is too deep for functions that call themselves, or beyond the TermBudget.
+  /// Makes a node of exactly these arguments. The caller brings them to canonical form (sym_arith.cpp). Raises an
+  /// error for what is too deep for functions that call themselves, or beyond the TermBudget.
   static SymExpr make(SymKind kind, std::vector<SymExpr> args, std::string name = {}, double real = 0, int id = 0);
 
  private:

@@ -6,7 +6,7 @@
 
 #include "core/base/lexer.h"
 #include "core/base/python_text.h"
-#include "core/sym/sym_error.h"
+#include "core/base/raise.h"
 #include "core/sym/sym_node.h"
 #include "core/sym/term_budget.h"
 
@@ -345,11 +345,7 @@ std::string SymExpr::str() const {
 
 Result<SymExpr> SymExpr::parse(std::string_view text) {
   const TermBudget budget(text.size());
-  try {
-    return Reader(text).read();
-  } catch (SymError& raised) {
-    return std::move(raised.diagnostic);
-  }
+  return catch_raised<SymExpr>([&] { return Reader(text).read(); });
 }
 
 }  // namespace partita

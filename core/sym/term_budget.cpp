@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/config.h"
-#include "core/sym/sym_error.h"
+#include "core/base/raise.h"
 
 namespace partita {
 namespace {
@@ -29,10 +29,10 @@ TermBudget::~TermBudget() {
 
 void TermBudget::spend(std::size_t terms) {
   if (terms > (left ? *left : config().graph_limit))
-    throw SymError{input_error("sym.too_large",
-                               fmt::format("the symbolic sizes have too many terms, the limit is {}; raise it with "
-                                           "--graph-limit",
-                                           config().graph_limit))};
+    throw Raise{input_error("sym.too_large",
+                            fmt::format("the symbolic sizes have too many terms, the limit is {}; raise it with "
+                                        "--graph-limit",
+                                        config().graph_limit))};
   if (left) *left -= terms;
 }
 

@@ -4,7 +4,7 @@
 namespace partita {
 
 /// While it lives, the thread may make symbolic expressions of the configuration's graph_limit of terms in all, and of
-/// 4 more for each byte of the text they are read from. Arithmetic raises SymError (sym.too_large) beyond that, because
+/// 4 more for each byte of the text they are read from. Arithmetic raises sym.too_large beyond that, because
 /// products of sums grow exponentially with their text. One within another shares the outer one's terms.
 class TermBudget {
  public:

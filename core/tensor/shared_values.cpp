@@ -9,18 +9,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/packed.h"
+#include "core/base/archive.h"
+#include "core/tensor/archive_types.h"
 
 namespace partita {
+
+/// A tensor, with its storage as a number: the place among the Storages that are the archive's context.
+template <class A>
+void fields(A& a, Tensor& t) {
+  Storages& known = *static_cast<Storages*>(a.context);
+  std::optional<std::size_t> number;
+  if (!A::reads && t.storage) {
+    number = static_cast<std::size_t>(std::ranges::find(known, t.storage) - known.begin());
+    if (*number == known.size()) known.push_back(t.storage);
+  }
+  a(number, t.dtype, t.sizes, t.strides, t.offset, t.requires_grad);
+  if constexpr (A::reads) {
+    if (number && *number >= known.size()) return a.fail();
+    if (number) t.storage = known[*number];
+  }
+}
+template <class A>
+void fields(A& a, Value& value) {
+  variant(a, value.v);
+}
+
 namespace {
 
 Diagnostic no_memory(const char* what) {
   return input_error("memory.shared",
                      fmt::format("no memory to share with another process: {}: {}", what, std::strerror(errno)));
-}
-
-Diagnostic unreadable() {
-  return {Fault::Internal, "process.message", "a message of another process cannot be read"};
 }
 
 /// Memory that is unmapped with its owner.
@@ -47,69 +65,15 @@ std::size_t aligned(std::size_t bytes) {
 }
 
 constexpr std::size_t most_bytes = std::size_t{1} << 62;
-constexpr std::size_t no_storage = static_cast<std::size_t>(-1);
 
-void put(Packer& out, const Value& value, Storages& known) {
-  out.put(value.v.index());
-  if (const auto* list = value.get<ValueList>()) {
-    out.put(list->size());
-    for (const Value& item : *list) put(out, item, known);
-  } else if (const auto* t = value.get<Tensor>()) {
-    std::size_t number = no_storage;
-    if (t->storage) {
-      number = static_cast<std::size_t>(std::ranges::find(known, t->storage) - known.begin());
-      if (number == known.size()) known.push_back(t->storage);
-    }
-    out.put(number);
-    out.put(t->dtype);
-    out.put(t->sizes);
-    out.put(t->strides);
-    out.put(t->offset);
-    out.put(t->requires_grad);
-  } else if (const auto* s = value.get<std::string>()) {
-    out.put(std::string_view(*s));
-  } else {
-    std::visit(
-        [&](const auto& plain) {
-          if constexpr (std::is_trivially_copyable_v<std::decay_t<decltype(plain)>>) out.put(plain);
-        },
-        value.v);
-  }
-}
-
-template <std::size_t index = 0>
-Value plain_value(Unpacker& in, std::size_t wanted) {
-  if constexpr (index < std::variant_size_v<decltype(Value::v)>) {
-    using T = std::variant_alternative_t<index, decltype(Value::v)>;
-    if constexpr (std::is_trivially_copyable_v<T>)
-      if (index == wanted) return Value(in.get<T>());
-    return plain_value<index + 1>(in, wanted);
-  }
-  return Value();
-}
-
-Result<Value> get(Unpacker& in, const Storages& known) {
-  const auto index = in.get<std::size_t>();
-  if (index == Value(ValueList()).v.index()) {
-    ValueList list;
-    for (std::size_t n = in.count(); n > 0; --n) {
-      TRY(Value item, get(in, known));
-      list.push_back(std::move(item));
-    }
-    return Value(std::move(list));
-  }
-  if (index == Value(std::string()).v.index()) return Value(in.text());
-  if (index != Value(Tensor()).v.index()) return plain_value(in, index);
-  Tensor t;
-  const auto number = in.get<std::size_t>();
-  t.dtype = in.get<DType>();
-  t.sizes = in.list<std::int64_t>();
-  t.strides = in.list<std::int64_t>();
-  t.offset = in.get<std::int64_t>();
-  t.requires_grad = in.get<bool>();
-  if (!in.ok() || (number != no_storage && number >= known.size())) return unreadable();
-  if (number != no_storage) t.storage = known[number];
-  return Value(std::move(t));
+/// The text of SharedValues.
+struct SharedText {
+  std::vector<std::size_t> storages;  ///< the bytes of each new one
+  std::string values;                 ///< in an archive whose context are the Storages
+};
+template <class A>
+void fields(A& a, SharedText& t) {
+  a(t.storages, t.values);
 }
 
 }  // namespace
@@ -135,10 +99,11 @@ Result<Descriptor> copy_storages(std::span<const std::shared_ptr<Storage>> stora
 Result<Storages> map_storages(int file, std::span<const std::size_t> bytes) {
   std::size_t all = 0, at = 0;
   for (const std::size_t n : bytes) {
-    if (n > most_bytes || (all += aligned(n)) > most_bytes) return unreadable();
+    if (n > most_bytes || (all += aligned(n)) > most_bytes) return unreadable_message();
   }
   struct stat status{};
-  if (all > 0 && (::fstat(file, &status) != 0 || static_cast<std::size_t>(status.st_size) < all)) return unreadable();
+  if (all > 0 && (::fstat(file, &status) != 0 || static_cast<std::size_t>(status.st_size) < all))
+    return unreadable_message();
   TRY(const auto mapping, map(file, all));
   Storages storages;
   for (const std::size_t n : bytes) {
@@ -151,29 +116,21 @@ Result<Storages> map_storages(int file, std::span<const std::size_t> bytes) {
 
 Result<SharedValues> share_values(const std::vector<Value>& values, Storages& known) {
   const std::size_t first = known.size();
-  Packer body, out;
-  for (const Value& v : values) put(body, v, known);
+  SharedText text;
+  TRY(text.values, to_bytes("", values, &known));
   const std::span<const std::shared_ptr<Storage>> added = std::span(known).subspan(first);
-  out.put(added.size());
-  for (const auto& storage : added) out.put(storage->bytes());
-  out.put(values.size());
+  for (const auto& storage : added) text.storages.push_back(storage->bytes());
   SharedValues shared;
-  shared.text = out.take() + body.take();
+  TRY(shared.text, to_bytes("", std::move(text)));
   TRY(shared.memory, copy_storages(added));
   return shared;
 }
 
 Result<std::vector<Value>> shared_values(const SharedValues& from, Storages& known) {
-  Unpacker in(from.text);
-  TRY(const Storages added, map_storages(from.memory.get(), in.list<std::size_t>()));
+  TRY(const SharedText text, read_message<SharedText>("", from.text));
+  TRY(const Storages added, map_storages(from.memory.get(), text.storages));
   known.insert(known.end(), added.begin(), added.end());
-  std::vector<Value> values;
-  for (std::size_t n = in.count(); n > 0; --n) {
-    TRY(Value value, get(in, known));
-    values.push_back(std::move(value));
-  }
-  if (!in.ok()) return unreadable();
-  return values;
+  return read_message<std::vector<Value>>("", text.values, &known);
 }
 
 Status take_back(const SharedValues& shared, const Storages& known) {

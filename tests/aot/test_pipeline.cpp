@@ -21,7 +21,7 @@ namespace {
 
 std::string stages_of(const AotGraphs& graphs) {
   std::string text;
-  for (const StageRun& stage : graphs.stages) text += (text.empty() ? "" : " ") + std::string(name_of(stage.stage));
+  for (const StageRun& stage : graphs.stages) text += (text.empty() ? "" : " ") + std::string(row_of(stage.stage).name);
   return text;
 }
 
@@ -52,10 +52,10 @@ class TestPipeline : public QObject {
     const auto inference = made(graph, {.train = false});
     VERIFY_DONE(inference);
     QCOMPARE(stages_of(*inference), std::string("pre_grad_passes functional functional_passes joint_passes partition"));
-    const auto early = made(graph, {.until = FlowStage::Joint, .snapshots = true});
+    const auto early = made(graph, {.until = Stage::Joint, .snapshots = true});
     VERIFY_DONE(early);
     QVERIFY(!early->partition.forward);
-    QVERIFY(early->after(FlowStage::PreGradPasses) && !early->after(FlowStage::JointPasses));
+    QVERIFY(early->after(Stage::PreGradPasses) && !early->after(Stage::JointPasses));
     const auto joint = aot(*early->joint, nullptr, {});
     VERIFY_DONE(joint);
     QCOMPARE(stages_of(*joint), std::string("joint_passes partition"));

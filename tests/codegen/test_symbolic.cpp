@@ -10,6 +10,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
+#include "core/ir/archive_meta.h"
 #include "core/ir/symbols_of.h"
 #include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
@@ -432,7 +433,9 @@ class TestSymbolic : public QObject {
     QVERIFY2(told.find("compilation 1: guard `") != std::string::npos, told.c_str());
     QVERIFY2(told.find("failed: s1 = 20") != std::string::npos, told.c_str());
     QVERIFY2(told.find("mark size 2 of x (s1) dynamic") != std::string::npos, told.c_str());
-    const auto read = size_compilation(json(compiled.compilations[1]));
+    const auto bytes = to_bytes("", compiled.compilations[1]);
+    QVERIFY(bytes);
+    const auto read = from_bytes<SizeCompilation>("", *bytes);
     QVERIFY(read);
     QCOMPARE(text(*read), told);
   }

@@ -471,9 +471,9 @@ class TestCompare : public QObject {
   }
 
   void a_planted_bug_in_a_pass_is_named() {
-    const Pass passes[] = {{harmless, "harmless", PassStage::PostGrad, ""},
-                           {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
-                           {harmless, "never reached", PassStage::PostGrad, ""}};
+    const Pass passes[] = {{harmless, "harmless", Stage::PostGradPasses, ""},
+                           {sin_to_cos, "sin_to_cos", Stage::PostGradPasses, ""},
+                           {harmless, "never reached", Stage::PostGradPasses, ""}};
     PassContext context;
     const auto graph = chain();
     const auto done = run_passes_checked(*graph, passes, context, chain_input());
@@ -487,7 +487,7 @@ class TestCompare : public QObject {
   }
 
   void a_wrong_node_that_a_pass_made_is_named() {
-    const Pass pass{exp_to_new_sin, "exp_to_new_sin", PassStage::PostGrad, ""};
+    const Pass pass{exp_to_new_sin, "exp_to_new_sin", Stage::PostGradPasses, ""};
     PassContext context;
     const auto done = run_passes_checked(*chain(), {&pass, 1}, context, chain_input());
     QVERIFY2(done, done ? "" : done.error().line().c_str());
@@ -502,7 +502,7 @@ class TestCompare : public QObject {
                           "n: <f32[4][1]> = $neg(x)\na: <f32[4][1]> = $exp(n)\nm: <f32[4][1]> = $neg(a)\n"
                           "b: <f32[4][1]> = $exp(m)\ns: <f32[4][1]> = $sin(b)\nk: <f32[4][1]> = $neg(s)\n"
                           "c: <f32[4][1]> = $exp(k)\nreturn (c,)");
-    const Pass pass{rewrites_with_a_bug, "planted", PassStage::PostGrad, "the second row is wrong"};
+    const Pass pass{rewrites_with_a_bug, "planted", Stage::PostGradPasses, "the second row is wrong"};
     PassContext context;
     const auto checked = run_passes_checked(*graph, {&pass, 1}, context, chain_input());
     QVERIFY2(checked, checked ? "" : checked.error().line().c_str());
@@ -516,7 +516,7 @@ class TestCompare : public QObject {
   }
 
   void correct_passes_pass() {
-    const Pass pass{harmless, "harmless", PassStage::PostGrad, ""};
+    const Pass pass{harmless, "harmless", Stage::PostGradPasses, ""};
     PassContext context;
     const auto done = run_passes_checked(*chain(), {&pass, 1}, context, chain_input());
     QVERIFY(done && !done->failure);

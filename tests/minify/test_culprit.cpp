@@ -26,8 +26,9 @@ Result<bool> tanh_to_sigmoid(Graph& graph, PassContext&) {
 }
 
 std::vector<Pass> passes_with_a_wrong_one() {
-  std::vector<Pass> passes = passes_of(PassStage::PostGrad);
-  passes.insert(passes.begin() + 3, Pass{tanh_to_sigmoid, "wrong_pass", PassStage::PostGrad, "takes tanh for sigmoid"});
+  std::vector<Pass> passes = passes_of(Stage::PostGradPasses);
+  passes.insert(passes.begin() + 3,
+                Pass{tanh_to_sigmoid, "wrong_pass", Stage::PostGradPasses, "takes tanh for sigmoid"});
   return passes;
 }
 
@@ -111,7 +112,7 @@ class TestCulprit : public QObject {
 
   void wrong_kernel_is_named() {
     MinifyResult reduced;
-    const Culprit culprit = culprit_of(compiler(passes_of(PassStage::PostGrad), "b"), reduced);
+    const Culprit culprit = culprit_of(compiler(passes_of(Stage::PostGradPasses), "b"), reduced);
     QVERIFY(reduced.calls <= 2);
     QVERIFY(reduced.graph->find("b"));
     QVERIFY2(culprit.pass.starts_with("none"), culprit.pass.c_str());

@@ -84,7 +84,7 @@ class TestFuseAttention : public QObject {
   /// Does the pass find attention?
   static bool changes(Graph& graph) {
     PassContext context;
-    const auto run = run_passes(graph, passes_of(PassStage::Functional), context);
+    const auto run = run_passes(graph, passes_of(Stage::FunctionalPasses), context);
     return run &&
            std::ranges::any_of(run->passes, [](const PassRun& p) { return p.name == "fuse_attention" && p.changed; });
   }

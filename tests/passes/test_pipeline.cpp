@@ -58,7 +58,7 @@ class TestPipeline : public QObject {
     QFETCH(int, which);
     QFETCH(QString, code);
     const PassFunction functions[] = {lies, breaks_order, breaks_promise};
-    const Pass pass{functions[which], "planted", PassStage::PostGrad, "a pass with a bug"};
+    const Pass pass{functions[which], "planted", Stage::PostGradPasses, "a pass with a bug"};
     PassContext context;
     const auto graph = sample();
     const auto run = run_passes(*graph, {&pass, 1}, context);
@@ -69,7 +69,7 @@ class TestPipeline : public QObject {
   }
 
   void a_wrong_annotation_of_a_file_is_told_from_a_bug() {
-    const Pass pass{breaks_promise, "planted", PassStage::PreGrad, "finds another dtype"};
+    const Pass pass{breaks_promise, "planted", Stage::PreGradPasses, "finds another dtype"};
     PassContext context;
     const auto graph = sample();
     const auto run = run_passes(*graph, {&pass, 1}, context);
@@ -84,7 +84,7 @@ class TestPipeline : public QObject {
                           "y: <f32[4][1]> = $neg(x)\na: <i64[u0, 1][1, u0]> = $nonzero(y)\n"
                           "b: <i64[u1, 1][1, u1]> = $argwhere(y)\nreturn (a, b)");
     PassContext context;
-    const auto run = run_passes(*graph, passes_of(PassStage::PostGrad), context);
+    const auto run = run_passes(*graph, passes_of(Stage::PostGradPasses), context);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
     QVERIFY(body(*graph).find("argwhere") == std::string::npos);
   }
@@ -94,7 +94,7 @@ class TestPipeline : public QObject {
     for (const std::int64_t hint : {5, 7}) {
       const auto graph = fx("x: <f32[s0][1]>, w: <f32[5][1]>", "a: <f32[s0][1]> = $add.Tensor(x, w)\nreturn (a,)");
       graph->shapes->set_hint("s0", hint);
-      const Pass pass{names_the_number, "named", PassStage::PostGrad, "writes 5 for s0"};
+      const Pass pass{names_the_number, "named", Stage::PostGradPasses, "writes 5 for s0"};
       PassContext context;
       const auto run = run_passes(*graph, {&pass, 1}, context);
       QCOMPARE(bool(run), hint == 5);
@@ -109,14 +109,14 @@ class TestPipeline : public QObject {
                           "a: <i64[u0][1]> = torch.functional.unique(x)\nb = torch.functional.unique(x, "
                           "return_counts = True)\nc: <i64[u0][1]> = b[0]\nd: <i64[u0][1]> = b[1]\nreturn (a, c, d)");
     PassContext context;
-    const auto run = run_passes(*graph, passes_of(PassStage::PreGrad), context);
+    const auto run = run_passes(*graph, passes_of(Stage::PreGradPasses), context);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
   }
 
   void stop_after_disable_and_snapshots() {
-    const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""},
-                           {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
-                           {nothing, "last", PassStage::PostGrad, ""}};
+    const Pass passes[] = {{nothing, "nothing", Stage::PostGradPasses, ""},
+                           {sin_to_cos, "sin_to_cos", Stage::PostGradPasses, ""},
+                           {nothing, "last", Stage::PostGradPasses, ""}};
     PassContext context;
     PipelineOptions options;
     options.snapshots = true;
@@ -154,7 +154,7 @@ class TestPipeline : public QObject {
                           "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = "
                           "cond[0]\nreturn (g,)",
                           children);
-    const Pass pass{sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""};
+    const Pass pass{sin_to_cos, "sin_to_cos", Stage::PostGradPasses, ""};
     PassContext context;
     const auto run = run_passes(*graph, {&pass, 1}, context);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
@@ -167,7 +167,7 @@ class TestPipeline : public QObject {
                           "a: <f32[2][1]> = $mul.Tensor(x, 1)\nb: <f32[2][1]> = $div.Tensor(a, 1)\nc: <f32[2][1]> = "
                           "$neg(b)\nd: <f32[2][1]> = $neg(c)\ne: <f32[2][1]> = $sin(d)\nreturn (e,)");
     const auto before = graph->clone();
-    std::vector<Pass> passes = passes_of(PassStage::PostGrad);
+    std::vector<Pass> passes = passes_of(Stage::PostGradPasses);
     std::erase_if(passes, [](const Pass& p) { return p.name != "rewrite_post_grad"; });
     PassContext context;
     const auto run = run_passes(*graph, passes, context);
@@ -196,9 +196,9 @@ class TestPipeline : public QObject {
     const auto other = patched_config({{"pass_order", "remove_dead,share_common"}, {"disable_passes", "all"}});
     QVERIFY(other);
     const ConfigScope scope(*other);
-    QCOMPARE(names(passes_of(PassStage::PreGrad)),
+    QCOMPARE(names(passes_of(Stage::PreGradPasses)),
              std::string("resolve_torch_calls rewrite_pre_grad remove_dead pack_linears share_common "));
-    QCOMPARE(names(passes_of(PassStage::Freezing)), std::string("fold_constants fold_into_weights remove_dead "));
+    QCOMPARE(names(passes_of(Stage::Freezing)), std::string("fold_constants fold_into_weights remove_dead "));
     const PassNames off = configured_disabled();
     QVERIFY(off.contains("share_common") && !off.contains("decompose_composites") && !off.contains("all"));
     QVERIFY(check_pass_names(off));

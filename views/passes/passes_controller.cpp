@@ -62,7 +62,7 @@ QStringList PassesController::command() const {
   QStringList words{"passes"};
   const Document* document = bench_.current();
   if (document->id.isEmpty())  // made here by the flow
-    words << "--train" << "--stage" << text(stage_name(stage_of(document->kind)));
+    words << "--train" << "--stage" << text(row_of(stage_of(document->kind)).passes);
   return words << "--print" << "changed";
 }
 
@@ -87,7 +87,7 @@ void PassesController::run(bool check) {
         auto copy = graph->clone();
         std::vector<Pass> passes = passes_of(stage);
         Made made;
-        if (stage == PassStage::PostGrad)  // as every compiler begins
+        if (stage == Stage::PostGradPasses)  // as every compiler begins
           if (Status known = prepare_post_grad(*copy); !known) made.refused = std::move(known).error();
         CheckedRun done;
         if (check) {

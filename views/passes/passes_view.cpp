@@ -117,7 +117,7 @@ PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
   for (const PassRun& pass : run.passes) {
     PassStep step;
     step.name = text(pass.name);
-    step.stage = text(stage_name(pass.stage));
+    step.stage = text(row_of(pass.stage).passes);
     step.seconds = pass.milliseconds / 1e3;
     step.nodes_before = pass.nodes_before;
     step.nodes_after = pass.nodes_after;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/base/progress.h"
+#include "core/base/raise.h"
 #include "core/base/result.h"
-#include "core/ops/record/catch_raised.h"
 
 namespace partita::views {
 

@@ -4,8 +4,8 @@
 
 #include "codegen/library/runtime/model.h"
 #include "core/base/check.h"
+#include "core/base/raise.h"
 #include "core/ops/record/call.h"
-#include "core/sym/sym_error.h"
 
 using namespace partita;
 using namespace partita::codegen;
@@ -43,16 +43,10 @@ int guarded(F f) noexcept {
   set_check_handler([](const std::string& line) { throw BrokenInvariant{line}; });
   try {
     try {
-      const Status done = f();
+      const Status done = catch_raised<void>(f);
       return done ? PARTITA_OK : failed(done.error());
-    } catch (const Raise& raised) {
-      return failed(raised.diagnostic);
-    } catch (const SymError& raised) {
-      return failed(raised.diagnostic);
     } catch (const BrokenInvariant& broken) {
       return failed(PARTITA_INTERNAL, broken.line);
-    } catch (const std::bad_alloc&) {
-      return failed(PARTITA_BAD_INPUT, "there is no memory for so much; use smaller sizes");
     } catch (const std::exception& e) {
       return failed(PARTITA_INTERNAL, e.what());
     }

@@ -437,37 +437,32 @@ OpRecord record(std::string_view gradients, loops::LowerFunction lower = nullptr
 
 }  // namespace
 
+/// The gradients with these statistics.
+#define BACKWARD(statistics, training)                                                                       \
+  "aten.native_batch_norm_backward.default(grad, input, weight, " statistics ", result1, result2, " training \
+  ", eps, output_mask)"
+
 void register_batch_norm(OpTable& t) {
   t.default_family = Family::Reduction;
   t.add("aten._native_batch_norm_legit.default",
-        record<Stats::Argument>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
-                                "running_var, result1, result2, training, eps, output_mask)",
-                                lower_batch_norm));
+        record<Stats::Argument>(BACKWARD("running_mean, running_var", "training"), lower_batch_norm));
   t.add("aten._native_batch_norm_legit.no_stats",
-        record<Stats::None>("aten.native_batch_norm_backward.default(grad, input, weight, None, None, result1, "
-                            "result2, training, eps, output_mask)",
-                            lower_batch_norm));
+        record<Stats::None>(BACKWARD("None, None", "training"), lower_batch_norm));
   t.add("aten._native_batch_norm_legit_no_training.default",
-        record<Stats::NoTraining>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
-                                  "running_var, result1, result2, False, eps, output_mask)",
-                                  lower_batch_norm_inference));
+        record<Stats::NoTraining>(BACKWARD("running_mean, running_var", "False"), lower_batch_norm_inference));
   // Autograd saves running_mean and running_var, which the forward call then overwrites. Results 3 and 4 hold the new
   // values.
   t.add("aten._native_batch_norm_legit_functional.default",
-        record<Stats::Functional>("aten.native_batch_norm_backward.default(grad, input, weight, result3, result4, "
-                                  "result1, result2, training, eps, output_mask)",
-                                  lower_batch_norm_functional));
-  t.add("aten._batch_norm_with_update.default",
-        record<Stats::Update>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, running_var, "
-                              "result1, result2, True, eps, output_mask)"));
+        record<Stats::Functional>(BACKWARD("result3, result4", "training"), lower_batch_norm_functional));
+  t.add("aten._batch_norm_with_update.default", record<Stats::Update>(BACKWARD("running_mean, running_var", "True")));
   t.add("aten._batch_norm_with_update_functional.default",
-        record<Stats::UpdateFunctional>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
-                                        "running_var, result1, result2, True, eps, output_mask)"));
+        record<Stats::UpdateFunctional>(BACKWARD("running_mean, running_var", "True")));
   t.add("aten.native_batch_norm_backward.default", fake_batch_norm_backward, eval_batch_norm_backward, {},
         {.lower = lower_batch_norm_backward});
   t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = lower_batch_norm});
   t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});
   t.add("aten.instance_norm.default", {.decompose = decompose_instance_norm});
 }
+#undef BACKWARD
 
 }  // namespace partita

@@ -1,9 +1,9 @@
 #include "core/ops/functorch/functorch.h"
 
+#include "core/base/raise.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/functorch/vmap.h"
-#include "core/ops/record/catch_raised.h"
 
 namespace partita {
 

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "core/base/raise.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/facts/alias.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/requires_grad.h"
 #include "core/ops/functorch/functorch.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/functional_variant.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "core/ops/record/catch_raised.h"
+#include "core/base/raise.h"
 #include "core/ops/record/program.h"
 
 namespace partita {

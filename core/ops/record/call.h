@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/progress.h"
+#include "core/base/raise.h"
 #include "core/ir/graph.h"
 #include "core/ops/schema/schema.h"
 #include "core/tensor/generator.h"
@@ -14,21 +15,12 @@
 
 namespace partita {
 
-struct Raise {
-  Diagnostic diagnostic;
-};
 /// Reports bad arguments, with PyTorch's message where it has one: "mat1 and mat2 shapes cannot be multiplied (2x3 and
 /// 4x5)".
 [[noreturn]] void fail(std::string message);
 /// Reports a case that the record does not cover (layout, dtype, mode); exit code 3. `message` names the case and is
 /// preceded by "not supported: ".
 [[noreturn]] void fail_unsupported(std::string message);
-/// The value of a Result; raises its error.
-template <class T>
-T unwrap(Result<T> r) {
-  if (!r) throw Raise{std::move(r).error()};
-  if constexpr (!std::is_void_v<T>) return *std::move(r);
-}
 
 /// A Python number together with its kind, which type promotion needs.
 using Number = std::variant<bool, std::int64_t, double, std::complex<double>>;

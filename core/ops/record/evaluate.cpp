@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/record/catch_raised.h"
+#include "core/base/raise.h"
 #include "core/ops/record/values.h"
 
 namespace partita {

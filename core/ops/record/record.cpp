@@ -10,10 +10,10 @@
 
 #include "core/base/check.h"
 #include "core/base/memory.h"
+#include "core/base/raise.h"
 #include "core/ir/extent.h"
 #include "core/ir/place.h"
 #include "core/ops/python/python_ops.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/complex_half.h"
 #include "core/ops/record/evaluate.h"
 #include "core/ops/record/families.h"
@@ -49,9 +49,7 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
 /// Runs a record function. An error that it raises is returned, with the node's name added.
 template <class T, class F>
 Result<T> guarded(const Node* node, F f) {
-  Result<T> result = catch_raised<T>(f);
-  if (!result && node) return at_node(std::move(result).error(), *node);
-  return result;
+  return node ? catch_raised_at<T>(*node, f) : catch_raised<T>(f);
 }
 
 void check_extents(const Meta& meta) {

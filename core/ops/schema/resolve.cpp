@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/raise.h"
 #include "core/ir/place.h"
 #include "core/ops/python/python_ops.h"
-#include "core/ops/record/catch_raised.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/schema/resolve_parts.h"
 
