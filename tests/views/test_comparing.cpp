@@ -26,7 +26,7 @@ class TestComparing : public QObject {
     bench.window().show();
     bench.open(folder_.write("compare.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     const auto& rows = bench.get<CompareController>().view()->table()->model()->rows();
     QVERIFY(!rows.empty());
@@ -42,7 +42,7 @@ class TestComparing : public QObject {
     auto facts = bench.current()->facts.find("gelu");
     QVERIFY(facts != bench.current()->facts.end());
     QVERIFY(facts->second.error > 0.2 && facts->second.error < 0.3);
-    bench.get<CompareController>().compare({"interp", "interp", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"interp"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
   }
@@ -53,7 +53,7 @@ class TestComparing : public QObject {
     bench.open(folder_.write("columns.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     auto& comparison = bench.get<CompareController>();
-    comparison.compare({"interp", "broken interp", true, Tolerance{}, {}});
+    comparison.compare({"interp", {"broken", "interp"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     TableModel* table = comparison.view()->table()->model();
     QCOMPARE(table->columns(), (QStringList{"Node or output", "broken", "interp", "Norm of interp", "From"}));
@@ -61,7 +61,7 @@ class TestComparing : public QObject {
     QVERIFY(table->rows()[0].cells[2].text.startsWith("agrees 0"));
     QVERIFY(table->rows()[0].cells[3].number > 0);
     QVERIFY(bench.current()->facts.at("gelu").wrong && !bench.current()->facts.at("t").wrong);
-    comparison.compare({"interp", "broken", true, Tolerance{}, {}});  // one column has its details again
+    comparison.compare({"interp", {"broken"}, true, Tolerance{}, {}});  // one column has its details again
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(table->columns()[0], QString("Verdict"));
   }
@@ -76,7 +76,7 @@ class TestComparing : public QObject {
     QVERIFY(wait_shown(bench));
     auto& comparison = bench.get<CompareController>();
     const QString io = QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/io.safetensors";
-    comparison.compare({"interp", "planted f64 stored", true, Tolerance{}, io, true});
+    comparison.compare({"interp", {"planted", "f64", "stored"}, true, Tolerance{}, io.toStdString(), true});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 120000));
     TableModel* table = comparison.view()->table()->model();
     QCOMPARE(table->columns(), (QStringList{"Node or output", "planted", "f64", "stored", "Norm of interp", "From"}));
@@ -115,7 +115,7 @@ class TestComparing : public QObject {
     bench.window().show();
     bench.open(folder_.write("values.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     Watchdog watchdog;
     bench.get<ValuesController>().look_at("gelu");
@@ -144,7 +144,7 @@ class TestComparing : public QObject {
     bench.window().show();
     bench.open(folder_.write("columns.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken worse", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken", "worse"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     bench.get<ValuesController>().look_at("gelu");
     TensorView* view = bench.get<ValuesController>().view();
@@ -162,7 +162,7 @@ class TestComparing : public QObject {
     QCOMPARE(view->pair()->found_name, QString("worse"));
     QVERIFY(bench.window().grab().toImage().width() > 100);
     // And back to one column.
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     bench.get<ValuesController>().look_at("gelu");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->pairs().size() == 1 && view->grid(); }, 30000));
@@ -178,7 +178,7 @@ class TestComparing : public QObject {
     QVERIFY(wait_shown(bench));
     for (const char* found : {"broken", "interp"}) {
       QTest::qWait(1100);  // the store counts seconds
-      bench.get<CompareController>().compare({"interp", found, true, Tolerance{}, {}});
+      bench.get<CompareController>().compare({"interp", {found}, true, Tolerance{}, {}});
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     }
     QVERIFY(bench.show_view("history"));

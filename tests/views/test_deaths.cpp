@@ -78,7 +78,7 @@ class TestDeaths : public QObject {
     return QTest::qWaitFor([&] { return bench.jobs().idle(); }, ms);
   }
   static void compare(Workbench& bench, const QString& found, bool per_node = true) {
-    bench.get<CompareController>().compare({"interp", found, per_node, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {found.toStdString()}, per_node, Tolerance{}, {}});
   }
 
  private Q_SLOTS:

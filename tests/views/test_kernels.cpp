@@ -106,7 +106,7 @@ class TestKernels : public QObject {
     QVERIFY(view->list() && view->list()->report.limit);
     for (const auto& row : view->list()->report.rows) QVERIFY(row.seconds && *row.seconds > 0);
     // The panel below may still show what was done before.
-    bench.get<CompareController>().compare({"interp", "cpu", false, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"cpu"}, false, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
     QVERIFY(bench.get<CompareController>().on_screen());
     QVERIFY2(bench.command_line().startsWith("partita kernels "), qPrintable(bench.command_line()));

@@ -31,7 +31,7 @@ class TestMinifying : public QObject {
     with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
       MinifyTool tool;
       const double planted = request.compiler == "broken" ? 0.25 : 0;
-      tool.oracle = minify::accuracy_oracle(request.compiler.toStdString(), interpreter(planted), {}, 1);
+      tool.oracle = minify::accuracy_oracle(request.compiler, interpreter(planted), {}, 1);
       tool.words = {"accuracy:broken", "partita minify graph.py --once", "partita", 1e-3, {}};
       tool.culprit = [](const minify::MinifyResult&, const Progress&) -> Result<minify::Culprit> {
         return minify::Culprit{"planted_pass", {}, {}};
@@ -53,7 +53,7 @@ class TestMinifying : public QObject {
     QVERIFY(wait_minified(bench));
     QVERIFY(bench.get<MinifyController>().view()->headline().contains("does not fail"));
     MinifyView* view = bench.get<MinifyController>().view();
-    QCOMPARE(view->request().compiler, QString("broken"));
+    QCOMPARE(view->request().compiler, std::string("broken"));
     Watchdog watchdog;
     button(view, "Minify")->click();
     QVERIFY(view->running());
@@ -73,7 +73,7 @@ class TestMinifying : public QObject {
     button(view, "Open graph")->click();
     QVERIFY(wait_shown(bench));
     QCOMPARE(bench.current()->key, parent + "/minified 1");
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("differs"));
   }
@@ -170,7 +170,7 @@ class TestMinifying : public QObject {
     bench.window().show();
     bench.open(folder_.write("crash.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.get<MinifyController>().view()->request().compiler, QString("planted"));
+    QCOMPARE(bench.get<MinifyController>().view()->request().compiler, std::string("planted"));
     Watchdog watchdog;
     bench.get<MinifyController>().minify({"crash", "planted", {}});
     QVERIFY(wait_minified(bench));

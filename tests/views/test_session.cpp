@@ -599,7 +599,7 @@ class TestSession : public QObject {
     QCoreApplication::sendEvent(picture(bench), &help);
     QVERIFY2(QToolTip::text().contains(" B") || QToolTip::text().contains("iB"), qPrintable(QToolTip::text()));
     // The copied command makes up inputs as the window did.
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(bench.command_line().contains("--random-weights 0"), qPrintable(bench.command_line()));
   }

@@ -229,7 +229,7 @@ class TestState : public QObject {
     QVERIFY(says(values.view(), "Nothing was compared"));
     bench.get<GraphController>().show();
     auto& compare = bench.get<CompareController>();
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    compare.compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(idle(bench));
     QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
     // The copied command is that of the report, not of what was chosen since.
@@ -254,7 +254,7 @@ class TestState : public QObject {
     bench.window().show();
     bench.open(folder_.write("planted.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(idle(bench));
     const QString words = bench.command_line();
     QVERIFY2(words.contains(" --reference interp --against ") && words.contains("cpu+plant=aten.mm.default:wrong") &&
@@ -270,7 +270,7 @@ class TestState : public QObject {
     auto& passes = bench.get<PassesController>();
     bench.open(path);
     QVERIFY(wait_shown(bench));
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    compare.compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(idle(bench));
     passes.run();
     QVERIFY(idle(bench));

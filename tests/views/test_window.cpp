@@ -377,11 +377,11 @@ class TestWindow : public QObject {
     bench.open(folder_.write("first.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     const QString first = bench.current()->key;
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    compare.compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     const std::size_t compared = rows.size();
     QVERIFY(compared > 0);
-    compare.compare({"interp", "slow", true, Tolerance{}, {}});
+    compare.compare({"interp", {"slow"}, true, Tolerance{}, {}});
     bench.jobs().cancel_all();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(rows.size(), compared);  // a cancelled job leaves what was there
@@ -393,7 +393,7 @@ class TestWindow : public QObject {
     bench.open(folder_.write("second.py", *tests::joint_graph(3)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
     QCOMPARE(rows.size(), std::size_t{0});
-    compare.compare({"interp", "slow", true, Tolerance{}, {}});
+    compare.compare({"interp", {"slow"}, true, Tolerance{}, {}});
     bench.jobs().cancel_all();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(std::ranges::any_of(compare.view()->findChildren<QLabel*>(),

@@ -48,7 +48,7 @@ QString summary_of(const CompareRequest& request, const std::vector<Report>& rep
   for (const Report& report : reports) {
     const auto worst = std::ranges::max_element(report.rows, {}, &Difference::max_abs);
     QString part = QObject::tr("%1 = %2: %3 compared, %4")
-                       .arg(request.expected, text(report.found_name))
+                       .arg(text(request.expected), text(report.found_name))
                        .arg(report.rows.size())
                        .arg(outcome(report));
     if (worst != report.rows.end() && worst->died.empty())
@@ -58,6 +58,12 @@ QString summary_of(const CompareRequest& request, const std::vector<Report>& rep
     parts << part;
   }
   return parts.join("; ") + QObject::tr(" in %1").arg(seconds_text(seconds));
+}
+
+QStringList names_of(const std::vector<std::string>& columns) {
+  QStringList names;
+  for (const std::string& column : columns) names << text(column);
+  return names;
 }
 
 constexpr std::int64_t kMostChecks = 500;
@@ -104,18 +110,18 @@ QStringList CompareController::command() const {
     const auto* backend = bench_.tools().find_backend(name);
     return backend && !backend->side.isEmpty() ? backend->side : name;
   };
-  const QString expected = side(request.expected);
-  if (const QStringList columns = request.columns();
-      columns.size() == 1 && bench_.tools().find_backend(columns[0]) && side(columns[0]) == columns[0]) {
-    words << "--backends" << shell_word(expected + "," + request.found);
+  const QString expected = side(text(request.expected));
+  const QStringList columns = names_of(request.found);
+  if (columns.size() == 1 && bench_.tools().find_backend(columns[0]) && side(columns[0]) == columns[0]) {
+    words << "--backends" << shell_word(expected + "," + columns[0]);
   } else {
     words << "--reference" << shell_word(expected);
     for (const QString& column : columns) words << "--against" << shell_word(side(column));
   }
-  if (request.inputs.isEmpty())
+  if (request.inputs.empty())
     words << "--random-weights" << "0";
   else
-    words << "--inputs" << shell_word(request.inputs);
+    words << "--inputs" << shell_word(text(request.inputs));
   if (request.per_node) words << "--per-node";
   if (request.train) words << "--train";
   const Tolerance usual;
@@ -131,23 +137,24 @@ CompareRequest CompareController::request_of(const Document& document) const {
 
 void CompareController::compare(const CompareRequest& request) {
   const Document* document = bench_.current_graph();
-  const QStringList names = request.columns();
+  const QStringList names = names_of(request.found);
+  const QString reference = text(request.expected);
   if (!document || names.isEmpty()) return;
   raise();
   const WorkbenchTools& tools = bench_.tools();
-  const auto* expected = tools.find_backend(request.expected);
+  const auto* expected = tools.find_backend(reference);
   std::vector<const WorkbenchTools::BackendChoice*> found;
   for (const QString& name : names) found.push_back(tools.find_backend(name));
   // A run in double is compared in the dtypes of the graph, which the flow sees to.
   const bool plain = expected && std::ranges::find(found, nullptr) == found.end() &&
-                     !(tools.compare && (names.contains(tools.baseline) || request.expected == tools.baseline));
+                     !(tools.compare && (names.contains(tools.baseline) || reference == tools.baseline));
   if (!plain && !tools.compare) return view_->set_note(tr("There is no backend %1").arg(names.join(", ")));
   const auto* wide = tools.find_backend(tools.baseline);
   view_->set_note(tr("comparing…"));
   QString key = document->key;
   CheckRow row{document->path.toStdString(), document->id.toStdString(), "compare", true, {}};
   job_ = bench_.jobs().start<Comparison>(
-      tr("Compare %1 with %2").arg(request.expected, names.join(", ")), "compare:" + key, this,
+      tr("Compare %1 with %2").arg(reference, names.join(", ")), "compare:" + key, this,
       [=, graph = document->graph, artefact = document->artefact, inputs_of = tools.inputs,
        compare_flow = tools.compare, store = tools.store_file](const Progress& progress) -> Result<Comparison> {
         auto start = std::chrono::steady_clock::now();
@@ -156,7 +163,7 @@ void CompareController::compare(const CompareRequest& request) {
         if (plain && !request.train && (!compare_flow || is_functional(*graph))) {
           progress.at(-1, "inputs");
           auto copy = graph->clone();
-          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, text(request.inputs)));
           PerNodeOptions options;
           options.tolerance = request.tolerance;
           options.progress = &progress;
@@ -164,11 +171,11 @@ void CompareController::compare(const CompareRequest& request) {
           options.own = options.statistics = true;
           if (wide && request.per_node) options.baseline = wide->runner(progress);
           std::vector<Column> columns;
-          for (qsizetype i = 0; i < names.size(); ++i)
-            columns.push_back({names[i].toStdString(), found[static_cast<std::size_t>(i)]->runner(progress)});
-          const Column reference{request.expected.toStdString(), expected->runner(progress)};
+          for (std::size_t i = 0; i < found.size(); ++i)
+            columns.push_back({request.found[i], found[i]->runner(progress)});
           progress.at(-1, "running");
-          TRY(done.reports, compare_columns(*copy, inputs, reference, columns, options));
+          TRY(done.reports,
+              compare_columns(*copy, inputs, {request.expected, expected->runner(progress)}, columns, options));
         } else {
           TRY(done.reports, compare_flow(artefact, request, progress));
         }
@@ -224,7 +231,7 @@ void CompareController::show_reports(const QString& key, Compared done) {
   bench_.window().set_status(summary, {});
   bench_.facts_changed(*document);
   Q_EMIT ended(true);
-  bench_.get<GraphController>().measure(request.inputs);  // times of the same run
+  bench_.get<GraphController>().measure(text(request.inputs));  // times of the same run
 }
 
 void CompareController::wait_for(const Document&) {

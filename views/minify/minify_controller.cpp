@@ -72,7 +72,7 @@ QStringList MinifyController::command() const {
   const MinifyRequest request = view_->request();
   QStringList words{"minify"};
   if (const auto tool = bench_.tools().minifier(request)) words << text(tool->options);
-  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (!request.inputs.empty()) words << "--inputs" << shell_word(text(request.inputs));
   return words << "-o" << "repro";
 }
 
@@ -111,8 +111,8 @@ void MinifyController::minify(const MinifyRequest& request) {
        store = bench_.tools().store_file](const Progress& progress) -> Result<Ended> {
         progress.at(-1, "inputs");
         TensorFile io;
-        if (!io_path.isEmpty()) {
-          TRY(io, read_inputs(io_path.toStdString()));
+        if (!io_path.empty()) {
+          TRY(io, read_inputs(io_path));
         }
         TRY(minify::Start start, minify::make_start(artefact, io, 0, tool.functional));
         minify::ReduceOptions how;

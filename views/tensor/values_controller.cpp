@@ -87,10 +87,10 @@ void ValuesController::look_at(const QString& name) {
   const WorkbenchTools& tools = bench_.tools();
   // Without a comparison, the graph on the screen is asked for what is chosen there.
   const ComparedRow row = comparison.view()->row_of(name).value_or(ComparedRow{{}, name.toStdString()});
-  QStringList names{request.expected};
-  names << request.columns();
+  std::vector<std::string> names{request.expected};
+  names.insert(names.end(), request.found.begin(), request.found.end());
   std::vector<const WorkbenchTools::BackendChoice*> sides;
-  for (const QString& side : names) sides.push_back(tools.find_backend(side));
+  for (const std::string& side : names) sides.push_back(tools.find_backend(text(side)));
   const bool plain = row.graph.empty() && std::ranges::find(sides, nullptr) == sides.end();
   if (!plain && !tools.values)
     return view_->set_note(tr("Values are computed again for backends without options only"));
@@ -103,16 +103,15 @@ void ValuesController::look_at(const QString& name) {
         if (plain) {
           progress.at(-1, "inputs");
           auto copy = graph->clone();
-          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, text(request.inputs)));
           for (std::size_t i = 0; i < sides.size(); ++i) {
-            const std::string side = names[static_cast<qsizetype>(i)].toStdString();
-            progress.at(-1, "running " + side);
+            progress.at(-1, "running " + names[i]);
             auto value = value_of(*copy, inputs, sides[i]->runner(progress), row.name);
             if (!value && !is_death(value.error())) return value.error();
-            values.push_back(side_value(side, std::move(value)));
+            values.push_back(side_value(names[i], std::move(value)));
           }
         } else {
-          TRY(values, values_of_flow(artefact, request, row, progress));
+          TRY(values, values_of_flow(artefact, request, row.graph, row.name, progress));
         }
         return pairs_of(name, values, request.tolerance, progress);
       },

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/tasks/columns.h"
 #include "app/tasks/compilers.h"
 #include "app/tasks/kernels.h"
 #include "app/tasks/minify_question.h"
@@ -15,10 +16,7 @@
 #include "core/aot/aot.h"
 #include "core/base/progress.h"
 #include "core/compare/per_node.h"
-#include "core/compare/side_values.h"
 #include "core/load/session.h"
-#include "views/compare/compare_view.h"
-#include "views/minify/minify_view.h"
 
 namespace partita::views {
 
@@ -45,7 +43,8 @@ struct WorkbenchTools {
       compare;
   /// The values behind one row of such a comparison, of the reference and then of each column; empty: not offered.
   std::function<Result<std::vector<SideValue>>(const Artefact& artefact, const CompareRequest& request,
-                                               const ComparedRow& row, const Progress& progress)>
+                                               const std::string& graph, const std::string& row,
+                                               const Progress& progress)>
       values;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
   std::function<Result<AotGraphs>(const Graph& graph, const ExportedProgram* program)> joint;
