@@ -10,9 +10,9 @@
 #include "core/fake/propagate.h"
 #include "core/functionalize/rules.h"
 #include "core/store/store.h"
+#include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -78,12 +78,12 @@ std::unique_ptr<Controller> make_compare_view(Workbench& bench) {
 CompareController::CompareController(Workbench& bench) : WidgetController(bench) {
   view_->set_backends(bench.tools().backend_names(), bench.tools().suspect);
   connect(view_, &CompareView::run_asked, this, &CompareController::compare);
-  connect(view_, &CompareView::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &CompareView::node_chosen, &bench.selection(), &Selection::select_node);
   // A comparison that was cancelled leaves what was there before.
   connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
     if (id != job_) return;
     job_ = 0;
-    const Document* document = bench_.current();
+    const Document* document = bench_.documents().current();
     if (!document) return;
     show_report_of(document->key);
     if (!compared_.contains(document->key)) view_->set_note(tr("cancelled"));
@@ -91,7 +91,7 @@ CompareController::CompareController(Workbench& bench) : WidgetController(bench)
     Q_EMIT ended(false);
   });
   // Opened again, the file may hold another graph.
-  connect(&bench, &Workbench::closed, this, [this](const QString& path) {
+  connect(&bench.documents(), &Documents::closed, this, [this](const QString& path) {
     std::erase_if(compared_, [&](const auto& compared) { return compared.first.startsWith(path + "#"); });
   });
   bench.offer(bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); }),
@@ -103,8 +103,9 @@ std::vector<Controller::OverlaySource> CompareController::overlays() {
 }
 
 QStringList CompareController::command() const {
-  if (!on_screen() || !bench_.current() || !compared_.contains(bench_.current()->key)) return {};
-  const CompareRequest request = request_of(*bench_.current());
+  if (!on_screen() || !bench_.documents().current() || !compared_.contains(bench_.documents().current()->key))
+    return {};
+  const CompareRequest request = request_of(*bench_.documents().current());
   QStringList words{"compare"};
   const auto side = [this](const QString& name) {
     const auto* backend = bench_.tools().find_backend(name);
@@ -136,7 +137,7 @@ CompareRequest CompareController::request_of(const Document& document) const {
 }
 
 void CompareController::compare(const CompareRequest& request) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   const QStringList names = names_of(request.found);
   const QString reference = text(request.expected);
   if (!document || names.isEmpty()) return;
@@ -193,7 +194,7 @@ void CompareController::compare(const CompareRequest& request) {
         job_ = 0;
         if (!done) {
           view_->set_note(text(done.error().line()));
-          bench_.report(done.error());
+          bench_.window().report(done.error());
           Q_EMIT ended(false);
           return;
         }
@@ -205,7 +206,7 @@ void CompareController::compare(const CompareRequest& request) {
 }
 
 void CompareController::show_reports(const QString& key, Compared done) {
-  Document* document = bench_.document(key);
+  Document* document = bench_.documents().find(key);
   if (!document) return;
   const CompareRequest request = done.request;
   const auto node_of = [&done](const Difference& d) {
@@ -226,12 +227,12 @@ void CompareController::show_reports(const QString& key, Compared done) {
   const QString summary = done.summary;
   compared_[key] = std::move(done);
   read_past(*document);
-  if (document != bench_.current()) return;
+  if (document != bench_.documents().current()) return;
   show_report_of(key);
   bench_.window().set_status(summary, {});
-  bench_.facts_changed(*document);
+  bench_.screen().facts_changed(*document);
   Q_EMIT ended(true);
-  bench_.get<GraphController>().measure(text(request.inputs));  // times of the same run
+  bench_.views().get<GraphController>().measure(text(request.inputs));  // times of the same run
 }
 
 void CompareController::wait_for(const Document&) {

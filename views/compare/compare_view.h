@@ -7,8 +7,8 @@
 #include "app/tasks/columns.h"
 #include "core/compare/compare.h"
 #include "core/ir/graph.h"
-#include "views/graph/overlay.h"
 #include "views/look/inputs_box.h"
+#include "views/picture/overlay.h"
 #include "views/table/table_panel.h"
 
 class QCheckBox;

@@ -2,11 +2,11 @@
 #include <QWidget>
 
 #include "app/tasks/minify_question.h"
-#include "views/code/code_view.h"
-#include "views/graph/graph_view.h"
+#include "views/listing/code_view.h"
 #include "views/look/inputs_box.h"
 #include "views/minify/minify_log.h"
 #include "views/minify/shrink_plot.h"
+#include "views/picture/graph_view.h"
 #include "views/table/table_panel.h"
 
 class QComboBox;

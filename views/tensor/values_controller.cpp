@@ -5,8 +5,8 @@
 #include "core/base/whereabouts.h"
 #include "core/compare/side_values.h"
 #include "views/compare/compare_controller.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 
@@ -15,7 +15,7 @@ std::unique_ptr<Controller> make_values_view(Workbench& bench) {
 }
 
 ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
-  auto& comparison = bench.get<CompareController>();
+  auto& comparison = bench.views().get<CompareController>();
   connect(view_, &TensorView::slice_asked, this, &ValuesController::ask_slice);
   connect(comparison.view(), &CompareView::values_asked, this, &ValuesController::look_at);
   connect(comparison.view(), &CompareView::node_chosen, this, [this](const QString& row) {
@@ -34,7 +34,7 @@ ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
 }
 
 void ValuesController::show() {
-  auto& comparison = bench_.get<CompareController>();
+  auto& comparison = bench_.views().get<CompareController>();
   QString row = comparison.view()->table()->current_node();
   if (row.isEmpty()) row = bench_.selection().spot().node;
   if (!row.isEmpty()) return look_at(row);
@@ -78,10 +78,10 @@ Result<RowValues> pairs_of(const QString& name, const std::vector<SideValue>& si
 }  // namespace
 
 void ValuesController::look_at(const QString& name) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document || name.isEmpty()) return;
   raise();
-  auto& comparison = bench_.get<CompareController>();
+  auto& comparison = bench_.views().get<CompareController>();
   comparison.select(name);
   const CompareRequest request = comparison.request_of(*document);
   const WorkbenchTools& tools = bench_.tools();
@@ -147,7 +147,7 @@ void ValuesController::ask_slice(const Slice& slice) {
       [this, slice, pairs](Result<Made> grids) {
         if (view_->pairs() != pairs) return;
         if (grids) return view_->set_grids(slice, *grids);
-        bench_.report(grids.error());
+        bench_.window().report(grids.error());
       });
 }
 
