@@ -25,17 +25,19 @@ class Documents : public QObject {
   Documents(JobTracker& jobs, Window& window);
 
   ArtefactTree& tree() { return tree_; }
+  /// By key.
   const std::map<QString, std::unique_ptr<Document>>& all() const { return documents_; }
   Document* find(const QString& key) const;       ///< null when there is none
   Document* current() const { return current_; }  ///< on the screen, or being drawn for it; null: none
   /// The current document when it holds a graph that has been read, else null.
   Document* current_graph() const { return current_ && current_->graph ? current_ : nullptr; }
-  void set_current(Document* document) { current_ = document; }
+  void set_current(Document* document) { current_ = document; }  ///< as Screen shows it
 
   /// The graph of this id is shown as soon as a file that is opened has it.
   void want(const QString& graph_id) { wanted_id_ = graph_id; }
-  void open(const QString& path);
+  void open(const QString& path);        ///< a file or folder, or a sample in the program
   void close_file(const QString& path);  ///< with all that was made from it
+  /// Adds to the tree: to these groups of the document's file, or below the document it was made from.
   Document& add(std::unique_ptr<Document> document, const QStringList& groups, const QString& detail,
                 const QString& parent_key, const QString& heading = {});
   /// File, compilation and title: tells all that is open apart.

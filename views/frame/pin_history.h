@@ -14,9 +14,10 @@ class PinHistory : public QObject {
  public:
   PinHistory(Documents& documents, Drawing& drawing, Screen& screen, Window& window);
 
-  void add_commands(const Selection& selection);
+  void add_commands(const Selection& selection);  ///< for the chosen node
+  /// Says why where that is not possible or changes nothing.
   void pin(const QString& node, Pin pin);
-  void undo();
+  void undo();  ///< of the last pin
   void redo();
 
  private:

@@ -15,10 +15,10 @@ class Screen : public QObject {
  public:
   Screen(Documents& documents, Drawing& drawing, Selection& selection, Views& views, Window& window);
 
-  void show(const QString& key);
+  void show(const QString& key);  ///< makes this document the current one
   /// What is on the screen is not the document itself but this graph, as "after fuse_addmm".
   void show_step(const QString& step, std::shared_ptr<const Graph> graph, Facts facts);
-  bool shows_step() const { return step_ != nullptr; }
+  bool shows_step() const { return step_ != nullptr; }  ///< in place of the current document
   const Document* document() const { return step_ ? step_.get() : documents_.current(); }  ///< the step, else that
   /// Tells the views that something was found out about nodes, when the document is on the screen.
   void facts_changed(const Document& document);

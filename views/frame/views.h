@@ -28,6 +28,7 @@ class Views {
     CHECK(found != nullptr, "no such view");
     return *found;
   }
+  /// Calls `f` with each view, in the order of the table.
   template <class F>
   void each(const F& f) const {
     for (const Named& named : views_) f(*named.view);
