@@ -5,6 +5,7 @@
 #include "core/load/compile_times.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
+#include "views/table/table_panel.h"
 #include "views/timeline/timeline_controller.h"
 
 using namespace partita;

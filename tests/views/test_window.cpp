@@ -385,7 +385,7 @@ class TestWindow : public QObject {
     bench.jobs().cancel_all();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(rows.size(), compared);  // a cancelled job leaves what was there
-    QCOMPARE(compare.request_of(*bench.documents().current()).found, QString("broken"));
+    QCOMPARE(compare.request_of(*bench.documents().current()).found, std::vector<std::string>{"broken"});
     for (QLabel* label : compare.view()->findChildren<QLabel*>()) QVERIFY(!label->text().contains("comparing"));
     bench.views().get<ValuesController>().look_at("gelu");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
