@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/print.h"
-#include "views/code/code_document.h"
-#include "views/graph/scene.h"
+#include "views/listing/code_document.h"
 #include "views/look/format.h"
+#include "views/picture/scene.h"
 
 namespace partita {
 

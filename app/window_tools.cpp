@@ -1,7 +1,5 @@
 #include "app/window_tools.h"
 
-#include <fmt/format.h>
-
 #include "app/own_picture.h"
 #include "app/report_drawing.h"
 #include "app/tasks/columns.h"
@@ -17,7 +15,6 @@
 #include "codegen/backends.h"
 #include "core/aot/graph_io.h"
 #include "core/load/file.h"
-#include "core/store/code_store.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
 
@@ -27,13 +24,6 @@ using views::text;
 using views::WorkbenchTools;
 
 namespace {
-
-/// The name of the backend with a planted fault.
-constexpr const char* kPlanted = "planted";
-/// As parse_side() takes it.
-std::string planted_side(const std::string& plant) {
-  return fmt::format("{}+plant={}", default_compiler().name, plant);
-}
 
 /// Values from an IO file; without one from the archive or the dump, else random ones.
 Result<std::vector<Value>> inputs_of(Graph& graph, const Artefact& artefact, const QString& path) {
@@ -47,47 +37,6 @@ Result<std::vector<Value>> inputs_of(Graph& graph, const Artefact& artefact, con
   TRY(GraphInputs inputs, gather_inputs(graph, artefact.program.get(), io,
                                         path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
   return std::move(inputs.values);
-}
-
-/// `plant`: the fault of the planted backend.
-MinifyCheck minify_check(const views::MinifyRequest& request, const std::string& plant) {
-  const bool planted = request.compiler == kPlanted;
-  MinifyCheck check;
-  check.check = (request.check + ":" + (planted ? text(default_compiler().name) : request.compiler)).toStdString();
-  if (planted) check.plant = plant;
-  return check;
-}
-
-/// What `partita compare --against` is asked.
-struct FlowComparison {
-  RunRequest request;
-  TensorFile io;
-  CompareSide reference;
-  std::vector<CompareSide> columns;
-};
-
-/// `plant`: the fault of the planted backend.
-Result<FlowComparison> flow_comparison(const views::CompareRequest& asked, const std::string& plant,
-                                       const std::string& program, const Progress& progress) {
-  FlowComparison out;
-  out.request.inputs = asked.inputs.toStdString();
-  out.request.train = asked.train;
-  out.request.worker = WorkerOptions{.program = program};
-  out.request.progress = &progress;
-  if (asked.inputs.isEmpty()) out.request.random_weights = 0;
-  TRY(out.io, read_io(out.request));
-  const auto side = [&](const QString& word) -> Result<CompareSide> {
-    const bool planted = word == kPlanted;
-    const std::string text = planted ? planted_side(plant) : word.toStdString();
-    TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
-    parsed.name = word.toStdString();
-    return parsed;
-  };
-  TRY(out.reference, side(asked.expected));
-  for (const QString& word : asked.columns()) {
-    TRY(out.columns.emplace_back(), side(word));
-  }
-  return out;
 }
 
 }  // namespace
@@ -111,18 +60,13 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     tools.suspect = kPlanted;
   }
   tools.inputs = inputs_of;
-  tools.compare = [plant, program](const Artefact& artefact, const views::CompareRequest& request,
-                                   const Progress& progress) -> Result<std::vector<Report>> {
-    TRY(const FlowComparison flow, flow_comparison(request, plant, program, progress));
-    return compare_sides(artefact, flow.io, flow.request, flow.reference, flow.columns,
-                         {request.tolerance, request.per_node}, std::make_shared<CodeStore>());
+  const WorkerOptions worker{.program = program};
+  tools.compare = [plant, worker](const Artefact& artefact, const CompareRequest& asked, const Progress& progress) {
+    return asked_reports(artefact, asked, plant, worker, progress);
   };
-  tools.values = [plant, program](const Artefact& artefact, const views::CompareRequest& request,
-                                  const views::ComparedRow& row,
-                                  const Progress& progress) -> Result<std::vector<SideValue>> {
-    TRY(const FlowComparison flow, flow_comparison(request, plant, program, progress));
-    return values_of_sides(artefact, flow.io, flow.request, flow.reference, flow.columns, row.graph, row.name,
-                           std::make_shared<CodeStore>());
+  tools.values = [plant, worker](const Artefact& artefact, const CompareRequest& asked, const std::string& graph,
+                                 const std::string& row, const Progress& progress) {
+    return asked_values(artefact, asked, plant, worker, graph, row, progress);
   };
   tools.measure = measure_nodes;
   tools.kernels = [program](const Artefact& artefact, const KernelRequest& asked, const Progress& progress) {
@@ -131,9 +75,7 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   tools.kernel_forms = std::make_shared<const std::vector<KernelForm>>(default_compiler().stages({}).forms);
   tools.questions = queries();
   tools.ask = ask;
-  tools.minifier = [plant, program](const views::MinifyRequest& request) {
-    return minify_tool(minify_check(request, plant), program);
-  };
+  tools.minifier = [plant, program](const MinifyRequest& asked) { return minify_tool(asked, plant, program); };
   tools.compilers = compilers();
   tools.plant = text(plant);
   tools.run = [worker = WorkerOptions{.program = program, .plant = plant}](

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "views/window/tools.h"
+#include "views/frame/tools.h"
 
 namespace partita {
 

@@ -30,7 +30,7 @@
 #include "views/look/style.h"
 #include "views/run/run_controller.h"
 #include "views/window/event_log.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 namespace partita::cli {
 namespace {
@@ -51,17 +51,17 @@ Status check_display() {
 }
 
 // Shows what the options ask for; an error when it is not there. To be called once all files are open.
-Status show_asked(views::Workbench& bench, const OpenVerbOptions& options) {
-  const views::Document* shown = bench.current();
+Status show_asked(views::Session& bench, const OpenVerbOptions& options) {
+  const views::Document* shown = bench.documents().current();
   if (!options.graph.empty() && (!shown || shown->id.toStdString() != options.graph))
     return input_error("open.graph", "no graph '" + options.graph + "'; partita list FILE names them");
   if (!options.select.empty() && (!shown || !shown->graph || !shown->graph->find(options.select)))
     return input_error("open.select", "no node '" + options.select + "' in the graph on the screen");
   if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
-  if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view)))
+  if (!options.view.empty() && !bench.views().show(QString::fromStdString(options.view)))
     return input_error("open.view", "no view '" + options.view + "' here; it needs a store");
   if (!options.overlay.empty())
-    bench.get<views::GraphController>().show_overlay(QString::fromStdString(options.overlay));
+    bench.views().get<views::GraphController>().show_overlay(QString::fromStdString(options.overlay));
   return {};
 }
 
@@ -89,13 +89,13 @@ Status write_picture(QWidget& window, const std::string& file) {
 }
 
 // Shows what the options ask for, takes the picture once no job runs, and ends.
-Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const OpenVerbOptions& options) {
+Result<int> take_screenshot(QApplication& app, views::Session& bench, const OpenVerbOptions& options) {
   std::optional<Diagnostic> failed;
   auto fail = [&](const Diagnostic& problem) {
     if (!failed) failed = problem;
     app.quit();
   };
-  QObject::connect(&bench, &views::Workbench::failed, &app, fail);
+  QObject::connect(&bench, &views::Session::failed, &app, fail);
   auto size = QString::fromStdString(options.size).split('x');
   bench.window().resize(size[0].toInt(), size[1].toInt());
   bench.window().show();
@@ -165,15 +165,15 @@ Result<int> run(const OpenVerbOptions& options) {
   TRY(views::WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
   QStringList paths;
   for (const std::string& path : options.paths) paths << QString::fromStdString(path);
-  views::Workbench bench(std::move(given), paths, QString::fromStdString(options.graph));
+  views::Session bench(std::move(given), paths, QString::fromStdString(options.graph));
   if (!options.compiler.empty()) {
     TRY_DO(find_compiler(options.compiler));
-    bench.find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
+    bench.views().find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
   }
   if (!options.against.empty()) {
     QStringList columns;
     for (const std::string& column : options.against) columns << QString::fromStdString(column);
-    bench.get<views::CompareController>().view()->choose_columns(columns);
+    bench.views().get<views::CompareController>().view()->choose_columns(columns);
   }
   if (!options.theme.empty())
     bench.window().use_theme(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
@@ -193,8 +193,8 @@ Result<int> run(const OpenVerbOptions& options) {
   bench.window().show();
   bool asked = false;
   QObject::connect(&bench.jobs(), &views::JobTracker::changed, &app, [&] {
-    if (!bench.jobs().idle() || !bench.current() || std::exchange(asked, true)) return;
-    if (Status there = show_asked(bench, options); !there) bench.report(there.error());
+    if (!bench.jobs().idle() || !bench.documents().current() || std::exchange(asked, true)) return;
+    if (Status there = show_asked(bench, options); !there) bench.window().report(there.error());
   });
   const int code = app.exec();
   if (log) TRY_DO(log->written());

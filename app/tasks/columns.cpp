@@ -17,6 +17,7 @@
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/interp/widen.h"
+#include "core/store/code_store.h"
 #include "core/store/store.h"
 
 namespace partita {
@@ -416,6 +417,56 @@ Result<std::vector<SideValue>> values_of_sides(const Artefact& artefact, const T
                      fmt::format("{}: nothing of that name is compared{}; rows are nodes with a tensor, output.N and "
                                  "grad.NAME",
                                  row, graph.empty() ? "" : " in the " + graph));
+}
+
+namespace {
+
+/// What compare_sides() takes.
+struct AskedSides {
+  RunRequest request;
+  TensorFile io;
+  CompareSide reference;
+  std::vector<CompareSide> columns;
+};
+
+Result<AskedSides> asked_sides(const CompareRequest& asked, const std::string& plant, const WorkerOptions& worker,
+                               const Progress& progress) {
+  AskedSides out;
+  out.request.inputs = asked.inputs;
+  out.request.train = asked.train;
+  out.request.worker = worker;
+  out.request.progress = &progress;
+  if (asked.inputs.empty()) out.request.random_weights = 0;
+  TRY(out.io, read_io(out.request));
+  const auto side = [&](const std::string& word) -> Result<CompareSide> {
+    TRY(CompareSide parsed, parse_side(word == kPlanted ? planted_side(plant) : word, out.io, asked.train));
+    parsed.name = word;
+    return parsed;
+  };
+  TRY(out.reference, side(asked.expected));
+  for (const std::string& word : asked.found) {
+    TRY(out.columns.emplace_back(), side(word));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Report>> asked_reports(const Artefact& artefact, const CompareRequest& asked,
+                                          const std::string& plant, const WorkerOptions& worker,
+                                          const Progress& progress) {
+  TRY(const AskedSides sides, asked_sides(asked, plant, worker, progress));
+  return compare_sides(artefact, sides.io, sides.request, sides.reference, sides.columns,
+                       {asked.tolerance, asked.per_node}, std::make_shared<CodeStore>());
+}
+
+Result<std::vector<SideValue>> asked_values(const Artefact& artefact, const CompareRequest& asked,
+                                            const std::string& plant, const WorkerOptions& worker,
+                                            const std::string& graph, const std::string& row,
+                                            const Progress& progress) {
+  TRY(const AskedSides sides, asked_sides(asked, plant, worker, progress));
+  return values_of_sides(artefact, sides.io, sides.request, sides.reference, sides.columns, graph, row,
+                         std::make_shared<CodeStore>());
 }
 
 }  // namespace partita

@@ -49,4 +49,23 @@ Result<std::vector<SideValue>> values_of_sides(const Artefact& artefact, const T
                                                std::span<const CompareSide> columns, const std::string& graph,
                                                const std::string& row, const std::shared_ptr<CodeStore>& store);
 
+/// What the window's Compare tab asks.
+struct CompareRequest {
+  std::string expected;            ///< the reference, what all columns are compared with, as parse_side() takes it
+  std::vector<std::string> found;  ///< the columns, likewise
+  bool per_node = true;
+  Tolerance tolerance;
+  std::string inputs;  ///< path of an IO file; empty: the archive's samples, else made up
+  bool train = false;  ///< the forward and backward that are made of the graph
+};
+/// compare_sides() as the window asks it, compiled code in `worker`. The side kPlanted is the default compiler with the
+/// fault `plant`.
+Result<std::vector<Report>> asked_reports(const Artefact& artefact, const CompareRequest& asked,
+                                          const std::string& plant, const WorkerOptions& worker,
+                                          const Progress& progress);
+/// values_of_sides() of a row of such a comparison.
+Result<std::vector<SideValue>> asked_values(const Artefact& artefact, const CompareRequest& asked,
+                                            const std::string& plant, const WorkerOptions& worker,
+                                            const std::string& graph, const std::string& row, const Progress& progress);
+
 }  // namespace partita

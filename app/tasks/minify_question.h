@@ -57,6 +57,12 @@ std::string to_json(const minify::Culprit& culprit);
 minify::Memory remembered_tries(const std::shared_ptr<CodeStore>& store, const std::string& session);
 std::string minify_session(const minify::Start& start, const MinifyQuestion& question);
 
+/// What the window's minifier page asks.
+struct MinifyRequest {
+  std::string check;     ///< "accuracy" or "crash"
+  std::string compiler;  ///< the backend that compiles the graph and its parts
+  std::string inputs;    ///< path of an IO file; empty: the archive's samples, else made up
+};
 /// How a window's minification judges its tries. The oracle is called on a thread of this process; what may crash or
 /// hang it hands to other processes.
 struct MinifyTool {
@@ -72,8 +78,9 @@ struct MinifyTool {
   /// What the store keeps of the minification, as JSON; empty: nothing.
   std::function<std::string(const minify::MinifyResult& reduced, const minify::Culprit& culprit)> report;
 };
-/// For a question that is put to `program`. Errors as minify_question().
-Result<MinifyTool> minify_tool(const MinifyCheck& check, const std::string& program);
+/// For a question that is put to `program`. The compiler kPlanted is the default one with the fault `plant`. Errors as
+/// minify_question().
+Result<MinifyTool> minify_tool(const MinifyRequest& asked, const std::string& plant, const std::string& program);
 
 /// The texts of the repro folder's README.
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit);

@@ -56,6 +56,10 @@ Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
                                  text));
 }
 
+std::string planted_side(const std::string& plant) {
+  return fmt::format("{}+plant={}", default_compiler().name, plant);
+}
+
 CompileFn planted(CompileFn compile, const Op* op, Plant plant) {
   return [compile = std::move(compile), op, plant](const Graph& graph) -> Result<CompiledFn> {
     std::vector<std::string> found;

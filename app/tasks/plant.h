@@ -13,6 +13,9 @@ namespace partita {
 enum class Plant : unsigned char { Wrong, Crash, Hang };
 /// "aten.tanh.default:wrong". Error cli.usage, also for an operator that does not exist.
 Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text);
+/// What the window calls the default compiler with a fault, and what parse_side() takes for it.
+inline constexpr const char* kPlanted = "planted";
+std::string planted_side(const std::string& plant);
 /// A compiler that has a wrong rule for one operator: to see that a check, or the minifier, finds it.
 CompileFn planted(CompileFn compile, const Op* op, Plant plant);
 

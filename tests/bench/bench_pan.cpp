@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "tests/views/graphs.h"
-#include "views/graph/graph_view.h"
+#include "views/picture/graph_view.h"
 
 using namespace partita;
 using namespace partita::views;

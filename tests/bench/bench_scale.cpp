@@ -7,7 +7,7 @@
 #include "core/base/check.h"
 #include "core/load/fx_text.h"
 #include "tests/views/graphs.h"
-#include "views/graph/scene.h"
+#include "views/picture/scene.h"
 
 using namespace partita;
 

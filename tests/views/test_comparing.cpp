@@ -7,7 +7,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/history/history_controller.h"
 #include "views/tensor/values_controller.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -22,13 +22,13 @@ class TestComparing : public QObject {
   void initTestCase() { folder_.keep_settings_here(); }
 
   void a_planted_bug_is_the_first_row() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("compare.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("compare.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    const auto& rows = bench.get<CompareController>().view()->table()->model()->rows();
+    const auto& rows = bench.views().get<CompareController>().view()->table()->model()->rows();
     QVERIFY(!rows.empty());
     // Both have the bug, also the one that reads a wrong value already.
     QVERIFY(rows[0].cells[0].text == "differs" && rows[1].cells[0].text == "differs");
@@ -39,29 +39,30 @@ class TestComparing : public QObject {
     for (std::size_t i = inherited + 2; i < rows.size(); ++i) QCOMPARE(rows[i].cells[0].text, QString("agrees"));
     for (std::size_t i = 0; i < rows.size(); ++i)
       if (!rows[i].cells[9].text.isEmpty()) QCOMPARE(rows[i].cells[9].number > 0.2, i < 2);
-    auto facts = bench.current()->facts.find("gelu");
-    QVERIFY(facts != bench.current()->facts.end());
+    auto facts = bench.documents().current()->facts.find("gelu");
+    QVERIFY(facts != bench.documents().current()->facts.end());
     QVERIFY(facts->second.error > 0.2 && facts->second.error < 0.3);
-    bench.get<CompareController>().compare({"interp", "interp", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"interp"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
+    QCOMPARE(bench.views().get<CompareController>().view()->table()->model()->rows()[0].cells[0].text,
+             QString("agrees"));
   }
 
   void several_columns_are_compared_with_one_reference() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("columns.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("columns.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    auto& comparison = bench.get<CompareController>();
-    comparison.compare({"interp", "broken interp", true, Tolerance{}, {}});
+    auto& comparison = bench.views().get<CompareController>();
+    comparison.compare({"interp", {"broken", "interp"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     TableModel* table = comparison.view()->table()->model();
     QCOMPARE(table->columns(), (QStringList{"Node or output", "broken", "interp", "Norm of interp", "From"}));
     QVERIFY(table->rows()[0].cells[1].text.startsWith("differs ") && table->rows()[0].cells[1].text.contains("alone"));
     QVERIFY(table->rows()[0].cells[2].text.startsWith("agrees 0"));
     QVERIFY(table->rows()[0].cells[3].number > 0);
-    QVERIFY(bench.current()->facts.at("gelu").wrong && !bench.current()->facts.at("t").wrong);
-    comparison.compare({"interp", "broken", true, Tolerance{}, {}});  // one column has its details again
+    QVERIFY(bench.documents().current()->facts.at("gelu").wrong && !bench.documents().current()->facts.at("t").wrong);
+    comparison.compare({"interp", {"broken"}, true, Tolerance{}, {}});  // one column has its details again
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(table->columns()[0], QString("Verdict"));
   }
@@ -70,13 +71,13 @@ class TestComparing : public QObject {
     auto given = program_tools("aten.gelu.default:wrong", PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file = folder_.filePath("columns.sqlite").toStdString();
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().show();
-    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    bench.documents().open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
-    auto& comparison = bench.get<CompareController>();
+    auto& comparison = bench.views().get<CompareController>();
     const QString io = QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/io.safetensors";
-    comparison.compare({"interp", "planted f64 stored", true, Tolerance{}, io, true});
+    comparison.compare({"interp", {"planted", "f64", "stored"}, true, Tolerance{}, io.toStdString(), true});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 120000));
     TableModel* table = comparison.view()->table()->model();
     QCOMPARE(table->columns(), (QStringList{"Node or output", "planted", "f64", "stored", "Norm of interp", "From"}));
@@ -89,15 +90,16 @@ class TestComparing : public QObject {
     QVERIFY(has("backward: gelu_backward") != table->rows().end() || has("backward: mm") != table->rows().end());
     QVERIFY(has("results: output.0") != table->rows().end());
     std::size_t carried = 0;  // each row of a call stands for a node of the exported graph
-    for (const Row& row : table->rows()) carried += bench.current()->graph->find(row.node.toStdString()) != nullptr;
+    for (const Row& row : table->rows())
+      carried += bench.documents().current()->graph->find(row.node.toStdString()) != nullptr;
     QVERIFY2(carried * 2 > table->rows().size(), qPrintable(QString::number(carried)));
-    QVERIFY(bench.current()->facts.at("gelu").wrong);
+    QVERIFY(bench.documents().current()->facts.at("gelu").wrong);
     // The values of a row are computed again in the graph that it is of, on all columns.
-    TensorView* view = bench.get<ValuesController>().view();
+    TensorView* view = bench.views().get<ValuesController>().view();
     const auto look_at = [&](const QString& name) {
       const auto row = has(name);
       comparison.view()->table()->set_current_row(static_cast<int>(row - table->rows().begin()));
-      bench.get<ValuesController>().look_at(row->node);
+      bench.views().get<ValuesController>().look_at(row->node);
       return QTest::qWaitFor([&] { return bench.jobs().idle() && view->grid(); }, 60000);
     };
     QVERIFY(look_at("forward: gelu"));
@@ -111,15 +113,15 @@ class TestComparing : public QObject {
   }
 
   void the_values_behind_a_row_are_shown() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("values.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("values.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     Watchdog watchdog;
-    bench.get<ValuesController>().look_at("gelu");
-    TensorView* view = bench.get<ValuesController>().view();
+    bench.views().get<ValuesController>().look_at("gelu");
+    TensorView* view = bench.views().get<ValuesController>().view();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->grid(); }, 30000));
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
     QCOMPARE(view->pair()->found_name, QString("broken"));
@@ -130,9 +132,9 @@ class TestComparing : public QObject {
     view->choose_cell(1, 2);
     QVERIFY(view->readout().startsWith("[1, 2]"));
     // While values are shown, they follow the selected row; the graph's own results are rows too.
-    Q_EMIT bench.get<CompareController>().view()->node_chosen("output.0");
+    Q_EMIT bench.views().get<CompareController>().view()->node_chosen("output.0");
     QVERIFY(QTest::qWaitFor([&] { return view->pair() && view->pair()->name == "output.0" && view->grid(); }, 30000));
-    bench.get<ValuesController>().look_at("no such row");
+    bench.views().get<ValuesController>().look_at("no such row");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->pair(); }, 30000));
     QVERIFY2(watchdog.blocked().isEmpty(), qPrintable(watchdog.blocked()));
   }
@@ -140,14 +142,14 @@ class TestComparing : public QObject {
   void the_values_of_all_columns_are_side_by_side() {
     WorkbenchTools three = tools();
     three.backends.push_back({"worse", [](const Progress&) { return interpreter(1); }});
-    Workbench bench(three);
+    Session bench(three);
     bench.window().show();
-    bench.open(folder_.write("columns.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("columns.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken worse", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"broken", "worse"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    bench.get<ValuesController>().look_at("gelu");
-    TensorView* view = bench.get<ValuesController>().view();
+    bench.views().get<ValuesController>().look_at("gelu");
+    TensorView* view = bench.views().get<ValuesController>().view();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->grid(); }, 30000));
     QCOMPARE(view->pairs().size(), std::size_t{2});
     QCOMPARE(view->pairs()[1]->found_name, QString("worse"));
@@ -162,9 +164,9 @@ class TestComparing : public QObject {
     QCOMPARE(view->pair()->found_name, QString("worse"));
     QVERIFY(bench.window().grab().toImage().width() > 100);
     // And back to one column.
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    bench.get<ValuesController>().look_at("gelu");
+    bench.views().get<ValuesController>().look_at("gelu");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->pairs().size() == 1 && view->grid(); }, 30000));
     QVERIFY(view->readout().contains("difference"));
   }
@@ -172,21 +174,21 @@ class TestComparing : public QObject {
   void earlier_checks_are_shown_side_by_side() {
     WorkbenchTools with_store = tools();
     with_store.store_file = folder_.filePath("past.sqlite").toStdString();
-    Workbench bench(with_store);
+    Session bench(with_store);
     bench.window().show();
-    bench.open(folder_.write("past.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("past.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     for (const char* found : {"broken", "interp"}) {
       QTest::qWait(1100);  // the store counts seconds
-      bench.get<CompareController>().compare({"interp", found, true, Tolerance{}, {}});
+      bench.views().get<CompareController>().compare({"interp", {found}, true, Tolerance{}, {}});
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     }
-    QVERIFY(bench.show_view("history"));
-    TablePanel* past = bench.get<HistoryController>().view()->past();
+    QVERIFY(bench.views().show("history"));
+    TablePanel* past = bench.views().get<HistoryController>().view()->past();
     QVERIFY(QTest::qWaitFor([&] { return past->model()->rowCount() == 2; }, 30000));
     QCOMPARE(past->model()->rows()[0].cells[2].text, QString("ok"));
     QCOMPARE(past->model()->rows()[1].cells[2].text, QString("differs"));
-    const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
+    const auto& beside = bench.views().get<HistoryController>().view()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
   }

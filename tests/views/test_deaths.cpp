@@ -14,7 +14,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -47,8 +47,8 @@ WorkbenchTools planted_tools(const std::string& plant) {
   return *tools;
 }
 
-const std::vector<Row>& rows(Workbench& bench) {
-  return bench.get<CompareController>().view()->table()->model()->rows();
+const std::vector<Row>& rows(Session& bench) {
+  return bench.views().get<CompareController>().view()->table()->model()->rows();
 }
 
 QString line_of(const Row& row) {
@@ -68,17 +68,19 @@ class TestDeaths : public QObject {
     std::ofstream(path.toStdString()) << text;
     return path;
   }
-  bool open(Workbench& bench, const QString& path) {
+  bool open(Session& bench, const QString& path) {
     bench.window().show();
-    bench.open(path);
-    return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, 120000);
+    bench.documents().open(path);
+    return QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && bench.documents().current() && bench.documents().current()->code; },
+        120000);
   }
-  bool open_joint(Workbench& bench) { return open(bench, write("joint.py", print(*tests::joint_graph(2)))); }
-  static bool idle(Workbench& bench, int ms = 60000) {
+  bool open_joint(Session& bench) { return open(bench, write("joint.py", print(*tests::joint_graph(2)))); }
+  static bool idle(Session& bench, int ms = 60000) {
     return QTest::qWaitFor([&] { return bench.jobs().idle(); }, ms);
   }
-  static void compare(Workbench& bench, const QString& found, bool per_node = true) {
-    bench.get<CompareController>().compare({"interp", found, per_node, Tolerance{}, {}});
+  static void compare(Session& bench, const QString& found, bool per_node = true) {
+    bench.views().get<CompareController>().compare({"interp", {found.toStdString()}, per_node, Tolerance{}, {}});
   }
 
  private Q_SLOTS:
@@ -89,7 +91,7 @@ class TestDeaths : public QObject {
   }
 
   void a_crash_is_a_row_and_the_window_goes_on() {
-    Workbench bench(planted_tools("aten.gelu.default:crash"));
+    Session bench(planted_tools("aten.gelu.default:crash"));
     QVERIFY(open_joint(bench));
     for (const bool per_node : {true, false}) {
       compare(bench, "planted", per_node);
@@ -101,7 +103,7 @@ class TestDeaths : public QObject {
       QCOMPARE(rows(bench).front().cells[1].text, QString("gelu"));
       QCOMPARE(rows(bench).size() > 1, per_node);  // the nodes before it are compared
     }
-    bench.get<ValuesController>().look_at("gelu");
+    bench.views().get<ValuesController>().look_at("gelu");
     QVERIFY(idle(bench));
     compare(bench, "cpu");
     QVERIFY(idle(bench));
@@ -111,23 +113,23 @@ class TestDeaths : public QObject {
   }
 
   void a_crash_of_a_program_is_a_row() {
-    Workbench bench(planted_tools("aten.gelu.default:crash"));
+    Session bench(planted_tools("aten.gelu.default:crash"));
     QVERIFY(open(bench, QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2"));
-    RunView* view = bench.get<RunController>().view();
+    RunView* view = bench.views().get<RunController>().view();
     view->choose("partita", true);
-    bench.get<RunController>().run(view->request());
+    bench.views().get<RunController>().run(view->request());
     QVERIFY(idle(bench));
     QCOMPARE(view->results()->model()->rowCount(), 1);
     const QString row = line_of(view->results()->model()->rows().front());
     QVERIFY2(row.contains("signal 11") && row.contains("gelu"), qPrintable(row));
     view->choose("nop", true);  // it interprets, so nothing crashes
-    bench.get<RunController>().run(view->request());
+    bench.views().get<RunController>().run(view->request());
     QVERIFY(idle(bench));
     QVERIFY2(view->summary().contains(" results as in the file; "), qPrintable(view->summary()));
   }
 
   void a_hang_is_cancelled_at_once() {
-    Workbench bench(planted_tools("aten.gelu.default:hang"));
+    Session bench(planted_tools("aten.gelu.default:hang"));
     QVERIFY(open_joint(bench));
     compare(bench, "planted");
     QVERIFY(QTest::qWaitFor(has_children, 30000));
@@ -146,7 +148,7 @@ class TestDeaths : public QObject {
   }
 
   void closing_does_not_wait_for_a_hang() {
-    auto bench = std::make_unique<Workbench>(planted_tools("aten.gelu.default:hang"));
+    auto bench = std::make_unique<Session>(planted_tools("aten.gelu.default:hang"));
     QVERIFY(open_joint(*bench));
     compare(*bench, "planted");
     QVERIFY(QTest::qWaitFor(has_children, 30000));
@@ -162,7 +164,7 @@ class TestDeaths : public QObject {
   void a_comparison_of_10000_nodes_is_cancelled_at_once() {
     const auto corpus = partita::testing::corpus();
     if (corpus.empty()) QSKIP(partita::testing::no_corpus);
-    Workbench bench(planted_tools({}));
+    Session bench(planted_tools({}));
     QVERIFY(open(bench, QString::fromStdString((corpus / "big/gpt48/joint.py").string())));
     for (const int moment_ms : {100, 700, 2000}) {  // inputs, interpreter, compiler: where it is then, the machine says
       compare(bench, "cpu");
@@ -178,7 +180,7 @@ class TestDeaths : public QObject {
   }
 
   void a_graph_that_writes_in_place_is_compared() {
-    Workbench bench(planted_tools({}));
+    Session bench(planted_tools({}));
     QVERIFY(open(bench, write("in_place.py", kInPlace)));
     for (const bool per_node : {true, false}) {
       compare(bench, "cpu", per_node);

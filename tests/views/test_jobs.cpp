@@ -82,13 +82,13 @@ class TestJobs : public QObject {
                                       return input_error("test.refused", "no such thing");
                                     };
                                   }});
-    Workbench bench(with_slow);
+    Session bench(with_slow);
     bench.window().show();
-    bench.open(folder_.write("jobs.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("jobs.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "refuses", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"refuses"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    bench.get<CompareController>().compare({"interp", "slow", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"slow"}, true, Tolerance{}, {}});
     QTest::keyClick(&bench.window(), Qt::Key_J, Qt::ControlModifier | Qt::ShiftModifier);
     auto* view = bench.window().findChild<JobsView*>("jobs");
     const auto& rows = view->model()->rows();

@@ -12,7 +12,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/kernels/kernels_controller.h"
 #include "views/questions/questions_controller.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -30,10 +30,10 @@ class TestKernels : public QObject {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file.clear();
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("asked.py", *tests::joint_graph(3))));
-    auto& questions = bench.get<QuestionsController>();
+    auto& questions = bench.views().get<QuestionsController>();
     const auto ask = [&](const QString& words) {
       questions.ask(words.split(' '));
       return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000);
@@ -41,7 +41,7 @@ class TestKernels : public QObject {
     QVERIFY(ask("users gelu_1"));
     std::set<QString> found, expected;
     for (const Row& row : questions.view()->model()->rows()) found.insert(row.node);
-    for (const Node* user : bench.current()->graph->find("gelu_1")->users())
+    for (const Node* user : bench.documents().current()->graph->find("gelu_1")->users())
       expected.insert(QString::fromStdString(user->name()));
     QCOMPARE(found, expected);
     QVERIFY(bench.command_line().startsWith("partita query "));
@@ -51,7 +51,7 @@ class TestKernels : public QObject {
     QVERIFY(ask("why"));
     QVERIFY(questions.view()->answer().contains("there are users"));
     // Every question is a command, and asks about the chosen node.
-    bench.select_node("gelu_1");
+    bench.selection().select_node("gelu_1");
     QAction* users = nullptr;
     for (QAction* action : bench.window().menuBar()->findChild<QMenu*>("Ask")->actions())
       if (action->text().contains("users NODE")) users = action;
@@ -66,13 +66,13 @@ class TestKernels : public QObject {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file.clear();
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().show();
-    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    bench.documents().open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
-    QVERIFY(bench.show_view("kernels"));
+    QVERIFY(bench.views().show("kernels"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-    KernelsView* view = bench.get<KernelsController>().view();
+    KernelsView* view = bench.views().get<KernelsController>().view();
     const auto list = view->list();
     QVERIFY(list);
     QCOMPARE(view->table()->model()->rowCount(), static_cast<int>(list->report.rows.size()));
@@ -101,23 +101,23 @@ class TestKernels : public QObject {
     for (LinkedPane* pane : view->panes()) QVERIFY(pane->marked() >= 0);
 
     // Times come from another process.
-    bench.get<KernelsController>().plan(true);
+    bench.views().get<KernelsController>().plan(true);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 120000));
     QVERIFY(view->list() && view->list()->report.limit);
     for (const auto& row : view->list()->report.rows) QVERIFY(row.seconds && *row.seconds > 0);
     // The panel below may still show what was done before.
-    bench.get<CompareController>().compare({"interp", "cpu", false, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"cpu"}, false, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-    QVERIFY(bench.get<CompareController>().on_screen());
+    QVERIFY(bench.views().get<CompareController>().on_screen());
     QVERIFY2(bench.command_line().startsWith("partita kernels "), qPrintable(bench.command_line()));
 
     // What inductor wrote, from a log.
-    Workbench logged(*given);
+    Session logged(*given);
     logged.window().show();
-    logged.open(QString(PARTITA_SOURCE_DIR) + "/tests/load/inductor.log");
+    logged.documents().open(QString(PARTITA_SOURCE_DIR) + "/tests/load/inductor.log");
     QVERIFY(wait_shown(logged));
-    KernelsView* theirs = logged.get<KernelsController>().view();
-    logged.get<KernelsController>().find_inductor();
+    KernelsView* theirs = logged.views().get<KernelsController>().view();
+    logged.views().get<KernelsController>().find_inductor();
     QVERIFY(QTest::qWaitFor([&] { return logged.jobs().idle() && theirs->list(); }, 60000));
     QCOMPARE(theirs->list()->report.rows.front().name, std::string("extern_kernels.addmm"));
     theirs->select("mul_2", nullptr);

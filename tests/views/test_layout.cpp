@@ -3,8 +3,8 @@
 #include <map>
 
 #include "tests/views/graphs.h"
-#include "views/graph/frames.h"
-#include "views/graph/scene.h"
+#include "views/picture/frames.h"
+#include "views/picture/scene.h"
 
 using namespace partita;
 using namespace partita::views;

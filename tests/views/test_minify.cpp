@@ -86,8 +86,8 @@ class TestMinify : public QObject {
         save(&view, &MinifyView::save_asked), open(&view, &MinifyView::open_asked),
         folder(&view, &MinifyView::folder_asked);
     button(view, "Minify")->click();
-    QCOMPARE(run.at(0).at(0).value<MinifyRequest>().check, QString("crash"));
-    QCOMPARE(run.at(0).at(0).value<MinifyRequest>().compiler, QString("nnc_jit"));
+    QCOMPARE(run.at(0).at(0).value<MinifyRequest>().check, std::string("crash"));
+    QCOMPARE(run.at(0).at(0).value<MinifyRequest>().compiler, std::string("nnc_jit"));
     view.start();
     QVERIFY(!button(view, "Minify")->isEnabled());
     view.add({step(1, 1700, true), step(2, 850, true)});

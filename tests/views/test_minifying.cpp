@@ -16,9 +16,9 @@ class TestMinifying : public QObject {
   Q_OBJECT
 
   TestFolder folder_;
-  static bool wait_minified(Workbench& bench) {
-    return QTest::qWaitFor([&] { return bench.jobs().idle() && !bench.get<MinifyController>().view()->running(); },
-                           60000);
+  static bool wait_minified(Session& bench) {
+    return QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && !bench.views().get<MinifyController>().view()->running(); }, 60000);
   }
   static QPushButton* button(QWidget* view, const QString& words) {
     for (QPushButton* b : view->findChildren<QPushButton*>())
@@ -31,7 +31,7 @@ class TestMinifying : public QObject {
     with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
       MinifyTool tool;
       const double planted = request.compiler == "broken" ? 0.25 : 0;
-      tool.oracle = minify::accuracy_oracle(request.compiler.toStdString(), interpreter(planted), {}, 1);
+      tool.oracle = minify::accuracy_oracle(request.compiler, interpreter(planted), {}, 1);
       tool.words = {"accuracy:broken", "partita minify graph.py --once", "partita", 1e-3, {}};
       tool.culprit = [](const minify::MinifyResult&, const Progress&) -> Result<minify::Culprit> {
         return minify::Culprit{"planted_pass", {}, {}};
@@ -45,15 +45,15 @@ class TestMinifying : public QObject {
   void initTestCase() { folder_.keep_settings_here(); }
 
   void a_failing_graph_is_minified_in_view() {
-    Workbench bench(minifying_tools());
+    Session bench(minifying_tools());
     bench.window().show();
-    bench.open(folder_.write("minify.py", *tests::joint_graph(4)));
+    bench.documents().open(folder_.write("minify.py", *tests::joint_graph(4)));
     QVERIFY(wait_shown(bench));
-    bench.get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
+    bench.views().get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
     QVERIFY(wait_minified(bench));
-    QVERIFY(bench.get<MinifyController>().view()->headline().contains("does not fail"));
-    MinifyView* view = bench.get<MinifyController>().view();
-    QCOMPARE(view->request().compiler, QString("broken"));
+    QVERIFY(bench.views().get<MinifyController>().view()->headline().contains("does not fail"));
+    MinifyView* view = bench.views().get<MinifyController>().view();
+    QCOMPARE(view->request().compiler, std::string("broken"));
     Watchdog watchdog;
     button(view, "Minify")->click();
     QVERIFY(view->running());
@@ -65,27 +65,28 @@ class TestMinifying : public QObject {
     QVERIFY(view->tried()->model()->rowCount() > 3);
     QVERIFY(view->code()->document()->text().contains("aten.gelu.default"));
     QCOMPARE(view->graph()->scene()->picture.graph->size(), std::size_t{3});  // input, gelu, output
-    bench.get<MinifyController>().save_repro(folder_.filePath("repro"));
+    bench.views().get<MinifyController>().save_repro(folder_.filePath("repro"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QFile::exists(folder_.filePath("repro/README.md")) && QFile::exists(folder_.filePath("repro/repro.py")));
     QVERIFY(button(view, "Show folder")->isVisible());
-    QString parent = bench.current()->key;
+    QString parent = bench.documents().current()->key;
     button(view, "Open graph")->click();
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.current()->key, parent + "/minified 1");
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    QCOMPARE(bench.documents().current()->key, parent + "/minified 1");
+    bench.views().get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("differs"));
+    QCOMPARE(bench.views().get<CompareController>().view()->table()->model()->rows()[0].cells[0].text,
+             QString("differs"));
   }
 
   void the_picture_is_whole_and_folds() {
-    Workbench bench(minifying_tools());
+    Session bench(minifying_tools());
     bench.window().show();
-    bench.open(folder_.write("large.py", *tests::joint_graph(60, true)));
+    bench.documents().open(folder_.write("large.py", *tests::joint_graph(60, true)));
     QVERIFY(wait_shown(bench));
-    bench.get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
+    bench.views().get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
     QVERIFY(wait_minified(bench));
-    GraphView* picture = bench.get<MinifyController>().view()->graph();
+    GraphView* picture = bench.views().get<MinifyController>().view()->graph();
     QVERIFY(QTest::qWaitFor([&] { return picture->scene() && bench.jobs().idle(); }, 30000));
     const std::size_t cards = picture->scene()->picture.cards.size();
     QCOMPARE(picture->cards_in_view().size(), cards);
@@ -106,13 +107,13 @@ class TestMinifying : public QObject {
       };
       return tool;
     };
-    Workbench bench(slow);
+    Session bench(slow);
     bench.window().show();
-    bench.open(folder_.write("steer.py", *tests::joint_graph(6)));
+    bench.documents().open(folder_.write("steer.py", *tests::joint_graph(6)));
     QVERIFY(wait_shown(bench));
-    MinifyView* view = bench.get<MinifyController>().view();
+    MinifyView* view = bench.views().get<MinifyController>().view();
     auto begin = [&] {
-      bench.get<MinifyController>().minify(view->request());
+      bench.views().get<MinifyController>().minify(view->request());
       return QTest::qWaitFor([&] { return !view->log().empty(); }, 30000);
     };
     QVERIFY(begin());
@@ -140,21 +141,21 @@ class TestMinifying : public QObject {
   void every_view_of_the_table_is_shown_by_its_name() {
     WorkbenchTools given = minifying_tools();
     given.store_file = folder_.filePath("views.sqlite").toStdString();
-    Workbench bench(given);
+    Session bench(given);
     bench.window().show();
-    bench.open(folder_.write("views.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("views.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     for (const ViewRow& row : view_rows()) {
       // These tools run no compilers, plan no kernels and answer no questions.
       const bool offered = !QStringList{"run", "kernels", "questions"}.contains(row.name);
-      QCOMPARE(bench.show_view(row.name), offered);
+      QCOMPARE(bench.views().show(row.name), offered);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
     }
-    QVERIFY(!bench.show_view("no such view"));
-    QVERIFY(bench.show_view("coverage"));
+    QVERIFY(!bench.views().show("no such view"));
+    QVERIFY(bench.views().show("coverage"));
     QCOMPARE(bench.window().page()->metaObject()->className(), "partita::views::CoverageView");
-    QVERIFY(bench.show_view("history"));
-    QVERIFY(bench.get<HistoryController>().on_screen());
+    QVERIFY(bench.views().show("history"));
+    QVERIFY(bench.views().get<HistoryController>().on_screen());
   }
 
   void crashing_tries_run_in_child_processes() {
@@ -166,19 +167,19 @@ class TestMinifying : public QObject {
       tool.memory = nullptr;  // the user's own store is not asked
       return tool;
     };
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().show();
-    bench.open(folder_.write("crash.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("crash.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.get<MinifyController>().view()->request().compiler, QString("planted"));
+    QCOMPARE(bench.views().get<MinifyController>().view()->request().compiler, std::string("planted"));
     Watchdog watchdog;
-    bench.get<MinifyController>().minify({"crash", "planted", {}});
+    bench.views().get<MinifyController>().minify({"crash", "planted", {}});
     QVERIFY(wait_minified(bench));
     QVERIFY2(watchdog.blocked().isEmpty(), qPrintable(watchdog.blocked()));
-    QCOMPARE(bench.get<MinifyController>().view()->headline(), QString("1 of 22 calls still fails: signal 11"));
-    bench.get<MinifyController>().view()->choose({"crash", "planted", {}});
+    QCOMPARE(bench.views().get<MinifyController>().view()->headline(), QString("1 of 22 calls still fails: signal 11"));
+    bench.views().get<MinifyController>().view()->choose({"crash", "planted", {}});
     QVERIFY(bench.command_line().endsWith(" --check crash:cpu --plant aten.gelu.default:crash -o repro"));
-    QVERIFY(bench.get<MinifyController>().view()->details().contains("No guilty pass: it fails before any"));
+    QVERIFY(bench.views().get<MinifyController>().view()->details().contains("No guilty pass: it fails before any"));
   }
 };
 

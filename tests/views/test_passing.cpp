@@ -9,7 +9,7 @@
 #include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/passes/passes_controller.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -28,54 +28,54 @@ class TestPassing : public QObject {
                                    "w = torch.ops.higher_order.with_effects(t, "
                                    "torch.ops.aten._linalg_check_errors.default, info, 'inv', is_matrix = True)\n"
                                    "g: <f32[0][1]> = w[0]\nreturn (g,)");
-    Workbench bench(tools());
-    bench.open(folder_.write("effects.py", *graph));
+    Session bench(tools());
+    bench.documents().open(folder_.write("effects.py", *graph));
     QVERIFY(wait_shown(bench));
-    bench.get<PassesController>().run();
-    QVERIFY(QTest::qWaitFor([&] { return bench.get<PassesController>().view()->history() != nullptr; }, 30000));
-    const PassHistory& history = *bench.get<PassesController>().view()->history();
+    bench.views().get<PassesController>().run();
+    QVERIFY(QTest::qWaitFor([&] { return bench.views().get<PassesController>().view()->history() != nullptr; }, 30000));
+    const PassHistory& history = *bench.views().get<PassesController>().view()->history();
     QVERIFY(!history.steps[0].graph->find("w") && history.steps[0].graph->find("_linalg_check_errors"));
   }
 
   void passes_are_stepped_through() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("passes.py", *tests::joint_graph(3)));
+    bench.documents().open(folder_.write("passes.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
-    bench.get<PassesController>().run();
-    QVERIFY(QTest::qWaitFor([&] { return bench.get<PassesController>().view()->history() != nullptr; }, 30000));
-    const PassHistory& history = *bench.get<PassesController>().view()->history();
+    bench.views().get<PassesController>().run();
+    QVERIFY(QTest::qWaitFor([&] { return bench.views().get<PassesController>().view()->history() != nullptr; }, 30000));
+    const PassHistory& history = *bench.views().get<PassesController>().view()->history();
     QVERIFY(history.steps.size() > 3);
-    bench.get<PassesController>().view()->go_to(0);
-    QCOMPARE(bench.get<PassesController>().view()->step(), 0);
-    bench.get<PassesController>().view()->go_by(1, false);
-    QCOMPARE(bench.get<PassesController>().view()->step(), 1);
+    bench.views().get<PassesController>().view()->go_to(0);
+    QCOMPARE(bench.views().get<PassesController>().view()->step(), 0);
+    bench.views().get<PassesController>().view()->go_by(1, false);
+    QCOMPARE(bench.views().get<PassesController>().view()->step(), 1);
     for (std::size_t i = 1; i < history.steps.size(); ++i)
       QCOMPARE(history.steps[i].diff != nullptr, history.steps[i].changed);
     QVERIFY(bench.command_line().startsWith("partita passes "));
     // Everything on the screen is of the step that is named above it.
     std::size_t changed = 1;
     while (!history.steps[changed].changed) ++changed;
-    bench.get<PassesController>().view()->go_to(static_cast<int>(changed));
+    bench.views().get<PassesController>().view()->go_to(static_cast<int>(changed));
     QVERIFY(bench.window().windowTitle().contains("after " + history.steps[changed].name));
     QCOMPARE(code(bench)->document(), history.steps[changed].code.get());
-    QVERIFY(!bench.get<GraphController>().bar()->budget()->isVisible());
-    bench.show_view("graph");
+    QVERIFY(!bench.views().get<GraphController>().bar()->budget()->isVisible());
+    bench.views().show("graph");
     QVERIFY(!bench.window().windowTitle().contains("after "));
-    QCOMPARE(code(bench)->document(), bench.current()->code.get());
-    QVERIFY(bench.get<GraphController>().bar()->budget()->isVisible());
+    QCOMPARE(code(bench)->document(), bench.documents().current()->code.get());
+    QVERIFY(bench.views().get<GraphController>().bar()->budget()->isVisible());
   }
 
   void a_pass_opens_into_its_rewrites_and_is_skipped_for_a_try() {
     const Config before = config();
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     const auto graph = testing::fx("x: <f32[8][1]>",
                                    "a: <f32[8][1]> = $mul.Tensor(x, 1)\nb: <f32[8][1]> = $neg(a)\nc: <f32[8][1]> = "
                                    "$neg(b)\nd: <f32[8][1]> = $sin(c)\nreturn (d,)");
-    bench.open(folder_.write("rewrites.py", *graph));
+    bench.documents().open(folder_.write("rewrites.py", *graph));
     QVERIFY(wait_shown(bench));
-    auto& passes = bench.get<PassesController>();
+    auto& passes = bench.views().get<PassesController>();
     passes.run(true);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && passes.view()->history(); }, 30000));
     const auto step_of = [&](const QString& name) {
@@ -125,15 +125,15 @@ class TestPassing : public QObject {
   }
 
   void every_rewrite_of_many_is_reached() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     constexpr int count = 260;
     std::string body = "n0: <f32[8][1]> = $mul.Tensor(x, 1)\n";
     for (int i = 1; i < count; ++i) body += fmt::format("n{}: <f32[8][1]> = $mul.Tensor(n{}, 1)\n", i, i - 1);
     body += fmt::format("s: <f32[8][1]> = $sin(n{})\nreturn (s,)", count - 1);
-    bench.open(folder_.write("many.py", *testing::fx("x: <f32[8][1]>", body)));
+    bench.documents().open(folder_.write("many.py", *testing::fx("x: <f32[8][1]>", body)));
     QVERIFY(wait_shown(bench));
-    auto& passes = bench.get<PassesController>();
+    auto& passes = bench.views().get<PassesController>();
     passes.run();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && passes.view()->history(); }, 30000));
     const auto& before = passes.view()->history()->steps;

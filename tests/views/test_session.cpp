@@ -52,18 +52,18 @@ class TestSession : public QObject {
   void the_joint_graph_of_an_archive_keeps_its_inputs() {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(given);
-    Workbench bench(*std::move(given));
+    Session bench(*std::move(given));
     bench.window().show();
-    bench.open(sample_);
+    bench.documents().open(sample_);
     QVERIFY(wait_shown(bench));
-    const QString io = bench.inputs();
+    const QString io = bench.views().inputs();
     QVERIFY(io.endsWith("io.safetensors"));
-    const std::shared_ptr<const ExportedProgram> program = bench.current()->artefact.program;
-    bench.get<AotController>().make_joint();
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut; }, 30000));
+    const std::shared_ptr<const ExportedProgram> program = bench.documents().current()->artefact.program;
+    bench.views().get<AotController>().make_joint();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current()->cut; }, 30000));
     for (const QString& path : {io, QString()}) {
-      auto copy = bench.current()->graph->clone();
-      const auto values = bench.tools().inputs(*copy, bench.current()->artefact, path);
+      auto copy = bench.documents().current()->graph->clone();
+      const auto values = bench.tools().inputs(*copy, bench.documents().current()->artefact, path);
       QVERIFY2(values, values ? "" : values.error().line().c_str());
       const std::vector<Node*> inputs = copy->placeholders();
       const auto of_loss = std::ranges::find(inputs, "tangents_1", &Node::name) - inputs.begin();
@@ -72,8 +72,8 @@ class TestSession : public QObject {
       QCOMPARE(weight->item_as_double(0), program->tensor_of(program->inputs[0].name)->item_as_double(0));
       QCOMPARE(tangent->item_as_double(0), 1.0);
     }
-    QCOMPARE(bench.inputs(), io);
-    QVERIFY(std::ranges::any_of(account_of(*bench.current()).rows, [](const NodeAccount::Row& row) {
+    QCOMPARE(bench.views().inputs(), io);
+    QVERIFY(std::ranges::any_of(account_of(*bench.documents().current()).rows, [](const NodeAccount::Row& row) {
       return row.label == "wrapper" && row.html.contains("AOTDispatchAutograd");
     }));
     QVERIFY2(bench.window().windowTitle().contains("mlp/program.pt2  ›  exported program  ›  joint, made here"),
@@ -92,25 +92,26 @@ class TestSession : public QObject {
         for (std::string line; std::getline(lines, line);) log << "\t" << line << "\n";
       }
     }
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     const QString folder = folder_.filePath("ranks");
-    bench.open(folder);
+    bench.documents().open(folder);
     QVERIFY(wait_shown(bench));
     std::set<QString> titles, groups;
-    for (const auto& [key, document] : bench.documents()) {
-      bench.show(key);
+    for (const auto& [key, document] : bench.documents().all()) {
+      bench.screen().show(key);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
       titles.insert(bench.window().windowTitle());
     }
     QCOMPARE(titles.size(), std::size_t{4});
     QVERIFY2(titles.begin()->endsWith("/ranks  ›  rank 0 x  ›  0/0  ›  dynamo_output_graph - Partita"),
              qPrintable(*titles.begin()));
-    const QModelIndex file = bench.tree().index(0, 0, {});
-    for (int row = 0; row < bench.tree().rowCount(file); ++row) {
-      const QModelIndex rank = bench.tree().index(row, 0, file);
-      for (int below = 0; below < bench.tree().rowCount(rank); ++below)
-        groups.insert(rank.data().toString() + " › " + bench.tree().index(below, 0, rank).data().toString());
+    const QModelIndex file = bench.documents().tree().index(0, 0, {});
+    for (int row = 0; row < bench.documents().tree().rowCount(file); ++row) {
+      const QModelIndex rank = bench.documents().tree().index(row, 0, file);
+      for (int below = 0; below < bench.documents().tree().rowCount(rank); ++below)
+        groups.insert(rank.data().toString() + " › " +
+                      bench.documents().tree().index(below, 0, rank).data().toString());
     }
     QCOMPARE(groups, (std::set<QString>{"rank 0 x › 0/0", "rank 0 x › 1/0", "rank 1 x › 0/0", "rank 1 x › 1/0"}));
     // The filter keeps what has all words in it or above it.
@@ -125,7 +126,7 @@ class TestSession : public QObject {
     filter->clear();
     QCOMPARE(shown_ranks(), 2);
     // A log by itself, and what is made of a graph, say the compilation too.
-    bench.open(folder_.filePath("ranks/dedicated_log_torch_trace_rank_1_x.log"));
+    bench.documents().open(folder_.filePath("ranks/dedicated_log_torch_trace_rank_1_x.log"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(bench.window().windowTitle().contains("ranks/rank_1_x.log  ›  "),
              qPrintable(bench.window().windowTitle()));
@@ -154,13 +155,13 @@ class TestSession : public QObject {
     changed.replace(changed.find("aten.gelu.default"), 17, "aten.relu.default");
     const QString second = folder_.filePath("second.py");
     std::ofstream(second.toStdString()) << changed;
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     for (const QString& path : {first, second}) {
-      bench.open(path);
+      bench.documents().open(path);
       QVERIFY(wait_shown(bench));
     }
-    auto& controller = bench.get<DiffController>();
+    auto& controller = bench.views().get<DiffController>();
     controller.show();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     TablePanel* table = controller.view()->table();
@@ -177,19 +178,19 @@ class TestSession : public QObject {
       table->view()->setCurrentIndex(cell);
       Q_EMIT table->view()->clicked(cell);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-      QCOMPARE(bench.current()->path, path);
+      QCOMPARE(bench.documents().current()->path, path);
       QCOMPARE(bench.selection().spot().node, changed_node->cells[column].text.section(':', 0, 0));
     }
   }
 
   void pins_are_undone_and_redone() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("undo.py", *tests::joint_graph(4))));
     std::vector<std::string> kept;
-    for (const SavedValue& value : bench.current()->cut->saved)
+    for (const SavedValue& value : bench.documents().current()->cut->saved)
       if (!value.is_input) kept.push_back(value.name);
-    const std::int64_t bytes = bench.current()->cut->activation_bytes;
+    const std::int64_t bytes = bench.documents().current()->cut->activation_bytes;
     const auto key = [&](int key, Qt::KeyboardModifiers modifiers = {}) {
       QTest::keyClick(picture(bench), static_cast<Qt::Key>(key), modifiers);
       QVERIFY(wait_shown(bench));
@@ -198,30 +199,30 @@ class TestSession : public QObject {
       bench.selection().select_node(QString::fromStdString(kept[static_cast<std::size_t>(i)]));
       key(Qt::Key_R);
     }
-    const Pins both = bench.current()->pins;
+    const Pins both = bench.documents().current()->pins;
     QCOMPARE(both.size(), std::size_t{2});
     key(Qt::Key_Z, Qt::ControlModifier);
-    QCOMPARE(bench.current()->pins.size(), std::size_t{1});
-    QVERIFY(bench.current()->pins.contains(kept[0]));
+    QCOMPARE(bench.documents().current()->pins.size(), std::size_t{1});
+    QVERIFY(bench.documents().current()->pins.contains(kept[0]));
     key(Qt::Key_Z, Qt::ControlModifier);
-    QCOMPARE(bench.current()->cut->activation_bytes, bytes);
+    QCOMPARE(bench.documents().current()->cut->activation_bytes, bytes);
     picture(bench)->zoom_by(0.5, {});
     const double zoom = picture(bench)->zoom();
     key(Qt::Key_Z, Qt::ControlModifier);  // nothing is left to undo, and this is not Z
-    QVERIFY(bench.current()->pins.empty());
+    QVERIFY(bench.documents().current()->pins.empty());
     QCOMPARE(picture(bench)->zoom(), zoom);
     for (int i = 0; i < 2; ++i) key(Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
-    QVERIFY(bench.current()->pins == both);
+    QVERIFY(bench.documents().current()->pins == both);
     key(Qt::Key_Z, Qt::ControlModifier);
     bench.selection().select_node(QString::fromStdString(kept[1]));
     key(Qt::Key_S);  // another way on: what was undone is gone
     key(Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
-    QVERIFY(bench.current()->pins.at(kept[1]) == Pin::Save);
+    QVERIFY(bench.documents().current()->pins.at(kept[1]) == Pin::Save);
     // A pin that is not possible leaves what was there.
-    const Pins before = bench.current()->pins;
-    bench.pin("gelu_backward", Pin::Recompute);
+    const Pins before = bench.documents().current()->pins;
+    bench.pins().pin("gelu_backward", Pin::Recompute);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QVERIFY(bench.current()->pins == before);
+    QVERIFY(bench.documents().current()->pins == before);
   }
 
   void notes_are_kept_with_the_file_and_found() {
@@ -229,9 +230,9 @@ class TestSession : public QObject {
     with_store.store_file = folder_.filePath("notes.sqlite").toStdString();
     const QString path = folder_.write("noted.py", *tests::joint_graph(3));
     {
-      Workbench bench(with_store);
+      Session bench(with_store);
       bench.window().show();
-      bench.open(path);
+      bench.documents().open(path);
       QVERIFY(wait_shown(bench));
       bench.selection().select_node("gelu_1");
       QTest::keyClick(picture(bench), Qt::Key_D, Qt::ControlModifier | Qt::ShiftModifier);
@@ -246,9 +247,9 @@ class TestSession : public QObject {
       QCOMPARE(notes->model()->rowCount(), 2);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     }
-    Workbench bench(with_store);
+    Session bench(with_store);
     bench.window().show();
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
     const auto& rows = bench.window().findChild<NotesView*>("notes")->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return rows.size() == 2; }, 30000));
@@ -264,13 +265,13 @@ class TestSession : public QObject {
   }
 
   void modules_of_the_chosen_node_are_named_and_fold() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("modules.py", *tests::joint_graph(3))));
     bench.selection().select_node("gelu_1");
     const std::vector<Crumb> path = picture(bench)->module_path();
     QVERIFY(!path.empty());
-    auto* bar = bench.get<GraphController>().bar();
+    auto* bar = bench.views().get<GraphController>().bar();
     QVERIFY(std::ranges::any_of(bar->findChildren<QLabel*>(), [&](const QLabel* label) {
       return label->text().contains(path.back().label.toHtmlEscaped());
     }));
@@ -313,7 +314,7 @@ class TestSession : public QObject {
   }
 
   void back_and_forward_go_through_selections() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("way.py", *tests::joint_graph(3))));
     for (const char* node : {"gelu", "gelu_1", "gelu_2"}) bench.selection().select_node(node);
@@ -331,50 +332,50 @@ class TestSession : public QObject {
     QSettings().remove("layouts");
     const auto settle = [] { QTest::qWait(50); };
     {
-      Workbench bench(tools());
+      Session bench(tools());
       MainWindow& window = bench.window();
       window.restore_layout();
       window.show();
-      bench.open(folder_.write("layout.py", *tests::joint_graph(2)));
+      bench.documents().open(folder_.write("layout.py", *tests::joint_graph(2)));
       QVERIFY(wait_shown(bench));
       auto* tree = window.findChild<QDockWidget*>("artefacts");
       auto* node = window.findChild<QDockWidget*>("node");
       QVERIFY(tree->isVisible() && node->isVisible());
-      bench.show_view("compare");
+      bench.views().show("compare");
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
       tree->hide();  // for comparing
       settle();
       window.open_bottom(false);  // back to reading
       settle();
       QVERIFY(tree->isVisible());
-      QVERIFY(bench.show_view("coverage"));
+      QVERIFY(bench.views().show("coverage"));
       node->hide();
       settle();
       window.close_page();
       settle();
       QVERIFY(tree->isVisible() && node->isVisible());
-      bench.show_view("compare");
+      bench.views().show("compare");
       settle();
       QVERIFY(!tree->isVisible() && node->isVisible());
-      QVERIFY(bench.get<CompareController>().widget()->height() > 60);
+      QVERIFY(bench.views().get<CompareController>().widget()->height() > 60);
       window.close();
     }
-    Workbench bench(tools());
+    Session bench(tools());
     MainWindow& window = bench.window();
     window.restore_layout();
     window.show();
-    bench.open(folder_.filePath("layout.py"));
+    bench.documents().open(folder_.filePath("layout.py"));
     QVERIFY(wait_shown(bench));
     auto* tree = window.findChild<QDockWidget*>("artefacts");
     auto* node = window.findChild<QDockWidget*>("node");
-    QVERIFY(bench.show_view("coverage"));
+    QVERIFY(bench.views().show("coverage"));
     settle();
     QVERIFY(tree->isVisible() && !node->isVisible());
     window.reset_layout();
     settle();
     QVERIFY(tree->isVisible() && node->isVisible());
     window.close_page();
-    QVERIFY(bench.show_view("coverage"));
+    QVERIFY(bench.views().show("coverage"));
     settle();
     QVERIFY(node->isVisible());
   }
@@ -382,7 +383,7 @@ class TestSession : public QObject {
   void controls_have_names_for_screen_readers() {
     WorkbenchTools all = tools();
     all.store_file = folder_.filePath("names.sqlite").toStdString();
-    Workbench bench(all);
+    Session bench(all);
     bench.window().show();
     QStringList nameless;
     int named = 0;
@@ -408,7 +409,7 @@ class TestSession : public QObject {
     QStringList samples;
     for (int i = 0; i < 3; ++i) {
       QSettings().remove("recent");
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().show();
       QList<QPushButton*> buttons;
       for (QPushButton* button : bench.window().empty_page()->findChildren<QPushButton*>())
@@ -417,7 +418,7 @@ class TestSession : public QObject {
       samples << buttons[i]->text().section(' ', 0, 0);
       buttons[i]->click();
       QVERIFY(wait_shown(bench));
-      QVERIFY2(bench.current()->scene, qPrintable(samples.back()));
+      QVERIFY2(bench.documents().current()->scene, qPrintable(samples.back()));
     }
     QCOMPARE(samples, (QStringList{"gpt2", "mlp", "training"}));
   }
@@ -426,42 +427,45 @@ class TestSession : public QObject {
     const QString path = folder_.write("left.py", *tests::joint_graph(4));
     std::string pinned, folded;
     {
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().show();
       QVERIFY(open_unfolded(bench, path));
-      for (const SavedValue& value : bench.current()->cut->saved)
+      for (const SavedValue& value : bench.documents().current()->cut->saved)
         if (!value.is_input) pinned = value.name;
-      bench.pin(QString::fromStdString(pinned), Pin::Recompute);
+      bench.pins().pin(QString::fromStdString(pinned), Pin::Recompute);
       QVERIFY(wait_shown(bench));
       folded = picture(bench)->scene()->picture.frames.front().key;
-      bench.fold(QString::fromStdString(folded));
+      bench.drawing().fold(QString::fromStdString(folded));
       QVERIFY(wait_shown(bench));
       bench.selection().select_node("gelu_backward");
       bench.window().close();
     }
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
-    QVERIFY(bench.current()->pins == (Pins{{pinned, Pin::Recompute}}));
-    QVERIFY(std::ranges::find(bench.current()->cut->recomputed, pinned) != bench.current()->cut->recomputed.end());
+    QVERIFY(bench.documents().current()->pins == (Pins{{pinned, Pin::Recompute}}));
+    QVERIFY(std::ranges::find(bench.documents().current()->cut->recomputed, pinned) !=
+            bench.documents().current()->cut->recomputed.end());
     QVERIFY(picture(bench)->scene()->picture.card_by_key("frame:" + folded) >= 0);
     QCOMPARE(bench.selection().spot().node, QString("gelu_backward"));
     // Another graph of that name has no such node: it is drawn without the pin.
-    bench.close_file(path);
+    bench.documents().close_file(path);
     folder_.write("left.py", *tests::joint_graph(1));
-    bench.open(path);
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, 30000));
-    QVERIFY(bench.current()->scene);
-    QVERIFY(bench.current()->pins.empty() || bench.current()->graph->find(pinned));
+    bench.documents().open(path);
+    QVERIFY(QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && bench.documents().current() && bench.documents().current()->code; },
+        30000));
+    QVERIFY(bench.documents().current()->scene);
+    QVERIFY(bench.documents().current()->pins.empty() || bench.documents().current()->graph->find(pinned));
   }
 
   void the_node_stands_beside_the_code_in_a_wide_window() {
     for (const int width : {1440, 1920}) {
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().resize(width, 1000);
       bench.window().show();
-      bench.open(folder_.write("wide.py", *tests::joint_graph(2)));
+      bench.documents().open(folder_.write("wide.py", *tests::joint_graph(2)));
       QVERIFY(wait_shown(bench));
       QTest::qWait(50);
       const QRect code = bench.window().findChild<QDockWidget*>("code")->geometry();
@@ -473,7 +477,7 @@ class TestSession : public QObject {
   }
 
   void code_folds_by_module() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("folds.py", *tests::joint_graph(6))));
     CodeView* view = code(bench);
@@ -512,7 +516,7 @@ class TestSession : public QObject {
 
   /// A click on a line that defines nothing is where the keys go on, and what is chosen stays so in all panes.
   void a_comment_is_not_chosen() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("comments.py", *tests::joint_graph(6))));
     CodeView* view = code(bench);
@@ -537,12 +541,12 @@ class TestSession : public QObject {
       tool.oracle = minify::accuracy_oracle("broken", interpreter(0.25), {}, 1);
       return tool;
     };
-    Workbench bench(with_minifier);
+    Session bench(with_minifier);
     bench.window().show();
-    bench.open(folder_.write("first.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("first.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<MinifyController>().minify({"accuracy", "broken", {}});
-    MinifyView* view = bench.get<MinifyController>().view();
+    bench.views().get<MinifyController>().minify({"accuracy", "broken", {}});
+    MinifyView* view = bench.views().get<MinifyController>().view();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->running(); }, 60000));
     const auto page_names = [&] {
       QStringList names;
@@ -551,20 +555,20 @@ class TestSession : public QObject {
     };
     QVERIFY2(page_names().contains("first.py"), qPrintable(page_names()));
     QVERIFY(view->tried()->model()->rowCount() > 0);
-    const QString first = bench.current()->key;
-    bench.open(folder_.write("second.py", *tests::joint_graph(3)));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
+    const QString first = bench.documents().current()->key;
+    bench.documents().open(folder_.write("second.py", *tests::joint_graph(3)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current()->key != first; }, 30000));
     QTest::keyClick(&bench.window(), Qt::Key_M, Qt::ControlModifier);
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
     QCOMPARE(view->tried()->model()->rowCount(), 0);
     QVERIFY(view->headline().isEmpty() && !page_names().contains("first.py"));
     QVERIFY(!view->graph()->scene());
     QVERIFY(QTest::qWaitFor([&] { return view->graph()->scene() != nullptr; }, 30000));
-    QCOMPARE(view->graph()->scene()->picture.graph, bench.current()->graph);
+    QCOMPARE(view->graph()->scene()->picture.graph, bench.documents().current()->graph);
   }
 
   void what_was_asked_for_is_answered_where_the_user_looks() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("asked.py", *tests::joint_graph(3))));
     // Timing the nodes colours the picture by time.
@@ -572,19 +576,20 @@ class TestSession : public QObject {
     QVERIFY(QTest::qWaitFor([&] { return picture(bench)->overlay() == OverlayKind::Time; }, 30000));
     // A pin that has no effect says so.
     std::string unused;
-    for (const Node* node : *bench.current()->graph) {
+    for (const Node* node : *bench.documents().current()->graph) {
       const auto is_it = [&](const SavedValue& value) { return value.name == node->name(); };
-      if (node->op()->is_call() && !bench.current()->cut->backward.contains(node->name()) &&
-          std::ranges::none_of(bench.current()->cut->saved, is_it) &&
-          std::ranges::find(bench.current()->cut->recomputed, node->name()) == bench.current()->cut->recomputed.end())
+      if (node->op()->is_call() && !bench.documents().current()->cut->backward.contains(node->name()) &&
+          std::ranges::none_of(bench.documents().current()->cut->saved, is_it) &&
+          std::ranges::find(bench.documents().current()->cut->recomputed, node->name()) ==
+              bench.documents().current()->cut->recomputed.end())
         unused = node->name();
     }
     QVERIFY(!unused.empty());
-    bench.pin(QString::fromStdString(unused), Pin::Recompute);
+    bench.pins().pin(QString::fromStdString(unused), Pin::Recompute);
     QVERIFY(wait_shown(bench));
     QVERIFY(std::ranges::any_of(bench.window().findChildren<QLabel*>(),
                                 [](const QLabel* label) { return label->text().contains("changes nothing"); }));
-    bench.undo_pin();
+    bench.pins().undo();
     QVERIFY(wait_shown(bench));
     // A ribbon of the cut says what it is.
     const Scene& scene = *picture(bench)->scene();
@@ -599,7 +604,7 @@ class TestSession : public QObject {
     QCoreApplication::sendEvent(picture(bench), &help);
     QVERIFY2(QToolTip::text().contains(" B") || QToolTip::text().contains("iB"), qPrintable(QToolTip::text()));
     // The copied command makes up inputs as the window did.
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(bench.command_line().contains("--random-weights 0"), qPrintable(bench.command_line()));
   }
@@ -623,14 +628,14 @@ class TestSession : public QObject {
   }
 
   void the_user_s_line_comes_before_the_library_s() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(sample_);
+    bench.documents().open(sample_);
     QVERIFY(wait_shown(bench));
-    const Graph& graph = *bench.current()->graph;
+    const Graph& graph = *bench.documents().current()->graph;
     QStringList from, library;
     for (const Node* node : graph)
-      for (const NodeAccount::Row& row : account_of(*bench.current(), *node, nullptr).rows) {
+      for (const NodeAccount::Row& row : account_of(*bench.documents().current(), *node, nullptr).rows) {
         if (row.label == "from") from << row.html;
         if (row.label == "in the library") library << row.html;
       }

@@ -34,11 +34,11 @@ Diagnostic wait_for_cancel(const Progress& progress) {
   return stopped_on_request();
 }
 
-bool idle(Workbench& bench) {
+bool idle(Session& bench) {
   return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000);
 }
 
-bool cancelled(Workbench& bench) {
+bool cancelled(Session& bench) {
   bench.jobs().cancel_all();
   return idle(bench);
 }
@@ -48,7 +48,7 @@ bool says(QWidget* view, const QString& words) {
                              [&](const QLabel* label) { return label->text() == words; });
 }
 
-QAction* command(Workbench& bench, const QString& name) {
+QAction* command(Session& bench, const QString& name) {
   for (QAction* action : bench.window().findChildren<QAction*>())
     if (action->text() == name) return action;
   return nullptr;
@@ -73,12 +73,12 @@ class TestState : public QObject {
     return folder_.filePath(name);
   }
   /// Opens it; the key of the graph that is not shown.
-  static QString open_two(Workbench& bench, const QString& path) {
+  static QString open_two(Session& bench, const QString& path) {
     bench.window().show();
-    bench.open(path);
+    bench.documents().open(path);
     if (!wait_shown(bench)) return {};
-    for (const auto& [key, document] : bench.documents())
-      if (document.get() != bench.current()) return key;
+    for (const auto& [key, document] : bench.documents().all())
+      if (document.get() != bench.documents().current()) return key;
     return {};
   }
 
@@ -86,53 +86,53 @@ class TestState : public QObject {
   void initTestCase() { folder_.keep_settings_here(); }
 
   void a_cancelled_drawing_leaves_pins_budget_and_folds() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("cancel.py", *tests::joint_graph(4))));
-    const Document& document = *bench.current();
+    const Document& document = *bench.documents().current();
     const auto kept = std::ranges::find(document.cut->saved, false, &SavedValue::is_input);
     QVERIFY(kept != document.cut->saved.end());
     const QString name = QString::fromStdString(kept->name);
-    bench.pin(name, Pin::Recompute);
+    bench.pins().pin(name, Pin::Recompute);
     QVERIFY(cancelled(bench));
     QVERIFY(document.pins.empty());
     QVERIFY(document.earlier_pins.empty());  // nothing to undo
     const auto folded = document.folded;
-    bench.fold_all(true);
+    bench.drawing().fold_all(true);
     QVERIFY(cancelled(bench));
     QCOMPARE(document.folded, folded);
     QVERIFY(document.folding == Folding::Asked);
-    bench.pin(name, Pin::Recompute);  // not cancelled, it stays
+    bench.pins().pin(name, Pin::Recompute);  // not cancelled, it stays
     QVERIFY(idle(bench));
     QCOMPARE(document.pins.size(), std::size_t{1});
-    bench.undo_pin();
+    bench.pins().undo();
     QVERIFY(cancelled(bench));
     QCOMPARE(document.pins.size(), std::size_t{1});
     QVERIFY(command(bench, "Undo the last pin")->isEnabled());
   }
 
   void a_cancelled_graph_gives_way_to_the_one_before() {
-    Workbench bench(tools());
+    Session bench(tools());
     const QString other = open_two(bench, two_graphs("cancelled"));
     QVERIFY(!other.isEmpty());
-    const QString first = bench.current()->key, title = bench.window().windowTitle();
-    bench.show(other);
+    const QString first = bench.documents().current()->key, title = bench.window().windowTitle();
+    bench.screen().show(other);
     QVERIFY(bench.window().windowTitle() != title);  // named as soon as it is asked for
     QVERIFY(cancelled(bench));
-    QCOMPARE(bench.current()->key, first);
+    QCOMPARE(bench.documents().current()->key, first);
     QCOMPARE(bench.window().windowTitle(), title);
-    QVERIFY(picture(bench)->scene() == bench.current()->scene.get());
-    bench.show(other);
+    QVERIFY(picture(bench)->scene() == bench.documents().current()->scene.get());
+    bench.screen().show(other);
     QVERIFY(idle(bench));
-    QCOMPARE(bench.current()->key, other);
+    QCOMPARE(bench.documents().current()->key, other);
   }
 
   void counts_stand_beside_the_bytes_of_the_same_values() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("counts.py", *tests::joint_graph(4)));
+    bench.documents().open(folder_.write("counts.py", *tests::joint_graph(4)));
     QVERIFY(wait_shown(bench));
-    const CutSummary& cut = *bench.current()->cut;
+    const CutSummary& cut = *bench.documents().current()->cut;
     const auto inputs = std::ranges::count_if(cut.saved, &SavedValue::is_input);
     const auto values = std::ssize(cut.saved) - inputs;
     QVERIFY(inputs > 0 && values > 0);
@@ -142,22 +142,22 @@ class TestState : public QObject {
       QVERIFY2(std::ranges::any_of(bench.window().findChildren<QLabel*>(),
                                    [&](const QLabel* label) { return label->text().startsWith(line); }),
                qPrintable(line));
-    const NodeAccount account = account_of(*bench.current());
+    const NodeAccount account = account_of(*bench.documents().current());
     QVERIFY(std::ranges::any_of(account.rows, [&](const NodeAccount::Row& row) { return row.html.endsWith(kept); }));
-    bench.get<AotController>().show();
+    bench.views().get<AotController>().show();
     QVERIFY(idle(bench));
-    QVERIFY(std::ranges::any_of(bench.get<AotController>().view()->findChildren<QLabel*>(),
+    QVERIFY(std::ranges::any_of(bench.views().get<AotController>().view()->findChildren<QLabel*>(),
                                 [&](const QLabel* label) { return label->text().startsWith(saved + "; " + kept); }));
   }
 
   void a_node_of_a_pass_step_is_told_as_the_step_has_it() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     const auto graph = partita::testing::fx(
         "x: <f32[8][1]>", "a: <f32[8][1]> = $mul.Tensor(x, 1)\nb: <f32[8][1]> = $sin(a)\nreturn (b,)");
-    bench.open(folder_.write("step.py", *graph));
+    bench.documents().open(folder_.write("step.py", *graph));
     QVERIFY(wait_shown(bench));
-    auto& passes = bench.get<PassesController>();
+    auto& passes = bench.views().get<PassesController>();
     passes.run();
     QVERIFY(idle(bench));
     const std::vector<PassStep>& steps = passes.view()->history()->steps;
@@ -169,30 +169,30 @@ class TestState : public QObject {
       return page->toHtml().contains("node:a") ? "a" : page->toHtml().contains("node:x") ? "x" : "";
     };
     passes.view()->go_to(0);
-    bench.select_node("b");
+    bench.selection().select_node("b");
     QCOMPARE(reads(), QString("a"));
     passes.view()->go_to(static_cast<int>(without_a - steps.begin()));
     QCOMPARE(bench.selection().spot().node, QString("b"));  // what the pass changed first
     QCOMPARE(reads(), QString("x"));
-    bench.select_node({});
+    bench.selection().select_node({});
     const auto* page = bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>();
     QVERIFY2(page->toPlainText().contains("after " + without_a->name), qPrintable(page->toPlainText()));
     QVERIFY2(page->toPlainText().contains("3 nodes"), qPrintable(page->toPlainText()));
-    bench.show_view("graph");
-    bench.select_node("b");
+    bench.views().show("graph");
+    bench.selection().select_node("b");
     QCOMPARE(reads(), QString("a"));
   }
 
   void values_and_halves_are_of_the_graph_above_them() {
-    Workbench bench(tools());
+    Session bench(tools());
     const QString other = open_two(bench, two_graphs("values"));
-    auto& values = bench.get<ValuesController>();
-    auto& aot = bench.get<AotController>();
+    auto& values = bench.views().get<ValuesController>();
+    auto& aot = bench.views().get<AotController>();
     values.look_at("gelu");
-    bench.show(other);  // while they are computed
+    bench.screen().show(other);  // while they are computed
     QVERIFY(idle(bench));
     QVERIFY(!values.view()->pair());
-    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
+    QCOMPARE(bench.window().page(), bench.views().get<GraphController>().widget());
     values.look_at("gelu");
     QVERIFY(cancelled(bench));
     QVERIFY(says(values.view(), "cancelled"));
@@ -201,9 +201,9 @@ class TestState : public QObject {
     QVERIFY(idle(bench));
     const int saved = saved_in(aot);
     QVERIFY(saved > 0);
-    bench.get<GraphController>().show();
-    for (const auto& [key, document] : bench.documents())
-      if (key != other) bench.show(key);
+    bench.views().get<GraphController>().show();
+    for (const auto& [key, document] : bench.documents().all())
+      if (key != other) bench.screen().show(key);
     QVERIFY(idle(bench));
     QCOMPARE(saved_in(aot), 0);
     command(bench, "Show forward and backward")->trigger();
@@ -219,19 +219,19 @@ class TestState : public QObject {
                                };
                              }});
     slow.suspect = "slow";
-    Workbench bench(slow);
+    Session bench(slow);
     bench.window().show();
-    bench.open(folder_.write("later.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("later.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    auto& values = bench.get<ValuesController>();
+    auto& values = bench.views().get<ValuesController>();
     values.show();  // of the worst row of a comparison
     QVERIFY(cancelled(bench));
     QVERIFY(says(values.view(), "Nothing was compared"));
-    bench.get<GraphController>().show();
-    auto& compare = bench.get<CompareController>();
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.views().get<GraphController>().show();
+    auto& compare = bench.views().get<CompareController>();
+    compare.compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(idle(bench));
-    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
+    QCOMPARE(bench.window().page(), bench.views().get<GraphController>().widget());
     // The copied command is that of the report, not of what was chosen since.
     for (QComboBox* box : compare.view()->findChildren<QComboBox*>()) box->setCurrentText("interp");
     QVERIFY2(bench.command_line().contains(" --backends interp,broken "), qPrintable(bench.command_line()));
@@ -239,8 +239,8 @@ class TestState : public QObject {
     const TableModel* table = compare.view()->findChild<TablePanel*>()->model();
     QVERIFY(table->rowCount() > 0);
     QSignalSpy filled(table, &QAbstractItemModel::modelReset);
-    bench.get<GraphController>().bar()->budget()->setValue(0);
-    QTRY_COMPARE(bench.current()->memory_budget, 0.0);
+    bench.views().get<GraphController>().bar()->budget()->setValue(0);
+    QTRY_COMPARE(bench.documents().current()->memory_budget, 0.0);
     QVERIFY(idle(bench));
     QCOMPARE(filled.size(), 0);
   }
@@ -250,11 +250,11 @@ class TestState : public QObject {
     WorkbenchTools planted = tools();
     for (WorkbenchTools::BackendChoice& backend : planted.backends)
       if (backend.name == "broken") backend.side = "cpu+plant=aten.mm.default:wrong";
-    Workbench bench(planted);
+    Session bench(planted);
     bench.window().show();
-    bench.open(folder_.write("planted.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("planted.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.views().get<CompareController>().compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(idle(bench));
     const QString words = bench.command_line();
     QVERIFY2(words.contains(" --reference interp --against ") && words.contains("cpu+plant=aten.mm.default:wrong") &&
@@ -263,22 +263,22 @@ class TestState : public QObject {
   }
 
   void a_closed_file_takes_what_was_found_along() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     const QString path = folder_.write("closed.py", *tests::joint_graph(2));
-    auto& compare = bench.get<CompareController>();
-    auto& passes = bench.get<PassesController>();
-    bench.open(path);
+    auto& compare = bench.views().get<CompareController>();
+    auto& passes = bench.views().get<PassesController>();
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    compare.compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(idle(bench));
     passes.run();
     QVERIFY(idle(bench));
     QVERIFY(passes.view()->history());
-    bench.close_file(path);
+    bench.documents().close_file(path);
     QVERIFY(!passes.view()->history());
     QCOMPARE(compare.view()->table()->model()->rowCount(), 0);
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
     QVERIFY(idle(bench));
     QCOMPARE(compare.view()->table()->model()->rowCount(), 0);
@@ -286,11 +286,11 @@ class TestState : public QObject {
   }
 
   void differences_are_copied_as_a_command_and_survive_a_cancel() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    auto& diff = bench.get<DiffController>();
+    auto& diff = bench.views().get<DiffController>();
     for (int layers : {2, 3}) {
-      bench.open(folder_.write(QString("%1 layers.py").arg(layers), *tests::joint_graph(layers)));
+      bench.documents().open(folder_.write(QString("%1 layers.py").arg(layers), *tests::joint_graph(layers)));
       QVERIFY(wait_shown(bench));
     }
     diff.show();
@@ -327,39 +327,39 @@ class TestState : public QObject {
       result.results.tensors["output.0"] = *Tensor::zeros(DType::Float32, {2});
       return result;
     };
-    Workbench bench(given);
+    Session bench(given);
     const QString other = open_two(bench, two_graphs("runs"));
-    KernelsView* kernels = bench.get<KernelsController>().view();
-    QVERIFY(bench.show_view("kernels"));
+    KernelsView* kernels = bench.views().get<KernelsController>().view();
+    QVERIFY(bench.views().show("kernels"));
     QVERIFY(says(kernels, "planning…"));
     QVERIFY(cancelled(bench));
     QVERIFY(says(kernels, "cancelled"));
     plans = true;
-    QVERIFY(bench.show_view("kernels"));  // asked again
+    QVERIFY(bench.views().show("kernels"));  // asked again
     QVERIFY(idle(bench));
     QVERIFY(says(kernels, "3 steps"));
-    bench.get<KernelsController>().plan(true);
+    bench.views().get<KernelsController>().plan(true);
     QVERIFY(says(kernels, "measuring…"));
     QVERIFY(cancelled(bench));
     QVERIFY(says(kernels, "3 steps"));
     QVERIFY(kernels->list());
     QVERIFY(!bench.command_line().contains("--random-weights"));  // these are not measured
-    bench.get<GraphController>().show();
+    bench.views().get<GraphController>().show();
 
-    RunView* run = bench.get<RunController>().view();
+    RunView* run = bench.views().get<RunController>().view();
     run->choose("quick", false);
-    bench.get<RunController>().run(run->request());
+    bench.views().get<RunController>().run(run->request());
     QVERIFY(idle(bench));
     const QString summary = run->summary();
     QCOMPARE(run->results()->model()->rowCount(), 1);
     run->choose("slow", false);
-    bench.get<RunController>().run(run->request());
+    bench.views().get<RunController>().run(run->request());
     QCOMPARE(run->summary(), QString("running…"));
     QVERIFY(cancelled(bench));
     QCOMPARE(run->summary(), summary);
     QCOMPARE(run->results()->model()->rowCount(), 1);
-    bench.get<RunController>().run(run->request());
-    bench.show(other);  // the run goes on, what it finds belongs to the other graph
+    bench.views().get<RunController>().run(run->request());
+    bench.screen().show(other);  // the run goes on, what it finds belongs to the other graph
     QTest::qWait(10);
     QVERIFY(cancelled(bench));
     QCOMPARE(run->summary(), QString());

@@ -5,6 +5,7 @@
 #include "core/load/compile_times.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
+#include "views/table/table_panel.h"
 #include "views/timeline/timeline_controller.h"
 
 using namespace partita;
@@ -166,13 +167,13 @@ class TestTimeline : public QObject {
   }
 
   void a_log_opens_into_its_times() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1200, 800);
     bench.window().show();
-    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/training/training.log");
+    bench.documents().open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/training/training.log");
     QVERIFY(wait_shown(bench));
-    QVERIFY(bench.show_view("timeline"));
-    TimelineView* view = bench.get<TimelineController>().view();
+    QVERIFY(bench.views().show("timeline"));
+    TimelineView* view = bench.views().get<TimelineController>().view();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->plot()->timeline(); }, 30000));
     QVERIFY2(view->summary().contains(" of compiling; most of it, "), qPrintable(view->summary()));
     QVERIFY(bench.command_line().contains("query") && bench.command_line().endsWith("times"));
@@ -184,18 +185,18 @@ class TestTimeline : public QObject {
     // From a step to the graph of its compilation.
     const auto chosen = static_cast<std::size_t>(view->plot()->chosen());
     Q_EMIT view->record_asked(QString::fromStdString(view->plot()->timeline()->spans[chosen].record));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current_graph(); }, 30000));
-    QVERIFY(!bench.get<TimelineController>().on_screen());
-    QCOMPARE(bench.current()->artefact.group, std::string("0/0"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current_graph(); }, 30000));
+    QVERIFY(!bench.views().get<TimelineController>().on_screen());
+    QCOMPARE(bench.documents().current()->artefact.group, std::string("0/0"));
   }
 
   void what_has_no_times_says_so() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("plain.py", *tests::joint_graph(1)));
+    bench.documents().open(folder_.write("plain.py", *tests::joint_graph(1)));
     QVERIFY(wait_shown(bench));
-    QVERIFY(bench.show_view("timeline"));
-    TimelineView* view = bench.get<TimelineController>().view();
+    QVERIFY(bench.views().show("timeline"));
+    TimelineView* view = bench.views().get<TimelineController>().view();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->plot()->timeline(); }, 30000));
     QCOMPARE(view->summary(), QString("no times of compiling are in it"));
   }

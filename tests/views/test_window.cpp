@@ -27,9 +27,9 @@
 #include "views/aot/aot_controller.h"
 #include "views/compare/compare_controller.h"
 #include "views/config/config_view.h"
-#include "views/graph/sizes.h"
 #include "views/inspector/inspector.h"
 #include "views/minify/minify_controller.h"
+#include "views/picture/sizes.h"
 #include "views/tensor/values_controller.h"
 #include "views/window/empty_page.h"
 
@@ -83,17 +83,17 @@ class TestWindow : public QObject {
     int pictures = 0, texts = 0, refused = 0;
     QStringList empty;
     for (const fs::path& path : paths) {
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().resize(1024, 700);
       bench.window().show();
       bool ended = false, loaded = false;
-      connect(&bench, &Workbench::failed, this, [&] { ended = true; });
-      connect(&bench, &Workbench::loaded, this, [&] { loaded = true; });
-      connect(&bench, &Workbench::shown, this, [&] { ended = true; });
-      bench.open(QString::fromStdString(path.string()));
+      connect(&bench, &Session::failed, this, [&] { ended = true; });
+      connect(&bench.documents(), &Documents::loaded, this, [&] { loaded = true; });
+      connect(&bench.screen(), &Screen::shown, this, [&] { ended = true; });
+      bench.documents().open(QString::fromStdString(path.string()));
       QVERIFY2(QTest::qWaitFor([&] { return ended; }, 60000), path.c_str());
       QApplication::sendPostedEvents();
-      const Document* document = bench.current();
+      const Document* document = bench.documents().current();
       if (!loaded || !document || !document->code) {
         ++refused;  // an error says why
         if (!all) empty << QString::fromStdString(path.string()) + " is not shown";
@@ -111,13 +111,13 @@ class TestWindow : public QObject {
 
   void forward_and_backward_open_whole_and_unfold_in_place() {
     for (const QSize size : {QSize(1440, 900), QSize(1024, 700)}) {
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().resize(size);
       bench.window().show();
-      bench.open(folder_.write("blocks.py", *blocks(16)));
+      bench.documents().open(folder_.write("blocks.py", *blocks(16)));
       QVERIFY(wait_shown(bench));
-      QVERIFY(bench.show_view("aot"));
-      AotView* halves = bench.get<AotController>().view();
+      QVERIFY(bench.views().show("aot"));
+      AotView* halves = bench.views().get<AotController>().view();
       QTRY_VERIFY(halves->pair());
       QVERIFY(qobject_cast<GraphView*>(bench.window().focusWidget()));
       const QTableView* saved = halves->saved()->view();
@@ -137,11 +137,11 @@ class TestWindow : public QObject {
   }
 
   void all_is_in_reach_in_half_of_1440x900() {
-    Workbench bench(tools());
+    Session bench(tools());
     MainWindow& window = bench.window();
     window.resize(720, 450);
     window.show();
-    bench.open(folder_.write("small.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("small.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QTest::qWait(1);
     QCOMPARE(window.size(), QSize(720, 450));
@@ -159,10 +159,10 @@ class TestWindow : public QObject {
 
   void the_first_picture_is_whole_and_readable() {
     for (const QSize size : {QSize(1440, 900), QSize(1024, 700)}) {
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().resize(size);
       bench.window().show();
-      bench.open(folder_.write("blocks.py", *blocks(16)));  // 213 nodes
+      bench.documents().open(folder_.write("blocks.py", *blocks(16)));  // 213 nodes
       QVERIFY(wait_shown(bench));
       const GraphView* view = picture(bench);
       QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
@@ -172,10 +172,10 @@ class TestWindow : public QObject {
   }
 
   void a_picture_that_nobody_moved_follows_its_room() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1440, 900);
     bench.window().show();
-    bench.open(folder_.write("blocks.py", *blocks(16)));
+    bench.documents().open(folder_.write("blocks.py", *blocks(16)));
     QVERIFY(wait_shown(bench));
     GraphView* view = picture(bench);
     bench.window().open_bottom(true);
@@ -192,10 +192,10 @@ class TestWindow : public QObject {
     const auto folder = partita::testing::corpus() / "big/gpt12";
     if (!std::filesystem::exists(folder)) QSKIP("no corpus");
     for (const char* file : {"joint.py", "forward.py", "backward.py"}) {
-      Workbench bench(tools());
+      Session bench(tools());
       bench.window().resize(1440, 900);
       bench.window().show();
-      bench.open(QString::fromStdString((folder / file).string()));
+      bench.documents().open(QString::fromStdString((folder / file).string()));
       QVERIFY(wait_shown(bench, 60000));
       const GraphView* view = picture(bench);
       QVERIFY2(view->cards_in_view().size() == view->scene()->picture.cards.size(), file);
@@ -206,16 +206,16 @@ class TestWindow : public QObject {
   void halves_that_nobody_folded_stay_readable_while_the_budget_moves() {
     const auto joint = partita::testing::corpus() / "big/gpt12/joint.py";
     if (!std::filesystem::exists(joint)) QSKIP("no corpus");
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1440, 900);
     bench.window().show();
-    bench.open(QString::fromStdString(joint.string()));
+    bench.documents().open(QString::fromStdString(joint.string()));
     QVERIFY(wait_shown(bench, 60000));
-    QVERIFY(bench.show_view("aot"));
-    AotView* halves = bench.get<AotController>().view();
+    QVERIFY(bench.views().show("aot"));
+    AotView* halves = bench.views().get<AotController>().view();
     QTRY_VERIFY_WITH_TIMEOUT(halves->pair(), 60000);
     const auto first = halves->pair();
-    bench.get<GraphController>().bar()->budget()->setValue(BudgetSlider::kSteps / 2);
+    bench.views().get<GraphController>().bar()->budget()->setValue(BudgetSlider::kSteps / 2);
     QTRY_VERIFY_WITH_TIMEOUT(bench.jobs().idle() && halves->pair() != first, 60000);
     for (GraphView* half : halves->findChildren<GraphView*>())
       QCOMPARE(half->cards_in_view().size(), half->scene()->picture.cards.size());
@@ -225,18 +225,18 @@ class TestWindow : public QObject {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file.clear();
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().resize(1024, 700);
     bench.window().show();
-    bench.open(folder_.write("small.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("small.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.get<CompareController>().view()->set_report({}, {}, "1 of 61 values differs", "gelu");
-    MinifyView* minifier = bench.get<MinifyController>().view();
-    bench.set_inputs("/somewhere/inputs_of_a_model_whose_name_is_as_long_as_names_of_models_are.safetensors");
+    bench.views().get<CompareController>().view()->set_report({}, {}, "1 of 61 values differs", "gelu");
+    MinifyView* minifier = bench.views().get<MinifyController>().view();
+    bench.views().set_inputs("/somewhere/inputs_of_a_model_whose_name_is_as_long_as_names_of_models_are.safetensors");
     const auto panels = bench.window().findChildren<QDockWidget*>();
     const auto panel = [&](const char* name) { return bench.window().findChild<QDockWidget*>(name); };
     const auto all_have_room = [&](Controller& view) {
-      bench.get<GraphController>().raise();
+      bench.views().get<GraphController>().raise();
       view.raise();
       QTest::qWait(1);
       const QByteArray name = view.widget()->accessibleName().toUtf8();
@@ -246,9 +246,9 @@ class TestWindow : public QObject {
       for (const QDockWidget* a : panels)
         for (const QDockWidget* b : panels) QVERIFY2(a == b || !a->geometry().intersects(b->geometry()), name);
     };
-    bench.for_each_view(all_have_room);
+    bench.views().each(all_have_room);
     // What a minification shows while it is in front.
-    auto& minify = bench.get<MinifyController>();
+    auto& minify = bench.views().get<MinifyController>();
     minify.raise();
     QTest::qWait(1);
     minifier->start();
@@ -264,7 +264,7 @@ class TestWindow : public QObject {
   }
 
   void a_longer_place_moves_no_button() {
-    Workbench bench(tools());
+    Session bench(tools());
     MainWindow& window = bench.window();
     window.resize(1366, 730);
     window.show();
@@ -283,7 +283,7 @@ class TestWindow : public QObject {
   }
 
   void menus_fit_into_a_small_window() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     for (const QMenu* menu : bench.window().findChildren<QMenu*>())
       QVERIFY2(menu->sizeHint().height() < 640, qPrintable(menu->title()));
@@ -295,10 +295,10 @@ class TestWindow : public QObject {
   }
 
   void panels_give_way_when_the_window_shrinks() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1440, 900);
     bench.window().show();
-    bench.open(folder_.write("small.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("small.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     const auto code = [&] { return bench.window().findChild<QDockWidget*>("code")->width(); };
     const int before = code();
@@ -310,10 +310,10 @@ class TestWindow : public QObject {
   void names_in_the_tree_come_before_kinds() {
     const auto log = partita::testing::corpus() / "models/gpt2/trace";
     if (!std::filesystem::exists(log)) QSKIP("no corpus");
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1440, 900);
     bench.window().show();
-    bench.open(QString::fromStdString(log.string()));
+    bench.documents().open(QString::fromStdString(log.string()));
     QVERIFY(wait_shown(bench, 60000));
     auto* tree = bench.window().findChild<QDockWidget*>("artefacts")->findChild<QTreeView*>();
     const auto names = [&] { return static_cast<QAbstractItemView*>(tree)->sizeHintForColumn(0); };
@@ -326,10 +326,10 @@ class TestWindow : public QObject {
   void an_exported_model_opens_at_its_layers() {
     const auto program = partita::testing::corpus() / "models/bert/program.pt2";
     if (!std::filesystem::exists(program)) QSKIP("no corpus");
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1440, 900);
     bench.window().show();
-    bench.open(QString::fromStdString(program.string()));
+    bench.documents().open(QString::fromStdString(program.string()));
     QVERIFY(wait_shown(bench, 60000));
     const GraphView* view = picture(bench);
     const Scene& scene = *view->scene();
@@ -343,9 +343,9 @@ class TestWindow : public QObject {
   }
 
   void a_large_graph_opens_folded_and_unfolds_in_place() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("large.py", *blocks(120)));
+    bench.documents().open(folder_.write("large.py", *blocks(120)));
     QVERIFY(wait_shown(bench));
     GraphView* view = picture(bench);
     const int stack = view->scene()->picture.card_by_key("frame:120 blocks#0");
@@ -357,7 +357,7 @@ class TestWindow : public QObject {
     QVERIFY(view->scene()->picture.card_by_key("gelu") >= 0);
     const Box& first = view->scene()->layout.boxes[view->scene()->picture.card_by_key("t")];
     QVERIFY(std::abs(view->to_view({0, first.center_y()}).y() - at.y()) < 60);
-    bench.fold_all(true);
+    bench.drawing().fold_all(true);
     QVERIFY(QTest::qWaitFor([&] { return view->scene()->picture.card_by_key("gelu") < 0; }, 30000));
     QVERIFY(cards_on_screen(view) > 0);
   }
@@ -370,45 +370,45 @@ class TestWindow : public QObject {
                                       return stopped_on_request();
                                     };
                                   }});
-    Workbench bench(with_slow);
+    Session bench(with_slow);
     bench.window().show();
-    auto& compare = bench.get<CompareController>();
+    auto& compare = bench.views().get<CompareController>();
     const auto& rows = compare.view()->table()->model()->rows();
-    bench.open(folder_.write("first.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("first.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    const QString first = bench.current()->key;
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    const QString first = bench.documents().current()->key;
+    compare.compare({"interp", {"broken"}, true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     const std::size_t compared = rows.size();
     QVERIFY(compared > 0);
-    compare.compare({"interp", "slow", true, Tolerance{}, {}});
+    compare.compare({"interp", {"slow"}, true, Tolerance{}, {}});
     bench.jobs().cancel_all();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(rows.size(), compared);  // a cancelled job leaves what was there
-    QCOMPARE(compare.request_of(*bench.current()).found, QString("broken"));
+    QCOMPARE(compare.request_of(*bench.documents().current()).found, std::vector<std::string>{"broken"});
     for (QLabel* label : compare.view()->findChildren<QLabel*>()) QVERIFY(!label->text().contains("comparing"));
-    bench.get<ValuesController>().look_at("gelu");
+    bench.views().get<ValuesController>().look_at("gelu");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.window().page(), bench.get<ValuesController>().widget());
-    bench.open(folder_.write("second.py", *tests::joint_graph(3)));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
+    QCOMPARE(bench.window().page(), bench.views().get<ValuesController>().widget());
+    bench.documents().open(folder_.write("second.py", *tests::joint_graph(3)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current()->key != first; }, 30000));
     QCOMPARE(rows.size(), std::size_t{0});
-    compare.compare({"interp", "slow", true, Tolerance{}, {}});
+    compare.compare({"interp", {"slow"}, true, Tolerance{}, {}});
     bench.jobs().cancel_all();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(std::ranges::any_of(compare.view()->findChildren<QLabel*>(),
                                 [](const QLabel* label) { return label->text() == "cancelled"; }));
-    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
-    QVERIFY(!bench.get<ValuesController>().view()->pair());
-    bench.show(first);
+    QCOMPARE(bench.window().page(), bench.views().get<GraphController>().widget());
+    QVERIFY(!bench.views().get<ValuesController>().view()->pair());
+    bench.screen().show(first);
     QCOMPARE(rows.size(), compared);
   }
 
   void no_button_moves_when_a_job_ends() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1440, 900);
     bench.window().show();
-    bench.open(QString::fromStdString((partita::testing::corpus() / "models/mlp/program.pt2").string()));
+    bench.documents().open(QString::fromStdString((partita::testing::corpus() / "models/mlp/program.pt2").string()));
     QVERIFY(wait_shown(bench));
     auto places = [&] {
       QVector<QRect> out;
@@ -435,7 +435,7 @@ class TestWindow : public QObject {
 
   /// It lies over the page, at the end where the mouse is not.
   void an_error_moves_nothing() {
-    Workbench bench(tools());
+    Session bench(tools());
     MainWindow& window = bench.window();
     window.resize(1440, 900);
     window.show();
@@ -457,9 +457,9 @@ class TestWindow : public QObject {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file = folder_.filePath("keys.sqlite").toStdString();
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().show();
-    bench.open(folder_.write("keys.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("keys.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QStringList without;
     std::map<QString, int> keys;
@@ -470,7 +470,7 @@ class TestWindow : public QObject {
       if (*row.title == '\0' || *row.key == '\0') continue;
       QVERIFY2(keys.contains(QKeySequence(row.key).toString()), row.name);
       Controller* view = nullptr;
-      bench.for_each_view([&](Controller& c) {
+      bench.views().each([&](Controller& c) {
         if (QString(c.widget()->accessibleName()).compare(row.title, Qt::CaseInsensitive) == 0) view = &c;
       });
       for (QAction* action : bench.window().findChildren<QAction*>())
@@ -481,7 +481,7 @@ class TestWindow : public QObject {
   }
 
   void the_window_is_no_larger_than_the_screen() {
-    Workbench bench(tools());
+    Session bench(tools());
     MainWindow& window = bench.window();
     window.resize(4000, 3000);
     window.fit_screen();
@@ -489,7 +489,7 @@ class TestWindow : public QObject {
     const QRect room = window.screen()->availableGeometry();
     QVERIFY(room.contains(window.frameGeometry()));
     for (const QSize laptop : {QSize(1366, 730), QSize(1280, 680)}) {  // 2560x1440 at 200 %, with frame and panel
-      bench.for_each_view([&](Controller& view) {
+      bench.views().each([&](Controller& view) {
         view.raise();
         QVERIFY2(
             window.minimumSizeHint().width() <= laptop.width() && window.minimumSizeHint().height() <= laptop.height(),
@@ -499,7 +499,7 @@ class TestWindow : public QObject {
   }
 
   void the_keyboard_begins_at_the_samples() {
-    Workbench bench(tools());
+    Session bench(tools());
     EmptyPage* page = bench.window().empty_page();
     page->set_content({{"first", "", "/a"}, {"second", "", "/b"}}, {});
     bench.window().show();
@@ -527,33 +527,33 @@ class TestWindow : public QObject {
       if (is_threads) QCOMPARE(row.cells[1].text, QString("2, by default 1"));
       if (is_threads) QVERIFY(row.cells[2].text.endsWith(". Decides code."));
     }
-    Workbench bench(tools());
-    QVERIFY(bench.show_view("config"));
+    Session bench(tools());
+    QVERIFY(bench.views().show("config"));
     QVERIFY(!bench.window().page()->findChildren<QLineEdit*>().empty());            // it can be searched
     for (QTableView* table : bench.window().page()->findChildren<QTableView*>()) {  // and read wholly
       QCOMPARE(table->horizontalScrollBar()->maximum(), 0);
       for (int row = 0; row < table->model()->rowCount(); ++row)
         QVERIFY(table->rowHeight(row) >= table->sizeHintForIndex(table->model()->index(row, 2)).height());
     }
-    bench.open(folder_.write("configured.py", *tests::joint_graph(3)));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current(); }, 30000));
+    bench.documents().open(folder_.write("configured.py", *tests::joint_graph(3)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current(); }, 30000));
     const ConfigScope scope(*patched_config({{"fuse", "false"}}, Config()));
     QVERIFY2(bench.command_line().endsWith(" --config fuse=false"), qPrintable(bench.command_line()));
   }
 
   void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("pages.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("pages.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    QWidget* below = bench.get<CompareController>().widget();
-    QVERIFY(!bench.get<CompareController>().on_screen());
-    bench.get<CompareController>().raise();
+    QWidget* below = bench.views().get<CompareController>().widget();
+    QVERIFY(!bench.views().get<CompareController>().on_screen());
+    bench.views().get<CompareController>().raise();
     QVERIFY(QTest::qWaitFor([&] { return below->height() > 60; }, 5000));
-    QVERIFY(bench.show_view("coverage"));
+    QVERIFY(bench.views().show("coverage"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
     QTest::keyClick(&bench.window(), Qt::Key_Escape);
-    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
+    QCOMPARE(bench.window().page(), bench.views().get<GraphController>().widget());
     QTest::keyClick(&bench.window(), Qt::Key_Question, Qt::ShiftModifier);
     auto* keys = bench.window().findChild<QDialog*>("keys");
     QVERIFY(keys && keys->findChild<QTextBrowser*>()->toPlainText().contains("Run and compare"));
@@ -575,8 +575,8 @@ class TestWindow : public QObject {
         bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>()->toPlainText().contains("largest saved"));
     TablePanel* saved = bench.window().findChild<TablePanel*>("saved");
     QVERIFY(saved);
-    QCOMPARE(saved->model()->rowCount(),
-             static_cast<int>(bench.current()->cut->saved.size() + bench.current()->cut->recomputed.size()));
+    QCOMPARE(saved->model()->rowCount(), static_cast<int>(bench.documents().current()->cut->saved.size() +
+                                                          bench.documents().current()->cut->recomputed.size()));
   }
 
   void sizes_of_symbols_are_given_once() {
@@ -586,27 +586,27 @@ class TestWindow : public QObject {
         exp: "f32[s0, 64][64, 1]cpu" = torch.ops.aten.exp.default(x)
         return (exp,)
 )py";
-    auto size = [](Workbench& bench) {
-      const Graph& graph = *bench.current()->graph;
+    auto size = [](Session& bench) {
+      const Graph& graph = *bench.documents().current()->graph;
       return size_text(graph.find("exp")->meta, graph.shapes.get());
     };
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
     QCOMPARE(size(bench), QString("256*s0 B"));
-    bench.get<GraphController>().set_hints({{"s0", 8}});
+    bench.views().get<GraphController>().set_hints({{"s0", 8}});
     QVERIFY(wait_shown(bench));
     QCOMPARE(size(bench), QString("2.00 KiB"));
-    Workbench later(tools());
+    Session later(tools());
     later.window().show();
-    later.open(path);
+    later.documents().open(path);
     QVERIFY(wait_shown(later));
     QCOMPARE(size(later), QString("2.00 KiB"));
   }
 
   void files_that_are_dropped_are_opened() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     const QString path = folder_.write("dropped.py", *tests::joint_graph(1));
     QMimeData urls, words;
@@ -623,48 +623,49 @@ class TestWindow : public QObject {
     QDropEvent drop({10, 10}, Qt::CopyAction, &urls, Qt::LeftButton, Qt::NoModifier);
     QCoreApplication::sendEvent(&bench.window(), &drop);
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.current()->path, path);
+    QCOMPARE(bench.documents().current()->path, path);
   }
 
   void files_are_told_apart_and_closed() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QDir(folder_.path()).mkpath("one");
     QDir(folder_.path()).mkpath("two");
     const QString one = folder_.write("one/graph.py", *tests::joint_graph(1)),
                   two = folder_.write("two/graph.py", *tests::joint_graph(2));
-    bench.open(one);
+    bench.documents().open(one);
     QVERIFY(wait_shown(bench));
     QVERIFY(bench.window().windowTitle().startsWith("one/graph.py"));
-    const QString first = bench.current()->key;
-    bench.open(two);
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
-    bench.close_file(two);
+    const QString first = bench.documents().current()->key;
+    bench.documents().open(two);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current()->key != first; }, 30000));
+    bench.documents().close_file(two);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.current()->key, first);
-    QCOMPARE(bench.tree().rowCount(), 1);
+    QCOMPARE(bench.documents().current()->key, first);
+    QCOMPARE(bench.documents().tree().rowCount(), 1);
     for (const char* folder : {"left/same", "right/same"}) {  // folder and name are equal
       QDir(folder_.path()).mkpath(folder);
       const QString path = folder_.write(QString("%1/graph.py").arg(folder), *tests::joint_graph(1));
-      bench.open(path);
-      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->path == path; }, 30000));
+      bench.documents().open(path);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current()->path == path; }, 30000));
     }
     const auto titles = [&] {
       QStringList found;
-      for (int row = 1; row < bench.tree().rowCount(); ++row) found << bench.tree().index(row, 0).data().toString();
+      for (int row = 1; row < bench.documents().tree().rowCount(); ++row)
+        found << bench.documents().tree().index(row, 0).data().toString();
       return found;
     };
     QCOMPARE(titles(), (QStringList{"left/same/graph.py", "right/same/graph.py"}));
     QVERIFY(bench.window().windowTitle().startsWith("right/same/graph.py"));
-    bench.close_file(folder_.filePath("left/same/graph.py"));
+    bench.documents().close_file(folder_.filePath("left/same/graph.py"));
     QCOMPARE(titles(), (QStringList{"same/graph.py"}));
-    bench.close_file(folder_.filePath("right/same/graph.py"));
-    bench.close_file(one);
-    QCOMPARE(bench.current(), nullptr);
+    bench.documents().close_file(folder_.filePath("right/same/graph.py"));
+    bench.documents().close_file(one);
+    QCOMPARE(bench.documents().current(), nullptr);
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().empty_page()));
     for (const char* bad : {"bad_a.py", "bad_b.py"}) {
       std::ofstream(folder_.filePath(bad).toStdString()) << "class GraphModule(\n";
-      bench.open(folder_.filePath(bad));
+      bench.documents().open(folder_.filePath(bad));
     }
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     const QString said = shown_errors(bench);
@@ -672,7 +673,7 @@ class TestWindow : public QObject {
   }
 
   void a_failed_compilation_opens_on_its_error() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QString path = folder_.filePath("failed.log");
     std::ofstream log(path.toStdString());
@@ -682,7 +683,7 @@ class TestWindow : public QObject {
              "text of "
           << name << "\n";
     log.close();
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
     QVERIFY2(texts(bench)->document()->text().contains("the text of dynamo_error"),
              qPrintable(texts(bench)->document()->text()));

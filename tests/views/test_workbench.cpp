@@ -12,13 +12,13 @@
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
 #include "views/code/code_controller.h"
-#include "views/graph/export.h"
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
 #include "views/passes/passes_controller.h"
+#include "views/picture/export.h"
 #include "views/run/run_controller.h"
 #include "views/saved/saved_controller.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -33,15 +33,15 @@ class TestWorkbench : public QObject {
   void initTestCase() { folder_.keep_settings_here(); }
 
   void a_file_opens_and_one_selection_is_everywhere() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("joint.py", *tests::joint_graph(4))));
     QVERIFY(picture(bench)->scene()->picture.joint);
-    QVERIFY(bench.current()->cut);
+    QVERIFY(bench.documents().current()->cut);
 
     bench.selection().select_node("gelu_2");
     QCOMPARE(picture(bench)->selected_node(), QString("gelu_2"));
-    QCOMPARE(code(bench)->current_line(), bench.current()->code->line_of("gelu_2"));
+    QCOMPARE(code(bench)->current_line(), bench.documents().current()->code->line_of("gelu_2"));
 
     QTest::keyClick(picture(bench), Qt::Key_Down);  // along the edge, to the residual's add
     QCOMPARE(bench.selection().spot().node, QString("add_2"));
@@ -56,7 +56,7 @@ class TestWorkbench : public QObject {
   }
 
   void a_click_on_a_card_selects_it() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("joint.py", *tests::joint_graph(3))));
     GraphView* view = picture(bench);
@@ -68,64 +68,64 @@ class TestWorkbench : public QObject {
   }
 
   void a_pin_changes_the_cut_and_the_command_line() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("pins.py", *tests::joint_graph(4))));
     auto saved = [&](const std::string& name) {
-      for (const SavedValue& value : bench.current()->cut->saved)
+      for (const SavedValue& value : bench.documents().current()->cut->saved)
         if (value.name == name) return true;
       return false;
     };
     std::string kept;
-    for (const SavedValue& value : bench.current()->cut->saved)
+    for (const SavedValue& value : bench.documents().current()->cut->saved)
       if (kept.empty() && !value.is_input) kept = value.name;
     QVERIFY(!kept.empty());
     bench.selection().select_node(QString::fromStdString(kept));
-    std::int64_t before = bench.current()->cut->activation_bytes;
+    std::int64_t before = bench.documents().current()->cut->activation_bytes;
     QTest::keyClick(picture(bench), Qt::Key_R);
     QVERIFY(wait_shown(bench));
     QVERIFY(!saved(kept));
-    QCOMPARE(bench.current()->bytes_before.value_or(-1), before);
+    QCOMPARE(bench.documents().current()->bytes_before.value_or(-1), before);
     QVERIFY(bench.command_line().startsWith("partita aot "));
     QVERIFY(bench.command_line().contains(QString::fromStdString("--recompute " + kept)));
     QTest::keyClick(picture(bench), Qt::Key_U);
     QVERIFY(wait_shown(bench));
     QVERIFY(saved(kept));
-    QCOMPARE(bench.current()->cut->activation_bytes, before);
+    QCOMPARE(bench.documents().current()->cut->activation_bytes, before);
   }
 
   void pins_are_set_wherever_the_value_is_shown() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QVERIFY(open_unfolded(bench, folder_.write("everywhere.py", *tests::joint_graph(4))));
     std::vector<QString> kept;
-    for (const SavedValue& value : bench.current()->cut->saved)
+    for (const SavedValue& value : bench.documents().current()->cut->saved)
       if (!value.is_input) kept.push_back(QString::fromStdString(value.name));
     QVERIFY(kept.size() >= 3);
-    bench.fold_all(true);
+    bench.drawing().fold_all(true);
     QVERIFY(wait_shown(bench));
-    bench.show_view("saved");
+    bench.views().show("saved");
     QString said;
     connect(&bench.window(), &MainWindow::logged, &bench, [&](const QString& line) { said = line; });
     // In a folded card, in the table, in the code: the chosen value is one.
-    QWidget* const places[] = {picture(bench), bench.get<SavedController>().view()->view(), code(bench)};
+    QWidget* const places[] = {picture(bench), bench.views().get<SavedController>().view()->view(), code(bench)};
     for (std::size_t i = 0; i < 3; ++i) {
       bench.selection().select_node(kept[i]);
-      QCOMPARE(bench.get<SavedController>().view()->current_node(), kept[i]);
+      QCOMPARE(bench.views().get<SavedController>().view()->current_node(), kept[i]);
       places[i]->setFocus();
       QTest::keyClick(places[i], Qt::Key_R);
       QVERIFY(wait_shown(bench));
-      QVERIFY2(bench.current()->pins.contains(kept[i].toStdString()), qPrintable(kept[i]));
+      QVERIFY2(bench.documents().current()->pins.contains(kept[i].toStdString()), qPrintable(kept[i]));
     }
     // What is not possible is said.
     const std::pair<const char*, const char*> refused[] = {
         {"gelu_backward", "backward"}, {"primals_1", "input"}, {"", "Choose a value"}};
     for (const auto& [node, why] : refused) {
-      const Pins before = bench.current()->pins;
+      const Pins before = bench.documents().current()->pins;
       bench.selection().select_node(node);
       QTest::keyClick(places[0], Qt::Key_S);
       QVERIFY2(said.contains(why), qPrintable(said));
-      QVERIFY(bench.current()->pins == before);
+      QVERIFY(bench.documents().current()->pins == before);
     }
     bench.selection().select_node(kept[0]);
     QTest::keyClick(places[0], Qt::Key_R);
@@ -133,17 +133,17 @@ class TestWorkbench : public QObject {
   }
 
   void a_module_folds_and_unfolds() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     auto graph = tests::joint_graph(3);
     QVERIFY(open_unfolded(bench, folder_.write("fold.py", *graph)));
     std::size_t cards = picture(bench)->scene()->picture.cards.size();
     QVERIFY(!picture(bench)->scene()->picture.frames.empty());  // source lines: FX text has no module paths
     QString key = QString::fromStdString(picture(bench)->scene()->picture.frames.front().key);
-    bench.fold(key);
+    bench.drawing().fold(key);
     QVERIFY(wait_shown(bench));
     QVERIFY(picture(bench)->scene()->picture.cards.size() < cards);
-    bench.fold(key);
+    bench.drawing().fold(key);
     QVERIFY(wait_shown(bench));
     QCOMPARE(picture(bench)->scene()->picture.cards.size(), cards);
   }
@@ -159,12 +159,12 @@ class TestWorkbench : public QObject {
       QVERIFY(
           store->put_compiled({key_of(parts), "", "", ""}, {entry_bytes(parts, "code"), "forward", "fxgraph_cache"}));
     }
-    Workbench bench(with_store);
+    Session bench(with_store);
     bench.window().show();
-    QVERIFY(bench.show_view("history"));
-    TablePanel* past = bench.get<HistoryController>().view()->past();
+    QVERIFY(bench.views().show("history"));
+    TablePanel* past = bench.views().get<HistoryController>().view()->past();
     QVERIFY(QTest::qWaitFor([&] { return past->model()->rowCount() == 3; }, 30000));
-    const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
+    const auto& beside = bench.views().get<HistoryController>().view()->beside()->model()->rows();
     past->choose_rows({0});  // beside the nearest before it
     QVERIFY(QTest::qWaitFor([&] { return beside.size() == 1; }, 30000));
     QCOMPARE(beside[0].cells[0].text + beside[0].cells[1].text + beside[0].cells[3].text, QString("graphbc"));
@@ -177,14 +177,14 @@ class TestWorkbench : public QObject {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file.clear();
-    Workbench bench(*given);
+    Session bench(*given);
     bench.window().show();
-    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    bench.documents().open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
-    RunView* view = bench.get<RunController>().view();
+    RunView* view = bench.views().get<RunController>().view();
     view->choose("print_compile", true);
     QVERIFY(!view->wants_folder());
-    bench.get<RunController>().run(view->request());
+    bench.views().get<RunController>().run(view->request());
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(view->summary().contains(" results as in the file; "), qPrintable(view->summary()));
     QVERIFY(view->results()->model()->rowCount() > 2);
@@ -195,7 +195,7 @@ class TestWorkbench : public QObject {
     QVERIFY(bench.command_line().endsWith(" --train"));
     QVERIFY(bench.command_line().contains(" --compiler print_compile --inputs "));
     view->choose("partita", true);
-    bench.get<RunController>().run(view->request());
+    bench.views().get<RunController>().run(view->request());
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(view->summary().endsWith(" of it compiling") && view->details().contains("\nplan: "),
              qPrintable(view->details()));
@@ -203,67 +203,69 @@ class TestWorkbench : public QObject {
     view->choose("graph_dumper_aot", true);
     QVERIFY(view->wants_folder());
     view->set_folder(folder_.path());
-    bench.get<RunController>().run(view->request());
+    bench.views().get<RunController>().run(view->request());
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QDir(folder_.path()).exists("graph"));
   }
 
   void overlays_are_offered_once_there_is_something_to_show() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("overlays.py", *tests::joint_graph(3)));
+    bench.documents().open(folder_.write("overlays.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
-    auto offered = [&](OverlayKind kind) { return bench.get<GraphController>().overlay_action(kind)->isEnabled(); };
+    auto offered = [&](OverlayKind kind) {
+      return bench.views().get<GraphController>().overlay_action(kind)->isEnabled();
+    };
     QVERIFY(offered(OverlayKind::None) && offered(OverlayKind::Bytes) && offered(OverlayKind::Module));
     for (OverlayKind kind : {OverlayKind::Error, OverlayKind::Time, OverlayKind::Kernel, OverlayKind::Pass}) {
       QVERIFY(!offered(kind));
-      QVERIFY(bench.get<GraphController>().overlay_action(kind)->toolTip().contains("Graph >"));
+      QVERIFY(bench.views().get<GraphController>().overlay_action(kind)->toolTip().contains("Graph >"));
     }
-    QVERIFY(bench.get<GraphController>().show_overlay("time"));  // measures it first
+    QVERIFY(bench.views().get<GraphController>().show_overlay("time"));  // measures it first
     QVERIFY(QTest::qWaitFor([&] { return picture(bench)->overlay() == OverlayKind::Time; }, 30000));
     QVERIFY(offered(OverlayKind::Kernel) && !offered(OverlayKind::Pass));
-    const NodeFacts& addmm = bench.current()->facts.at("addmm_1");
+    const NodeFacts& addmm = bench.documents().current()->facts.at("addmm_1");
     QVERIFY(addmm.seconds > 0 && addmm.seconds < 1);
     QCOMPARE(addmm.kernel, std::string("library: addmm"));
-    QVERIFY(!bench.current()->facts.at("gelu_1").kernel.empty());
-    QVERIFY(bench.get<GraphController>().show_overlay("pass"));
+    QVERIFY(!bench.documents().current()->facts.at("gelu_1").kernel.empty());
+    QVERIFY(bench.views().get<GraphController>().show_overlay("pass"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QVERIFY(bench.get<PassesController>().view()->history());
+    QVERIFY(bench.views().get<PassesController>().view()->history());
     // Nothing is known of another document, so the overlay is switched off.
-    bench.open(folder_.write("other.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("other.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QVERIFY(!offered(OverlayKind::Time));
     QCOMPARE(picture(bench)->overlay(), OverlayKind::None);
-    QVERIFY(!bench.get<GraphController>().show_overlay("no such thing"));
+    QVERIFY(!bench.views().get<GraphController>().show_overlay("no such thing"));
   }
 
   void the_budget_moves_the_cut_and_the_command_line() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("budget.py", *tests::joint_graph(6)));
+    bench.documents().open(folder_.write("budget.py", *tests::joint_graph(6)));
     QVERIFY(wait_shown(bench));
-    BudgetSlider* slider = bench.get<GraphController>().bar()->budget();
+    BudgetSlider* slider = bench.views().get<GraphController>().bar()->budget();
     QVERIFY(slider->isVisible());
     QCOMPARE(slider->curve().size(), std::size_t{BudgetSlider::kSteps + 1});
-    std::int64_t usual = bench.current()->cut->activation_bytes;
+    std::int64_t usual = bench.documents().current()->cut->activation_bytes;
     QCOMPARE(slider->curve().back().activation_bytes, usual);
     slider->setValue(0);
-    QVERIFY(
-        QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes < usual; }, 30000));
-    QCOMPARE(bench.current()->cut->activation_bytes, slider->curve().front().activation_bytes);
+    QVERIFY(QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && bench.documents().current()->cut->activation_bytes < usual; }, 30000));
+    QCOMPARE(bench.documents().current()->cut->activation_bytes, slider->curve().front().activation_bytes);
     QVERIFY(bench.command_line().contains("--memory-budget 0 "));
     slider->setValue(BudgetSlider::kSteps);
-    QVERIFY(
-        QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes == usual; }, 30000));
+    QVERIFY(QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && bench.documents().current()->cut->activation_bytes == usual; }, 30000));
     QVERIFY(!bench.command_line().contains("--memory-budget"));
   }
 
   void the_budgets_of_a_large_graph_wait_until_they_are_wanted() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("large.py", *tests::joint_graph(280)));
+    bench.documents().open(folder_.write("large.py", *tests::joint_graph(280)));
     QVERIFY(wait_shown(bench));
-    BudgetSlider* slider = bench.get<GraphController>().bar()->budget();
+    BudgetSlider* slider = bench.views().get<GraphController>().bar()->budget();
     QVERIFY(slider->curve().empty());
     QEnterEvent entered(QPointF{}, QPointF{}, QPointF{});
     QCoreApplication::sendEvent(slider, &entered);
@@ -275,26 +277,26 @@ class TestWorkbench : public QObject {
     with_joint.joint = [](const Graph& graph, const ExportedProgram* program) {
       return aot(graph, program, {.snapshots = true});
     };
-    Workbench bench(with_joint);
+    Session bench(with_joint);
     bench.window().show();
-    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    bench.documents().open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
-    QVERIFY(!bench.current()->cut);
-    QVERIFY(!bench.get<GraphController>().bar()->budget()->isVisible());
-    QString source = bench.current()->key;
-    bench.get<AotController>().make_joint();
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut; }, 30000));
-    QCOMPARE(bench.current()->key, source + "/joint");
+    QVERIFY(!bench.documents().current()->cut);
+    QVERIFY(!bench.views().get<GraphController>().bar()->budget()->isVisible());
+    QString source = bench.documents().current()->key;
+    bench.views().get<AotController>().make_joint();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.documents().current()->cut; }, 30000));
+    QCOMPARE(bench.documents().current()->key, source + "/joint");
     for (const char* made : {"/joint_before_passes", "/forward", "/backward"})
-      QVERIFY(bench.documents().contains(source + made));
-    bench.get<AotController>().show();
+      QVERIFY(bench.documents().all().contains(source + made));
+    bench.views().get<AotController>().show();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.get<AotController>().view()));
-    QVERIFY(bench.get<GraphController>().bar()->budget()->isVisible());
-    const CutSummary& cut = *bench.current()->cut;
-    QCOMPARE(bench.get<AotController>().view()->saved()->model()->rowCount(),
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.views().get<AotController>().view()));
+    QVERIFY(bench.views().get<GraphController>().bar()->budget()->isVisible());
+    const CutSummary& cut = *bench.documents().current()->cut;
+    QCOMPARE(bench.views().get<AotController>().view()->saved()->model()->rowCount(),
              static_cast<int>(cut.saved.size() + cut.recomputed.size()));
-    auto halves = bench.get<AotController>().view()->findChildren<GraphView*>();
+    auto halves = bench.views().get<AotController>().view()->findChildren<GraphView*>();
     QCOMPARE(halves.size(), 2);
     for (GraphView* half : halves) QVERIFY(half->scene() && !half->scene()->picture.cards.empty());
     QString saved;
@@ -311,20 +313,20 @@ class TestWorkbench : public QObject {
   }
 
   void texts_fill_the_middle_alone() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QString path = folder_.filePath("notes.log");
     std::ofstream(path.toStdString())
         << "V1121 07:58:09.531000 7 a.py:1] {\"dynamo_guards\": {}, \"frame_id\": 0, \"frame_compile_id\": 0, "
            "\"has_payload\": \"\"}\n\tfirst guard\n\tsecond guard\n";
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench));
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(texts(bench)));
     auto* beside = bench.window().findChild<QDockWidget*>("code");
     QVERIFY(!beside->isVisible());  // it would be empty
     QVERIFY(texts(bench)->document()->text().contains("second guard"));
     QVERIFY(!code(bench)->document());
-    bench.open(folder_.write("after.py", *tests::joint_graph(1)));
+    bench.documents().open(folder_.write("after.py", *tests::joint_graph(1)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && picture(bench)->scene(); }, 30000));
     QTRY_VERIFY(beside->isVisible());
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(picture(bench)));
@@ -337,31 +339,31 @@ class TestWorkbench : public QObject {
       if (format != "svg") return unsupported("graphviz.missing", "cannot start dot; install graphviz");
       return "<svg>" + graph.name + "</svg>";
     };
-    Workbench bench(with_dot);
+    Session bench(with_dot);
     bench.window().show();
-    bench.open(folder_.write("dot.py", *tests::joint_graph(1)));
+    bench.documents().open(folder_.write("dot.py", *tests::joint_graph(1)));
     QVERIFY(wait_shown(bench));
-    bench.get<GraphController>().export_graphviz(folder_.filePath("dot.svg"));
+    bench.views().get<GraphController>().export_graphviz(folder_.filePath("dot.svg"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QFile::exists(folder_.filePath("dot.svg")));
-    bench.get<GraphController>().export_graphviz(folder_.filePath("dot.pdf"));
+    bench.views().get<GraphController>().export_graphviz(folder_.filePath("dot.pdf"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(!QFile::exists(folder_.filePath("dot.pdf")));
     QVERIFY2(shown_errors(bench).contains("install graphviz"), qPrintable(shown_errors(bench)));
   }
 
   void a_file_that_cannot_be_read_shows_its_error() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     QString path = folder_.filePath("broken.py");
     std::ofstream(path.toStdString())
         << "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        y = (\n";
-    bench.open(path);
-    bench.open(folder_.filePath("missing.py"));
+    bench.documents().open(path);
+    bench.documents().open(folder_.filePath("missing.py"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(!shown_errors(bench).isEmpty());
     // What is no graph can still be read.
-    QVERIFY(bench.current() && bench.current()->path == path);
+    QVERIFY(bench.documents().current() && bench.documents().current()->path == path);
     QCOMPARE(bench.window().page(), texts(bench));
     QVERIFY(texts(bench)->document()->text().contains("def forward"));
   }
@@ -369,13 +371,13 @@ class TestWorkbench : public QObject {
   void a_report_is_written_from_the_window() {
     auto given = program_tools({}, PARTITA_BINARY);
     QVERIFY(given);
-    Workbench bench(*std::move(given));
+    Session bench(*std::move(given));
     bench.window().show();
-    bench.open(PARTITA_SOURCE_DIR "/resources/samples/mlp/program.pt2");
+    bench.documents().open(PARTITA_SOURCE_DIR "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
     for (const auto& [name, begins] : {std::pair("report.html", "<!DOCTYPE html>"), std::pair("report.pdf", "%PDF-")}) {
       const QString path = folder_.filePath(name);
-      bench.get<GraphController>().write_report(path);
+      bench.views().get<GraphController>().write_report(path);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
       QVERIFY2(shown_errors(bench).isEmpty(), qPrintable(shown_errors(bench)));
       std::ifstream file(path.toStdString());
@@ -386,18 +388,18 @@ class TestWorkbench : public QObject {
   }
 
   void a_picture_is_what_the_ending_of_its_file_says() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
-    bench.open(folder_.write("ending.py", *tests::joint_graph(2)));
+    bench.documents().open(folder_.write("ending.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     for (const auto& [name, begins] :
          {std::pair("p.svg", "<?xml"), std::pair("p.PNG", "\x89PNG"), std::pair("p.pdf", "%PDF-")}) {
-      bench.get<GraphController>().write_picture(folder_.filePath(name));
+      bench.views().get<GraphController>().write_picture(folder_.filePath(name));
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
       QFile file(folder_.filePath(name));
       QVERIFY2(file.open(QIODevice::ReadOnly) && file.readAll().startsWith(begins), name);
     }
-    bench.get<GraphController>().write_picture(folder_.filePath("p.txt"));
+    bench.views().get<GraphController>().write_picture(folder_.filePath("p.txt"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
     QVERIFY2(shown_errors(bench).contains("svg, png and pdf"), qPrintable(shown_errors(bench)));
     QVERIFY(!QFile::exists(folder_.filePath("p.txt")));
@@ -444,7 +446,7 @@ class TestWorkbench : public QObject {
   }
 
   void nothing_blocks_while_a_big_graph_opens() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().resize(1400, 900);
     bench.window().show();
     auto corpus = partita::testing::corpus();
@@ -455,7 +457,7 @@ class TestWorkbench : public QObject {
     Watchdog watchdog;
     QElapsedTimer clock;
     clock.start();
-    bench.open(path);
+    bench.documents().open(path);
     QVERIFY(wait_shown(bench, 60000));
     qInfo("first picture after %lld ms; longest turn of the event loop %lld ms", clock.elapsed(),
           watchdog.longest_wall_ms);
@@ -463,7 +465,7 @@ class TestWorkbench : public QObject {
   }
 
   void themes_switch_live() {
-    Workbench bench(tools());
+    Session bench(tools());
     bench.window().show();
     bench.window().set_theme_choice(ThemeChoice::Dark);
     QVERIFY(bench.window().theme().dark);

@@ -15,7 +15,7 @@
 #include "core/ops/record/record.h"
 #include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 namespace partita::tests {
 
@@ -77,7 +77,7 @@ class Watchdog : public QObject {
 };
 
 /// What the window says of errors, in the places it has for them.
-inline QString shown_errors(Workbench& bench) {
+inline QString shown_errors(Session& bench) {
   QStringList all;
   for (const QLabel* label : bench.window().findChildren<QLabel*>())
     if (label->objectName() == "error" && !label->text().isEmpty()) all << label->text();
@@ -111,26 +111,27 @@ inline WorkbenchTools tools() {
   return t;
 }
 
-inline GraphView* picture(Workbench& bench) {
-  return bench.get<GraphController>().view();
+inline GraphView* picture(Session& bench) {
+  return bench.views().get<GraphController>().view();
 }
 // The code beside the picture, and the page of plain texts.
-inline CodeView* code(Workbench& bench) {
-  return bench.get<CodeController>().view();
+inline CodeView* code(Session& bench) {
+  return bench.views().get<CodeController>().view();
 }
-inline CodeView* texts(Workbench& bench) {
-  return bench.get<TextController>().view();
+inline CodeView* texts(Session& bench) {
+  return bench.views().get<TextController>().view();
 }
 
-inline bool wait_shown(Workbench& bench, int ms = 30000) {
-  return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, ms);
+inline bool wait_shown(Session& bench, int ms = 30000) {
+  return QTest::qWaitFor(
+      [&] { return bench.jobs().idle() && bench.documents().current() && bench.documents().current()->code; }, ms);
 }
 
 /// Opens a graph with nothing folded, however small the window is.
-inline bool open_unfolded(Workbench& bench, const QString& path) {
-  bench.open(path);
+inline bool open_unfolded(Session& bench, const QString& path) {
+  bench.documents().open(path);
   if (!wait_shown(bench)) return false;
-  bench.fold_all(false);
+  bench.drawing().fold_all(false);
   return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000);
 }
 

@@ -4,9 +4,9 @@
 
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
+#include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 
@@ -23,15 +23,15 @@ bool sizes_known(const Document& document) {
 }  // namespace
 
 AotController::AotController(Workbench& bench)
-    : WidgetController(bench), slider_(bench.get<GraphController>().bar()->budget()) {
-  connect(view_, &AotView::node_chosen, &bench, &Workbench::select_node);
-  connect(view_, &AotView::pin_asked, &bench, &Workbench::pin);
+    : WidgetController(bench), slider_(bench.views().get<GraphController>().bar()->budget()) {
+  connect(view_, &AotView::node_chosen, &bench.selection(), &Selection::select_node);
+  connect(view_, &AotView::pin_asked, &bench.pins(), &PinHistory::pin);
   connect(view_, &AotView::fold_asked, this, &AotController::fold);
   connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
   connect(slider_, &BudgetSlider::curve_wanted, this, [this] {
-    if (Document* document = bench_.current_graph()) ask_budget_curve(*document);
+    if (Document* document = bench_.documents().current_graph()) ask_budget_curve(*document);
   });
-  MainWindow& window = bench.window();
+  Window& window = bench.window();
   if (bench.tools().joint)
     bench.offer(
         window.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); }),
@@ -64,7 +64,8 @@ void AotController::set_document(const Document& document) {
   slider_->set_budget(document.memory_budget);
   // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.
   constexpr std::size_t kLarge = 3000;
-  if (document.graph && (document.graph->size() <= kLarge || on_screen())) ask_budget_curve(*bench_.current());
+  if (document.graph && (document.graph->size() <= kLarge || on_screen()))
+    ask_budget_curve(*bench_.documents().current());
 }
 
 void AotController::fold(bool of_backward, const QString& frame_key) {
@@ -77,12 +78,12 @@ void AotController::fold(bool of_backward, const QString& frame_key) {
 }
 
 void AotController::make_pair(std::shared_ptr<const AotPair> folds) {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (!document || !document->cut) return view_->set_pair(nullptr);
   using Made = std::shared_ptr<const AotPair>;
   bench_.jobs().start<Made>(
       tr("Forward and backward of %1").arg(document->title), "aot", this,
-      [graph = document->graph, options = partition_options(*document), width = bench_.text_width(),
+      [graph = document->graph, options = partition_options(*document), width = bench_.drawing().text_width(),
        room = view_->room(), folds = std::move(folds)](const Progress&) -> Result<Made> {
         TRY(Partition partition, partita::partition(*graph, options));
         auto kept = std::make_shared<Partition>(std::move(partition));
@@ -105,15 +106,15 @@ void AotController::make_pair(std::shared_ptr<const AotPair> folds) {
         return Made(pair);
       },
       [this, key = document->key](Result<Made> pair) {
-        if (!pair) return bench_.report(pair.error());
-        if (!bench_.current() || bench_.current()->key != key) return;
+        if (!pair) return bench_.window().report(pair.error());
+        if (!bench_.documents().current() || bench_.documents().current()->key != key) return;
         view_->set_pair(*pair);
         view_->select(bench_.selection().spot().node);
       });
 }
 
 void AotController::make_joint() {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document || !bench_.tools().joint) return;
   struct Graphs {
     AotGraphs made;
@@ -132,7 +133,7 @@ void AotController::make_joint() {
         return graphs;
       },
       [this, parent = document->key, path = document->path](Result<Made> made) {
-        if (!made) return bench_.report(made.error());
+        if (!made) return bench_.window().report(made.error());
         const Made graphs = *made;
         auto add = [&](const char* name, const QString& title, const Graph* product, ArtefactKind kind) {
           auto added = std::make_unique<Document>();
@@ -147,7 +148,8 @@ void AotController::make_joint() {
             for (const Wrapper& w : wrap_graphs(graphs->made))
               added->wrappers.emplace_back(text(name_of(w)), text(summary(w)));
           }
-          if (!bench_.document(added->key)) bench_.add_document(std::move(added), {}, text(kind_name(kind)), parent);
+          if (!bench_.documents().find(added->key))
+            bench_.documents().add(std::move(added), {}, text(kind_name(kind)), parent);
         };
         const AotGraphs& all = graphs->made;
         // On the graph before its passes, the view of passes shows what they do.
@@ -156,15 +158,15 @@ void AotController::make_joint() {
         add("joint", tr("joint"), all.joint.get(), ArtefactKind::Joint);
         add("forward", tr("forward"), all.partition.forward.get(), ArtefactKind::Forward);
         add("backward", tr("backward"), all.partition.backward.get(), ArtefactKind::Backward);
-        bench_.show(parent + "/joint");
+        bench_.screen().show(parent + "/joint");
       });
 }
 
 void AotController::set_budget(double budget) {
-  Document* document = bench_.current();
+  Document* document = bench_.documents().current();
   if (!document || !document->cut || document->memory_budget == budget) return;
   document->memory_budget = budget;
-  bench_.render(*document);
+  bench_.drawing().render(*document);
 }
 
 void AotController::ask_budget_curve(Document& document) {
@@ -176,16 +178,16 @@ void AotController::ask_budget_curve(Document& document) {
         return budget_curve(*graph, options, BudgetSlider::kSteps + 1, &progress);
       },
       [this, key = document.key](Result<std::vector<BudgetPoint>> curve) {
-        if (!curve) return bench_.report(curve.error());
-        Document* of = bench_.document(key);
+        if (!curve) return bench_.window().report(curve.error());
+        Document* of = bench_.documents().find(key);
         if (!of) return;
         of->budget = *std::move(curve);
-        if (bench_.current() == of) slider_->set_curve(of->budget, sizes_known(*of));
+        if (bench_.documents().current() == of) slider_->set_curve(of->budget, sizes_known(*of));
       });
 }
 
 QStringList AotController::command() const {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (document->pins.empty() && document->memory_budget == config().memory_budget && !on_screen()) return {};
   const PartitionOptions options = partition_options(*document);
   QStringList words{"aot"};

@@ -2,9 +2,9 @@
 
 #include <QResizeEvent>
 
-#include "views/graph/sizes.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
+#include "views/picture/sizes.h"
 
 namespace partita::views {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <QWidget>
 
-#include "views/graph/graph_view.h"
+#include "views/picture/graph_view.h"
 #include "views/session/document.h"
 #include "views/table/table_panel.h"
 

@@ -1,6 +1,6 @@
 #include "views/code/code_controller.h"
 
-#include "views/window/workbench.h"
+#include "views/frame/workbench.h"
 
 namespace partita::views {
 
@@ -26,7 +26,7 @@ void ReadingController::set_code(const std::shared_ptr<const CodeDocument>& code
 }
 
 CodeController::CodeController(Workbench& bench) : ReadingController(bench) {
-  connect(view_, &CodeView::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &CodeView::node_chosen, &bench.selection(), &Selection::select_node);
   bench.window().add_command("View", tr("Fold the code by module"), {}, [this] { view_->fold_all(true); });
   bench.window().add_command("View", tr("Unfold the code"), {}, [this] { view_->fold_all(false); });
   bench.window().add_command("View", tr("Focus the code"), QKeySequence("Shift+F6"), [this] { view_->setFocus(); });
@@ -52,7 +52,7 @@ void TextController::set_document(const Document& document) {
     set_code(document.code);
     raise();
   } else if (on_screen()) {
-    bench_.show_view("graph");
+    bench_.views().show("graph");
   }
 }
 

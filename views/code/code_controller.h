@@ -1,6 +1,6 @@
 #pragma once
-#include "views/code/code_view.h"
-#include "views/window/controller.h"
+#include "views/frame/controller.h"
+#include "views/listing/code_view.h"
 
 namespace partita::views {
 

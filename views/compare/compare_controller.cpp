@@ -10,9 +10,9 @@
 #include "core/fake/propagate.h"
 #include "core/functionalize/rules.h"
 #include "core/store/store.h"
+#include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -48,7 +48,7 @@ QString summary_of(const CompareRequest& request, const std::vector<Report>& rep
   for (const Report& report : reports) {
     const auto worst = std::ranges::max_element(report.rows, {}, &Difference::max_abs);
     QString part = QObject::tr("%1 = %2: %3 compared, %4")
-                       .arg(request.expected, text(report.found_name))
+                       .arg(text(request.expected), text(report.found_name))
                        .arg(report.rows.size())
                        .arg(outcome(report));
     if (worst != report.rows.end() && worst->died.empty())
@@ -58,6 +58,12 @@ QString summary_of(const CompareRequest& request, const std::vector<Report>& rep
     parts << part;
   }
   return parts.join("; ") + QObject::tr(" in %1").arg(seconds_text(seconds));
+}
+
+QStringList names_of(const std::vector<std::string>& columns) {
+  QStringList names;
+  for (const std::string& column : columns) names << text(column);
+  return names;
 }
 
 constexpr std::int64_t kMostChecks = 500;
@@ -72,12 +78,12 @@ std::unique_ptr<Controller> make_compare_view(Workbench& bench) {
 CompareController::CompareController(Workbench& bench) : WidgetController(bench) {
   view_->set_backends(bench.tools().backend_names(), bench.tools().suspect);
   connect(view_, &CompareView::run_asked, this, &CompareController::compare);
-  connect(view_, &CompareView::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &CompareView::node_chosen, &bench.selection(), &Selection::select_node);
   // A comparison that was cancelled leaves what was there before.
   connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
     if (id != job_) return;
     job_ = 0;
-    const Document* document = bench_.current();
+    const Document* document = bench_.documents().current();
     if (!document) return;
     show_report_of(document->key);
     if (!compared_.contains(document->key)) view_->set_note(tr("cancelled"));
@@ -85,7 +91,7 @@ CompareController::CompareController(Workbench& bench) : WidgetController(bench)
     Q_EMIT ended(false);
   });
   // Opened again, the file may hold another graph.
-  connect(&bench, &Workbench::closed, this, [this](const QString& path) {
+  connect(&bench.documents(), &Documents::closed, this, [this](const QString& path) {
     std::erase_if(compared_, [&](const auto& compared) { return compared.first.startsWith(path + "#"); });
   });
   bench.offer(bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); }),
@@ -97,25 +103,26 @@ std::vector<Controller::OverlaySource> CompareController::overlays() {
 }
 
 QStringList CompareController::command() const {
-  if (!on_screen() || !bench_.current() || !compared_.contains(bench_.current()->key)) return {};
-  const CompareRequest request = request_of(*bench_.current());
+  if (!on_screen() || !bench_.documents().current() || !compared_.contains(bench_.documents().current()->key))
+    return {};
+  const CompareRequest request = request_of(*bench_.documents().current());
   QStringList words{"compare"};
   const auto side = [this](const QString& name) {
     const auto* backend = bench_.tools().find_backend(name);
     return backend && !backend->side.isEmpty() ? backend->side : name;
   };
-  const QString expected = side(request.expected);
-  if (const QStringList columns = request.columns();
-      columns.size() == 1 && bench_.tools().find_backend(columns[0]) && side(columns[0]) == columns[0]) {
-    words << "--backends" << shell_word(expected + "," + request.found);
+  const QString expected = side(text(request.expected));
+  const QStringList columns = names_of(request.found);
+  if (columns.size() == 1 && bench_.tools().find_backend(columns[0]) && side(columns[0]) == columns[0]) {
+    words << "--backends" << shell_word(expected + "," + columns[0]);
   } else {
     words << "--reference" << shell_word(expected);
     for (const QString& column : columns) words << "--against" << shell_word(side(column));
   }
-  if (request.inputs.isEmpty())
+  if (request.inputs.empty())
     words << "--random-weights" << "0";
   else
-    words << "--inputs" << shell_word(request.inputs);
+    words << "--inputs" << shell_word(text(request.inputs));
   if (request.per_node) words << "--per-node";
   if (request.train) words << "--train";
   const Tolerance usual;
@@ -130,24 +137,25 @@ CompareRequest CompareController::request_of(const Document& document) const {
 }
 
 void CompareController::compare(const CompareRequest& request) {
-  const Document* document = bench_.current_graph();
-  const QStringList names = request.columns();
+  const Document* document = bench_.documents().current_graph();
+  const QStringList names = names_of(request.found);
+  const QString reference = text(request.expected);
   if (!document || names.isEmpty()) return;
   raise();
   const WorkbenchTools& tools = bench_.tools();
-  const auto* expected = tools.find_backend(request.expected);
+  const auto* expected = tools.find_backend(reference);
   std::vector<const WorkbenchTools::BackendChoice*> found;
   for (const QString& name : names) found.push_back(tools.find_backend(name));
   // A run in double is compared in the dtypes of the graph, which the flow sees to.
   const bool plain = expected && std::ranges::find(found, nullptr) == found.end() &&
-                     !(tools.compare && (names.contains(tools.baseline) || request.expected == tools.baseline));
+                     !(tools.compare && (names.contains(tools.baseline) || reference == tools.baseline));
   if (!plain && !tools.compare) return view_->set_note(tr("There is no backend %1").arg(names.join(", ")));
   const auto* wide = tools.find_backend(tools.baseline);
   view_->set_note(tr("comparing…"));
   QString key = document->key;
   CheckRow row{document->path.toStdString(), document->id.toStdString(), "compare", true, {}};
   job_ = bench_.jobs().start<Comparison>(
-      tr("Compare %1 with %2").arg(request.expected, names.join(", ")), "compare:" + key, this,
+      tr("Compare %1 with %2").arg(reference, names.join(", ")), "compare:" + key, this,
       [=, graph = document->graph, artefact = document->artefact, inputs_of = tools.inputs,
        compare_flow = tools.compare, store = tools.store_file](const Progress& progress) -> Result<Comparison> {
         auto start = std::chrono::steady_clock::now();
@@ -156,7 +164,7 @@ void CompareController::compare(const CompareRequest& request) {
         if (plain && !request.train && (!compare_flow || is_functional(*graph))) {
           progress.at(-1, "inputs");
           auto copy = graph->clone();
-          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, text(request.inputs)));
           PerNodeOptions options;
           options.tolerance = request.tolerance;
           options.progress = &progress;
@@ -164,11 +172,11 @@ void CompareController::compare(const CompareRequest& request) {
           options.own = options.statistics = true;
           if (wide && request.per_node) options.baseline = wide->runner(progress);
           std::vector<Column> columns;
-          for (qsizetype i = 0; i < names.size(); ++i)
-            columns.push_back({names[i].toStdString(), found[static_cast<std::size_t>(i)]->runner(progress)});
-          const Column reference{request.expected.toStdString(), expected->runner(progress)};
+          for (std::size_t i = 0; i < found.size(); ++i)
+            columns.push_back({request.found[i], found[i]->runner(progress)});
           progress.at(-1, "running");
-          TRY(done.reports, compare_columns(*copy, inputs, reference, columns, options));
+          TRY(done.reports,
+              compare_columns(*copy, inputs, {request.expected, expected->runner(progress)}, columns, options));
         } else {
           TRY(done.reports, compare_flow(artefact, request, progress));
         }
@@ -186,7 +194,7 @@ void CompareController::compare(const CompareRequest& request) {
         job_ = 0;
         if (!done) {
           view_->set_note(text(done.error().line()));
-          bench_.report(done.error());
+          bench_.window().report(done.error());
           Q_EMIT ended(false);
           return;
         }
@@ -198,7 +206,7 @@ void CompareController::compare(const CompareRequest& request) {
 }
 
 void CompareController::show_reports(const QString& key, Compared done) {
-  Document* document = bench_.document(key);
+  Document* document = bench_.documents().find(key);
   if (!document) return;
   const CompareRequest request = done.request;
   const auto node_of = [&done](const Difference& d) {
@@ -219,12 +227,12 @@ void CompareController::show_reports(const QString& key, Compared done) {
   const QString summary = done.summary;
   compared_[key] = std::move(done);
   read_past(*document);
-  if (document != bench_.current()) return;
+  if (document != bench_.documents().current()) return;
   show_report_of(key);
   bench_.window().set_status(summary, {});
-  bench_.facts_changed(*document);
+  bench_.screen().facts_changed(*document);
   Q_EMIT ended(true);
-  bench_.get<GraphController>().measure(request.inputs);  // times of the same run
+  bench_.views().get<GraphController>().measure(text(request.inputs));  // times of the same run
 }
 
 void CompareController::wait_for(const Document&) {

@@ -1,6 +1,6 @@
 #pragma once
 #include "views/compare/compare_view.h"
-#include "views/window/controller.h"
+#include "views/frame/controller.h"
 
 namespace partita::views {
 

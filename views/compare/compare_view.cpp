@@ -76,10 +76,6 @@ Cell short_cell(const Difference& d) {
 
 }  // namespace
 
-QStringList CompareRequest::columns() const {
-  return found.split(' ', Qt::SkipEmptyParts);
-}
-
 std::unordered_map<std::string, std::string> shown_nodes(const Graph& shown, const std::vector<Report>& reports) {
   std::unordered_map<std::string, std::string> last_of_line, out;
   for (const Node* node : shown)
@@ -293,9 +289,15 @@ void CompareView::offer_columns() {
 }
 
 CompareRequest CompareView::request() const {
-  return {expected_->currentText(), found_->currentText().simplified(),
-          per_node_->isChecked(),   {relative_->text().toDouble(), absolute_->text().toDouble()},
-          inputs_->path(),          train_->isChecked()};
+  std::vector<std::string> found;
+  for (const QString& word : found_->currentText().simplified().split(' ', Qt::SkipEmptyParts))
+    found.push_back(word.toStdString());
+  return {expected_->currentText().toStdString(),
+          std::move(found),
+          per_node_->isChecked(),
+          {relative_->text().toDouble(), absolute_->text().toDouble()},
+          inputs_->path().toStdString(),
+          train_->isChecked()};
 }
 
 void CompareView::set_report(const std::vector<Report>& reports, const Tolerance& tolerance, const QString& summary,

@@ -4,10 +4,11 @@
 #include <string>
 #include <unordered_map>
 
+#include "app/tasks/columns.h"
 #include "core/compare/compare.h"
 #include "core/ir/graph.h"
-#include "views/graph/overlay.h"
 #include "views/look/inputs_box.h"
+#include "views/picture/overlay.h"
 #include "views/table/table_panel.h"
 
 class QCheckBox;
@@ -19,16 +20,6 @@ class QPushButton;
 namespace partita::views {
 
 class ElidedLabel;
-
-struct CompareRequest {
-  QString expected;  ///< what all columns are compared with
-  QString found;     ///< the columns, with blanks between them, as `compare --against` takes each
-  bool per_node = true;
-  Tolerance tolerance;
-  QString inputs;      ///< path of an IO file; empty: the archive's samples, else made up
-  bool train = false;  ///< the forward and backward that are made of the graph
-  QStringList columns() const;
-};
 
 /// A row of a report: the graph that it is about, as Report::graph has it, and its name there.
 struct ComparedRow {
@@ -84,7 +75,7 @@ class CompareView : public QWidget {
   TablePanel* table() { return table_; }
 
  Q_SIGNALS:
-  void run_asked(const partita::views::CompareRequest& request);
+  void run_asked(const partita::CompareRequest& request);
   void node_chosen(QString node);
   void values_asked(QString row);  ///< Enter or a double click on a row
 

@@ -1,5 +1,5 @@
 #include "views/config/config_view.h"
-#include "views/window/workbench.h"
+#include "views/frame/workbench.h"
 
 namespace partita::views {
 namespace {

@@ -1,7 +1,7 @@
 #include "views/diff/diff_controller.h"
 
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -19,9 +19,9 @@ std::unique_ptr<Controller> make_diff_view(Workbench& bench) {
 }
 
 DiffController::DiffController(Workbench& bench) : WidgetController(bench) {
-  const auto refresh = [this] { view_->set_files(bench_.tree().paths()); };
-  connect(&bench.tree(), &QAbstractItemModel::rowsInserted, this, refresh);
-  connect(&bench.tree(), &QAbstractItemModel::rowsRemoved, this, refresh);
+  const auto refresh = [this] { view_->set_files(bench_.documents().tree().paths()); };
+  connect(&bench.documents().tree(), &QAbstractItemModel::rowsInserted, this, refresh);
+  connect(&bench.documents().tree(), &QAbstractItemModel::rowsRemoved, this, refresh);
   connect(view_, &DiffView::asked, this, &DiffController::compare);
   connect(view_, &DiffView::place_chosen, this, &DiffController::go_to);
   // A comparison that was cancelled leaves what was there before.
@@ -67,15 +67,15 @@ void DiffController::compare() {
 
 void DiffController::go_to(const QString& path, const QString& graph, const QString& node) {
   const QString key = path + "#" + graph;
-  Document* document = bench_.document(key);
+  Document* document = bench_.documents().find(key);
   if (!document) return bench_.window().set_status(tr("%1 is closed").arg(key), {});
-  if (document == bench_.current()) {
-    if (!node.isEmpty()) bench_.select_node(node);
+  if (document == bench_.documents().current()) {
+    if (!node.isEmpty()) bench_.selection().select_node(node);
     return;
   }
   asked_document_ = key;
   asked_node_ = node;
-  bench_.show(key);
+  bench_.screen().show(key);
 }
 
 QStringList DiffController::command() const {
@@ -85,7 +85,8 @@ QStringList DiffController::command() const {
 
 // Before the selection follows: the document may have one of its own, from the last time.
 void DiffController::set_document(const Document& document) {
-  if (document.key == asked_document_ && !asked_node_.isEmpty()) bench_.document(document.key)->chosen = asked_node_;
+  if (document.key == asked_document_ && !asked_node_.isEmpty())
+    bench_.documents().find(document.key)->chosen = asked_node_;
   asked_document_.clear();
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "views/graph/sizes.h"
+#include "views/picture/sizes.h"
 
 namespace partita::views {
 namespace {

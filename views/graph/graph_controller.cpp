@@ -17,9 +17,9 @@
 #include <set>
 
 #include "core/base/output.h"
-#include "views/graph/export.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
+#include "views/picture/export.h"
 
 namespace partita::views {
 
@@ -47,31 +47,35 @@ std::unique_ptr<Controller> make_graph_view(Workbench& bench) {
 GraphController::GraphController(Workbench& bench) : WidgetController(bench), bar_(new PictureBar(&bench.window())) {
   bar_->hide();
   bench.window().set_page_bar(bar_);
-  connect(&bench.window(), &MainWindow::page_changed, this, &GraphController::arrange_bar);
-  connect(view_, &GraphView::node_chosen, &bench, &Workbench::select_node);
-  connect(view_, &GraphView::pin_asked, &bench, &Workbench::pin);
-  connect(view_, &GraphView::fold_asked, &bench, &Workbench::fold);
+  connect(&bench.window(), &Window::page_changed, this, &GraphController::arrange_bar);
+  connect(view_, &GraphView::node_chosen, &bench.selection(), &Selection::select_node);
+  connect(view_, &GraphView::pin_asked, &bench.pins(), &PinHistory::pin);
+  connect(view_, &GraphView::fold_asked, &bench.drawing(), &Drawing::fold);
   connect(view_, &GraphView::card_changed, this, [this] { bar_->set_modules(view_->module_path()); });
   connect(bar_, &PictureBar::module_chosen, view_, &GraphView::ask_fold_of);
-  connect(&bench, &Workbench::failed, this, [this] { view_->set_busy({}); });
+  const auto stop_waiting = [this] { view_->set_busy({}); };
+  connect(&bench.documents(), &Documents::failed, this, stop_waiting);
+  connect(&bench.drawing(), &Drawing::failed, this, stop_waiting);
   add_commands();
 }
 
 void GraphController::add_commands() {
-  MainWindow& window = bench_.window();
+  Window& window = bench_.window();
   window.add_command("Graph", tr("The picture"), QKeySequence("Ctrl+G"), [this] { show(); });
   if (bench_.tools().measure)
     window.add_command("Graph", tr("Time the nodes and plan the kernels"), QKeySequence("Ctrl+T"), [this] {
       wanted_overlay_ = OverlayKind::Time;  // else nothing would be seen of the result
-      measure(bench_.inputs());
+      measure(bench_.views().inputs());
     });
   bench_.offer(window.add_command("Graph", tr("Sizes of symbols…"), {}, [this] { ask_hints(); }), tr("Sizes"),
                [](const Document& document) { return document.graph && !symbols_of(*document.graph).empty(); });
   window.add_command("View", tr("Fit the picture"), {}, [this] { view_->fit(); });
   window.add_command("View/Show", tr("Show the whole picture"), {}, [this] { view_->fit(true); });
   window.add_command("View", tr("Zoom to the selection"), {}, [this] { view_->zoom_to_selection(); });
-  window.add_command("View", tr("Fold all modules"), QKeySequence("Ctrl+0"), [this] { bench_.fold_all(true); });
-  window.add_command("View", tr("Unfold everything"), QKeySequence("Ctrl+9"), [this] { bench_.fold_all(false); });
+  window.add_command("View", tr("Fold all modules"), QKeySequence("Ctrl+0"),
+                     [this] { bench_.drawing().fold_all(true); });
+  window.add_command("View", tr("Unfold everything"), QKeySequence("Ctrl+9"),
+                     [this] { bench_.drawing().fold_all(false); });
   for (OverlayKind kind : overlay_kinds()) {
     overlays_[kind] = window.add_command("View/Colour by", tr("Colour by %1").arg(overlay_name(kind).toLower()),
                                          QKeySequence(QString("Alt+%1").arg(static_cast<int>(kind) + 1)),
@@ -89,7 +93,7 @@ void GraphController::add_commands() {
     window.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
   if (bench_.tools().report)
     window.add_command("File", tr("Write a report…"), {}, [this] {
-      if (bench_.current())
+      if (bench_.documents().current())
         ask_path(tr("Write a report"), "html", {tr("Page (*.html)"), "PDF (*.pdf)"},
                  [this](const QString& path) { write_report(path); });
     });
@@ -124,11 +128,11 @@ void GraphController::set_document(const Document& document) {
 
 void GraphController::show() {
   raise();
-  if (step_shown_) bench_.show(QString(bench_.current()->key));
+  if (step_shown_) bench_.screen().show(QString(bench_.documents().current()->key));
 }
 
 void GraphController::ask_hints() {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document || !document->graph->shapes) return;
   const auto known = document->graph->shapes->hints();
   auto* dialog = new QDialog(&bench_.window());
@@ -157,7 +161,7 @@ void GraphController::ask_hints() {
 }
 
 void GraphController::set_hints(const std::map<std::string, std::int64_t>& hints) {
-  Document* document = bench_.current_graph();
+  Document* document = bench_.documents().current_graph();
   if (!document || !document->graph->shapes) return;
   QVariantMap kept = QSettings().value(kept_hints_of(*document)).toMap();
   for (const auto& [symbol, size] : hints) {
@@ -168,7 +172,7 @@ void GraphController::set_hints(const std::map<std::string, std::int64_t>& hints
   document->budget.clear();
   document->budget_asked.reset();
   document->bytes_before.reset();
-  bench_.render(*document, true);
+  bench_.drawing().render(*document, true);
 }
 
 void GraphController::show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes,
@@ -195,9 +199,9 @@ std::optional<int> GraphController::search(const QString& needle) {
 
 // Colours are for the picture alone, the memory budget also for other pages that show the cut.
 void GraphController::arrange_bar() {
-  const bool joint = bench_.current() && bench_.current()->cut && !step_shown_;
+  const bool joint = bench_.documents().current() && bench_.documents().current()->cut && !step_shown_;
   bool cut_shown = on_screen();
-  bench_.for_each_view([&](const Controller& view) { cut_shown |= view.shows_cut() && view.on_screen(); });
+  bench_.views().each([&](const Controller& view) { cut_shown |= view.shows_cut() && view.on_screen(); });
   bar_->set_budget_visible(joint);
   bar_->set_colours_visible(on_screen());
   bar_->setVisible(on_screen() || (joint && cut_shown));
@@ -209,8 +213,8 @@ void GraphController::set_overlay(OverlayKind kind) {
 }
 
 void GraphController::refresh_overlays() {
-  const Document* document = bench_.current();
-  bench_.for_each_view([&](Controller& view) {
+  const Document* document = bench_.documents().current();
+  bench_.views().each([&](Controller& view) {
     for (const OverlaySource& source : view.overlays()) {
       const bool known = document && std::ranges::any_of(document->facts, [&](const auto& fact) {
                            return overlay_known(source.kind, fact.second);
@@ -234,7 +238,7 @@ bool GraphController::show_overlay(const QString& name) {
     return true;
   }
   wanted_overlay_ = *kind;
-  bench_.for_each_view([&](Controller& view) {
+  bench_.views().each([&](Controller& view) {
     for (const OverlaySource& source : view.overlays())
       if (source.kind == *kind) source.start();
   });
@@ -242,17 +246,17 @@ bool GraphController::show_overlay(const QString& name) {
 }
 
 std::vector<Controller::OverlaySource> GraphController::overlays() {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   const bool refused = document && !document->no_kernels.isEmpty();
   const QString how = tr("Graph > Time the nodes and plan the kernels (Ctrl+T)");
-  return {{OverlayKind::Time, [this] { measure(bench_.inputs()); }, tr("Not timed yet: %1").arg(how)},
-          {OverlayKind::Kernel, [this] { measure(bench_.inputs()); },
+  return {{OverlayKind::Time, [this] { measure(bench_.views().inputs()); }, tr("Not timed yet: %1").arg(how)},
+          {OverlayKind::Kernel, [this] { measure(bench_.views().inputs()); },
            refused ? tr("The compiler has no plan for this graph: %1").arg(document->no_kernels)
                    : tr("Not planned yet: %1").arg(how)}};
 }
 
 void GraphController::measure(const QString& io) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document || !bench_.tools().measure) return;
   QString key = document->key;
   bench_.jobs().start<NodeMeasures>(
@@ -267,16 +271,16 @@ void GraphController::measure(const QString& io) {
       [this, key](Result<NodeMeasures> measured) {
         if (!measured) {
           wanted_overlay_.reset();
-          return bench_.report(measured.error());
+          return bench_.window().report(measured.error());
         }
-        Document* of = bench_.document(key);
+        Document* of = bench_.documents().find(key);
         if (!of) return;
         for (const auto& [node, seconds] : measured->seconds) of->facts[node].seconds = seconds;
         if (measured->kernels)
           for (const auto& [node, kernel] : *measured->kernels) of->facts[node].kernel = kernel;
         of->no_kernels = measured->kernels ? QString() : text(measured->kernels.error().line());
         if (!of->no_kernels.isEmpty()) bench_.window().log(tr("No kernels: %1").arg(of->no_kernels), true);
-        bench_.facts_changed(*of);
+        bench_.screen().facts_changed(*of);
       });
 }
 
@@ -288,7 +292,7 @@ void GraphController::ask_path(const QString& title, const QString& suffix, cons
   dialog->setAcceptMode(QFileDialog::AcceptSave);
   if (!filters.isEmpty()) dialog->setNameFilters(filters);
   dialog->setDefaultSuffix(suffix);
-  dialog->selectFile(file_name_of(bench_.current()->title) + "." + suffix);
+  dialog->selectFile(file_name_of(bench_.documents().current()->title) + "." + suffix);
   connect(dialog, &QFileDialog::fileSelected, this, std::move(chosen));
   dialog->open();
 }
@@ -303,21 +307,21 @@ void GraphController::write(const QString& job, const QString& path,
         return path.toStdString();
       },
       [this](Result<std::string> done) {
-        if (!done) return bench_.report(done.error());
+        if (!done) return bench_.window().report(done.error());
         bench_.window().tell(tr("Wrote %1").arg(text(*done)));
       });
 }
 
 void GraphController::export_picture(const QString& format) {
-  if (!bench_.current() || !bench_.current()->scene) return;
+  if (!bench_.documents().current() || !bench_.documents().current()->scene) return;
   ask_path(tr("Export the picture"), format, {QString("%1 (*.%2)").arg(format.toUpper(), format)},
            [this](const QString& path) { write_picture(path); });
 }
 
 void GraphController::write_picture(const QString& path) {
-  if (!bench_.current() || !bench_.current()->scene) return;
+  if (!bench_.documents().current() || !bench_.documents().current()->scene) return;
   write(tr("Export %1"), path,
-        [scene = bench_.current()->scene, format = QFileInfo(path).suffix().toLower(),
+        [scene = bench_.documents().current()->scene, format = QFileInfo(path).suffix().toLower(),
          theme = &bench_.window().theme()](const Progress&) -> Result<std::string> {
           TRY(QByteArray bytes, export_scene(*scene, format, *theme));
           return bytes.toStdString();
@@ -325,14 +329,14 @@ void GraphController::write_picture(const QString& path) {
 }
 
 void GraphController::ask_graphviz_path() {
-  if (!bench_.current_graph()) return;
+  if (!bench_.documents().current_graph()) return;
   ask_path(tr("Export through Graphviz"), "svg",
            {"SVG (*.svg)", "PDF (*.pdf)", "PNG (*.png)", tr("Graphviz source (*.dot)")},
            [this](const QString& path) { export_graphviz(path); });
 }
 
 void GraphController::export_graphviz(const QString& path) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document || !bench_.tools().graphviz) return;
   write(tr("Export %1 through Graphviz"), path,
         [graph = document->graph, format = QFileInfo(path).suffix().toLower().toStdString(),
@@ -340,10 +344,10 @@ void GraphController::export_graphviz(const QString& path) {
 }
 
 void GraphController::write_report(const QString& path) {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (!document || !bench_.tools().report) return;
   write(tr("Report %1"), path,
-        [of = document->path, id = document->graph ? document->id : QString(), inputs = bench_.inputs(),
+        [of = document->path, id = document->graph ? document->id : QString(), inputs = bench_.views().inputs(),
          pdf = QFileInfo(path).suffix().toLower() == "pdf",
          make = bench_.tools().report](const Progress& progress) { return make(of, id, inputs, pdf, progress); });
 }

@@ -1,9 +1,9 @@
 #pragma once
 #include <map>
 
-#include "views/graph/graph_view.h"
+#include "views/frame/controller.h"
 #include "views/graph/picture_bar.h"
-#include "views/window/controller.h"
+#include "views/picture/graph_view.h"
 
 class QAction;
 

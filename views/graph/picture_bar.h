@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "views/graph/budget_slider.h"
-#include "views/graph/overlay.h"
+#include "views/picture/graph_view.h"
 
 class QAction;
 class QLabel;
@@ -11,12 +11,6 @@ class QMenu;
 class QToolButton;
 
 namespace partita::views {
-
-/// A module on the way to the chosen card.
-struct Crumb {
-  QString frame_key, label;
-  bool folded = false;
-};
 
 /// The bar below the picture. Names the modules that the chosen card is in, chooses what colours mean and, for a joint
 /// graph, the memory budget of saved values.

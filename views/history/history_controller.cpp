@@ -1,7 +1,7 @@
 #include "views/history/history_controller.h"
 
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -18,7 +18,7 @@ HistoryController::HistoryController(Workbench& bench) : WidgetController(bench)
   connect(view_, &HistoryView::refresh_asked, this, &HistoryController::read_past);
   connect(view_, &HistoryView::reports_asked, this, &HistoryController::read_reports);
   connect(view_, &HistoryView::explanation_asked, this, &HistoryController::explain);
-  connect(view_, &HistoryView::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &HistoryView::node_chosen, &bench.selection(), &Selection::select_node);
   bench.window().add_command("Graph", tr("Checks, runs and cache entries of the past"), QKeySequence("Ctrl+H"),
                              [this] { go(); });
 }

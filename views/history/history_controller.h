@@ -1,6 +1,6 @@
 #pragma once
+#include "views/frame/controller.h"
 #include "views/history/history_view.h"
-#include "views/window/controller.h"
 
 namespace partita::views {
 

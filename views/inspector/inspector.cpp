@@ -8,9 +8,9 @@
 #include <map>
 
 #include "core/ir/print.h"
-#include "views/graph/sizes.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
+#include "views/picture/sizes.h"
 
 namespace partita::views {
 namespace {

@@ -1,5 +1,5 @@
+#include "views/frame/workbench.h"
 #include "views/jobs/jobs_view.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -13,10 +13,10 @@ class JobsController : public WidgetController<JobsView> {
       if (on_screen()) refresh();
     });
     connect(view_, &JobsView::cancel_asked, &bench.jobs(), &JobTracker::cancel);
-    connect(&bench.window(), &MainWindow::panel_changed, this, [this] {
+    connect(&bench.window(), &Window::panel_changed, this, [this] {
       if (on_screen()) refresh();
     });
-    connect(&bench.window(), &MainWindow::jobs_asked, this, [this] { show(); });
+    connect(&bench.window(), &Window::jobs_asked, this, [this] { show(); });
     bench.window().add_command("View", tr("Jobs"), QKeySequence("Ctrl+Shift+J"), [this] { go(); });
   }
 

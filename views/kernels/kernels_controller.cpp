@@ -1,7 +1,7 @@
 #include "views/kernels/kernels_controller.h"
 
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -62,11 +62,11 @@ void KernelsController::set_document(const Document& document) {
 }
 
 void KernelsController::select(const QString& node) {
-  if (!choosing_) view_->select(node, source_of(bench_.current(), node));
+  if (!choosing_) view_->select(node, source_of(bench_.documents().current(), node));
 }
 
 void KernelsController::plan(bool measure) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document) return;
   KernelRequest request = view_->request();
   request.measure = measure;
@@ -91,11 +91,11 @@ void KernelsController::plan(bool measure) {
 }
 
 void KernelsController::find_inductor() {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (!document) return;
   view_->say(tr("reading…"));
   job_ = bench_.jobs().start<Lists>(
-      tr("Read inductor's kernels in %1").arg(bench_.title_of(document->path)), "kernels", this,
+      tr("Read inductor's kernels in %1").arg(bench_.documents().title_of(document->path)), "kernels", this,
       [path = document->path.toStdString(),
        group = document->artefact.group](const Progress& progress) -> Result<Lists> {
         auto loaded = std::make_shared<Loaded>();
@@ -118,7 +118,7 @@ void KernelsController::take(const QString& key, bool measured, Result<Lists> li
     note_.clear();
     planned_ = true;  // asked again only by the user
     view_->clear();
-    return bench_.report(lists.error());
+    return bench_.window().report(lists.error());
   }
   planned_ = true;
   measured_ = measured;
@@ -150,24 +150,24 @@ void KernelsController::write_code(int step) {
       },
       [this, list, step](Result<Code> code) {
         if (view_->list() != list || view_->step() != step) return;
-        if (!code) return bench_.report(code.error());
+        if (!code) return bench_.window().report(code.error());
         for (std::size_t form = 0; form < code->size(); ++form) view_->set_code(static_cast<int>(form), (*code)[form]);
       });
 }
 
 /// Selects a node of the plan's graph: the one of that name on the screen, else one from the same line.
 void KernelsController::choose(const QString& node) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   const auto list = view_->list();
   if (!document || !list) return;
   choosing_ = true;
   if (document->graph->find(node.toStdString())) {
-    bench_.select_node(node);
+    bench_.selection().select_node(node);
   } else if (const StackFrame* from = list->source(node.toStdString())) {
     for (const Node* other : *document->graph) {
       const StackFrame* frame = source_of(document, text(other->name()));
       if (!frame || frame->file != from->file || frame->line != from->line) continue;
-      bench_.select_node(text(other->name()));
+      bench_.selection().select_node(text(other->name()));
       break;
     }
   }

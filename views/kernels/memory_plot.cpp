@@ -7,9 +7,9 @@
 #include <QToolTip>
 #include <algorithm>
 
-#include "views/graph/paint.h"
 #include "views/kernels/linked_pane.h"
 #include "views/look/format.h"
+#include "views/picture/paint.h"
 
 namespace partita::views {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/aot/graph_io.h"
 #include "core/ir/print.h"
 #include "core/store/store.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -72,7 +72,7 @@ QStringList MinifyController::command() const {
   const MinifyRequest request = view_->request();
   QStringList words{"minify"};
   if (const auto tool = bench_.tools().minifier(request)) words << text(tool->options);
-  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (!request.inputs.empty()) words << "--inputs" << shell_word(text(request.inputs));
   return words << "-o" << "repro";
 }
 
@@ -82,7 +82,7 @@ void MinifyController::set_document(const Document& document) {
 }
 
 void MinifyController::show_page() {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (last_ && document && last_->parent != document->key && !view_->running()) {
     last_.reset();
     view_->clear();
@@ -94,7 +94,7 @@ void MinifyController::show_page() {
 }
 
 void MinifyController::minify(const MinifyRequest& request) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document) return;
   raise();
   if (view_->running()) return;
@@ -111,8 +111,8 @@ void MinifyController::minify(const MinifyRequest& request) {
        store = bench_.tools().store_file](const Progress& progress) -> Result<Ended> {
         progress.at(-1, "inputs");
         TensorFile io;
-        if (!io_path.isEmpty()) {
-          TRY(io, read_inputs(io_path.toStdString()));
+        if (!io_path.empty()) {
+          TRY(io, read_inputs(io_path));
         }
         TRY(minify::Start start, minify::make_start(artefact, io, 0, tool.functional));
         minify::ReduceOptions how;
@@ -149,7 +149,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         draw_smallest();
       });
   last_ = shared;
-  bench_.window().name_page(view_, bench_.place_of(*document));
+  bench_.window().name_page(view_, bench_.documents().place_of(*document));
   view_->start();
   draw(document->graph);
 }
@@ -182,7 +182,7 @@ void MinifyController::draw(std::shared_ptr<const Graph> graph, std::optional<st
   drawn_ = graph;
   draw_job_ = bench_.jobs().start<Drawn>(
       tr("Draw what is left"), "draw:minify", this,
-      [graph, folded = std::move(folded), width = bench_.text_width(),
+      [graph, folded = std::move(folded), width = bench_.drawing().text_width(),
        room = view_->graph()->room()](const Progress&) -> Result<Drawn> {
         PictureOptions options;
         options.text_width = width;
@@ -231,7 +231,7 @@ void MinifyController::save_repro(const QString& folder) {
         return folder.toStdString();
       },
       [this, of = last_](Result<std::string> done) {
-        if (!done) return bench_.report(done.error());
+        if (!done) return bench_.window().report(done.error());
         bench_.window().tell(tr("Wrote %1").arg(text(*done)));
         if (of == last_) view_->set_saved(text(*done));
       });
@@ -240,11 +240,12 @@ void MinifyController::save_repro(const QString& folder) {
 void MinifyController::open_smallest() {
   if (!last_ || !last_->reduced) return;
   const QString parent = last_->parent;
-  const Document* of = bench_.document(parent);
+  const Document* of = bench_.documents().find(parent);
   if (!of) return;
   const auto& reduced = last_->reduced;
   QString key;
-  for (int n = 1; key.isEmpty() || bench_.document(key); ++n) key = QString("%1/minified %2").arg(parent).arg(n);
+  for (int n = 1; key.isEmpty() || bench_.documents().find(key); ++n)
+    key = QString("%1/minified %2").arg(parent).arg(n);
   auto document = std::make_unique<Document>();
   document->path = of->path;
   document->key = key;
@@ -256,9 +257,9 @@ void MinifyController::open_smallest() {
   auto companion = std::make_shared<Companion>();
   companion->sample_inputs = reduced->inputs;
   document->artefact.companion = std::move(companion);
-  bench_.add_document(std::move(document), {}, tr("minified"), parent);
-  bench_.show_view("graph");
-  bench_.show(key);
+  bench_.documents().add(std::move(document), {}, tr("minified"), parent);
+  bench_.views().show("graph");
+  bench_.screen().show(key);
 }
 
 }  // namespace partita::views

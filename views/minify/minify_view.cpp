@@ -2,6 +2,7 @@
 
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
+#include "views/look/format.h"
 
 namespace partita::views {
 
@@ -74,12 +75,12 @@ void MinifyView::set_choices(const QStringList& checks, const QStringList& compi
 }
 
 MinifyRequest MinifyView::request() const {
-  return {check_->currentText(), compiler_->currentText(), inputs_->path()};
+  return {check_->currentText().toStdString(), compiler_->currentText().toStdString(), inputs_->path().toStdString()};
 }
 
 void MinifyView::choose(const MinifyRequest& request) {
-  check_->setCurrentText(request.check);
-  compiler_->setCurrentText(request.compiler);
+  check_->setCurrentText(text(request.check));
+  compiler_->setCurrentText(text(request.compiler));
 }
 
 QString MinifyView::headline() const {

@@ -1,11 +1,12 @@
 #pragma once
 #include <QWidget>
 
-#include "views/code/code_view.h"
-#include "views/graph/graph_view.h"
+#include "app/tasks/minify_question.h"
+#include "views/listing/code_view.h"
 #include "views/look/inputs_box.h"
 #include "views/minify/minify_log.h"
 #include "views/minify/shrink_plot.h"
+#include "views/picture/graph_view.h"
 #include "views/table/table_panel.h"
 
 class QComboBox;
@@ -13,12 +14,6 @@ class QLabel;
 class QPushButton;
 
 namespace partita::views {
-
-struct MinifyRequest {
-  QString check;     ///< "accuracy" or "crash"
-  QString compiler;  ///< the backend that compiles the graph and its parts
-  QString inputs;    ///< path of an IO file; empty: the archive's samples, else made up
-};
 
 /// Shows a minification while it runs: the graph that becomes smaller, as picture and as text, and what was tried. It
 /// can be paused, ended with the smallest graph so far, and cancelled; its result can be saved and opened.
@@ -53,7 +48,7 @@ class MinifyView : public QWidget {
   QString details() const;
 
  Q_SIGNALS:
-  void run_asked(const partita::views::MinifyRequest& request);
+  void run_asked(const partita::MinifyRequest& request);
   void pause_asked(bool pause);
   void accept_asked();
   void cancel_asked();

@@ -1,7 +1,7 @@
 #include "core/store/store.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
 #include "views/notes/notes_view.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -11,13 +11,14 @@ class NotesController : public WidgetController<NotesView> {
  public:
   explicit NotesController(Workbench& bench) : WidgetController(bench) {
     view_->setObjectName("notes");
-    connect(view_, &TablePanel::node_chosen, &bench, &Workbench::select_node);
-    connect(view_, &NotesView::note_written, &bench, &Workbench::set_note);
-    connect(view_, &NotesView::note_removed, &bench, [&bench](const QString& node) { bench.set_note(node, {}); });
+    connect(view_, &TablePanel::node_chosen, &bench.selection(), &Selection::select_node);
+    connect(view_, &NotesView::note_written, &bench.notes(), &Notebook::set);
+    connect(view_, &NotesView::note_removed, &bench.notes(),
+            [&bench](const QString& node) { bench.notes().set(node, {}); });
     bench.window().add_command("Edit", tr("Bookmark the node, or remove its note"), QKeySequence("Ctrl+D"), [this] {
       const QString node = bench_.selection().spot().node;
-      if (bench_.current_graph() && !node.isEmpty())
-        bench_.set_note(node, note_of(node) ? std::nullopt : std::optional(QString()));
+      if (bench_.documents().current_graph() && !node.isEmpty())
+        bench_.notes().set(node, note_of(node) ? std::nullopt : std::optional(QString()));
     });
     bench.window().add_command("Edit", tr("Write a note at the node"), QKeySequence("Ctrl+Shift+D"), [this] {
       raise();
@@ -30,7 +31,7 @@ class NotesController : public WidgetController<NotesView> {
   }
   void set_document(const Document& document) override {
     view_->set_rows(note_rows(document));
-    read(*bench_.current());
+    read(*bench_.documents().current());
   }
   void facts_changed(const Document& document) override {
     view_->set_rows(note_rows(document));
@@ -43,7 +44,7 @@ class NotesController : public WidgetController<NotesView> {
 
  private:
   const QString* note_of(const QString& node) const {
-    const Document* document = bench_.current();
+    const Document* document = bench_.documents().current();
     const auto found = document->notes.find(node.toStdString());
     return found == document->notes.end() ? nullptr : &found->second;
   }
@@ -62,9 +63,9 @@ class NotesController : public WidgetController<NotesView> {
           return notes;
         },
         [this, key = document.key](Result<Notes> notes) {
-          Document* of = bench_.document(key);
+          Document* of = bench_.documents().find(key);
           if (!notes) return bench_.window().log(text(notes.error().line()), true);
-          if (of) bench_.set_notes(*of, *std::move(notes));
+          if (of) bench_.notes().take(*of, *std::move(notes));
         });
   }
 };

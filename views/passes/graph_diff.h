@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "views/graph/paint.h"
+#include "views/picture/paint.h"
 
 namespace partita::views {
 

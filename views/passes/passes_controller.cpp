@@ -6,9 +6,9 @@
 #include "core/compare/check_passes.h"
 #include "core/passes/pipeline.h"
 #include "views/code/code_controller.h"
+#include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 
@@ -17,7 +17,7 @@ std::unique_ptr<Controller> make_passes_view(Workbench& bench) {
 }
 
 PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
-  connect(view_, &PassesView::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &PassesView::node_chosen, &bench.selection(), &Selection::select_node);
   connect(view_, &PassesView::run_asked, this, [this] { run(); });
   connect(view_, &PassesView::check_asked, this, [this] { run(true); });
   connect(view_, &PassesView::rewrites_asked, this, &PassesController::show_rewrites);
@@ -25,7 +25,7 @@ PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &PassesView::move_asked, this, &PassesController::move);
   connect(view_, &PassesView::reset_asked, this, &PassesController::reset);
   connect(view_, &PassesView::step_chosen, this, &PassesController::show_step);
-  MainWindow& window = bench.window();
+  Window& window = bench.window();
   bench.offer(window.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run(); }),
               tr("Passes"), [](const Document& document) { return document.graph != nullptr; });
   window.add_command("Graph", tr("Run the passes and check the numbers"), {}, [this] { run(true); });
@@ -38,7 +38,7 @@ PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
 }
 
 bool PassesController::ran_on_current() const {
-  return bench_.current() && history_of_ == bench_.current()->key && view_->history();
+  return bench_.documents().current() && history_of_ == bench_.documents().current()->key && view_->history();
 }
 
 void PassesController::wait_for(const Document& document) {
@@ -60,14 +60,14 @@ std::vector<Controller::OverlaySource> PassesController::overlays() {
 QStringList PassesController::command() const {
   if (!on_screen() || !ran_on_current()) return {};
   QStringList words{"passes"};
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (document->id.isEmpty())  // made here by the flow
     words << "--train" << "--stage" << text(row_of(stage_of(document->kind)).passes);
   return words << "--print" << "changed";
 }
 
 void PassesController::run(bool check) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document) return;
   raise();
   struct Made {
@@ -78,8 +78,8 @@ void PassesController::run(bool check) {
   bench_.jobs().start<Made>(
       tr("Passes of %1").arg(document->title), "passes:" + document->key, this,
       [graph = document->graph, artefact = document->artefact, stage = stage_of(document->kind),
-       folded = document->folded, width = bench_.text_width(), inputs_of = bench_.tools().inputs, io = bench_.inputs(),
-       check](const Progress& progress) -> Result<Made> {
+       folded = document->folded, width = bench_.drawing().text_width(), inputs_of = bench_.tools().inputs,
+       io = bench_.views().inputs(), check](const Progress& progress) -> Result<Made> {
         PassContext context;
         PipelineOptions options;
         options.snapshots = true;
@@ -114,16 +114,18 @@ void PassesController::run(bool check) {
         return made;
       },
       [this, key = document->key, check](Result<Made> made) {
-        if (!made) return bench_.report(made.error());
+        if (!made) return bench_.window().report(made.error());
         const std::shared_ptr<const PassHistory>& history = made->history;
-        if (Document* of = bench_.document(key))
+        if (Document* of = bench_.documents().find(key))
           for (const auto& [node, pass] : pass_of_nodes(*history, 0)) of->facts[node].pass = pass;
-        if (!bench_.current() || bench_.current()->key != key) return;  // another graph is named above
+        if (!bench_.documents().current() || bench_.documents().current()->key != key)
+          return;  // another graph is named above
         history_of_ = key;
         const QString chosen = bench_.selection().spot().node;
         view_->set_history(history, made->wrong);
-        if (!chosen.isEmpty() && made->wrong < 0) bench_.select_node(chosen);  // rather than the first change
-        bench_.get<GraphController>().refresh_overlays();
+        if (!chosen.isEmpty() && made->wrong < 0)
+          bench_.selection().select_node(chosen);  // rather than the first change
+        bench_.views().get<GraphController>().refresh_overlays();
         if (made->refused)
           bench_.window().set_status(tr("No compiler takes this graph: %1").arg(text(made->refused->line())), {});
         else if (check)
@@ -134,7 +136,7 @@ void PassesController::run(bool check) {
 }
 
 void PassesController::show_rewrites(int step) {
-  if (!bench_.current_graph() || !ran_on_current()) return;
+  if (!bench_.documents().current_graph() || !ran_on_current()) return;
   auto history = std::make_shared<PassHistory>(*view_->history());
   if (drop_rewrites(*history, step)) return view_->set_history(history, step);
   add_rewrites(*history, step);
@@ -142,13 +144,13 @@ void PassesController::show_rewrites(int step) {
 }
 
 void PassesController::draw(int step) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   auto history = std::make_shared<PassHistory>(*view_->history());
   const QString pass = history->steps[static_cast<std::size_t>(pass_step(*history, step))].name;
   bench_.jobs().start<std::shared_ptr<const PassHistory>>(
       tr("Rewrites of %1").arg(pass), "rewrites:" + document->key, this,
       [history, step, name = pass.toStdString(), stage = stage_of(document->kind), folded = document->folded,
-       width = bench_.text_width()](const Progress& progress) -> Result<std::shared_ptr<const PassHistory>> {
+       width = bench_.drawing().text_width()](const Progress& progress) -> Result<std::shared_ptr<const PassHistory>> {
         const std::vector<Pass> passes = passes_of(stage);
         const auto found = std::ranges::find(passes, name, &Pass::name);
         CHECK(found != passes.end(), "a pass of another stage");
@@ -156,7 +158,7 @@ void PassesController::draw(int step) {
         return std::shared_ptr<const PassHistory>(history);
       },
       [this, step, key = document->key](Result<std::shared_ptr<const PassHistory>> made) {
-        if (!made) return bench_.report(made.error());
+        if (!made) return bench_.window().report(made.error());
         // The user may have gone on, hidden the rewrites or run the passes anew.
         const bool same = ran_on_current() && history_of_ == key && view_->step() == step &&
                           view_->history()->steps.size() == (*made)->steps.size() &&
@@ -168,7 +170,7 @@ void PassesController::draw(int step) {
 
 void PassesController::configure(const ConfigPatches& patches) {
   const auto changed = patched_config(patches);
-  if (!changed) return bench_.report(changed.error());
+  if (!changed) return bench_.window().report(changed.error());
   set_config(*changed);
   run();
 }
@@ -182,7 +184,7 @@ void PassesController::skip(const QString& pass) {
 }
 
 void PassesController::move(const QString& pass, int places) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document) return;
   QStringList names;
   for (const Pass& p : passes_of(stage_of(document->kind))) names << text(p.name);
@@ -201,20 +203,20 @@ void PassesController::show_step(int step) {
   const PassHistory& history = *view_->history();
   const PassStep& chosen = history.steps[static_cast<std::size_t>(step)];
   if (!chosen.scene) return chosen.rewrite ? draw(step) : void();
-  Facts facts = bench_.current()->facts;
+  Facts facts = bench_.documents().current()->facts;
   for (auto& [node, fact] : facts) fact.pass.clear();
   for (const auto& [node, pass] : pass_of_nodes(history, step)) facts[node].pass = pass;
-  auto& graph = bench_.get<GraphController>();
+  auto& graph = bench_.views().get<GraphController>();
   graph.show_step(chosen.scene, chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, Change>{}, facts,
                   chosen.removed);
-  bench_.get<CodeController>().show_code(chosen.code);
+  bench_.views().get<CodeController>().show_code(chosen.code);
   QString first;
   if (chosen.diff)
     for (const DiffLine& line : chosen.diff->lines)
       if (first.isEmpty() && (line.change == Change::Added || line.change == Change::Changed)) first = text(line.node);
   const QString name = step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name);
-  bench_.show_step(name, chosen.scene->picture.graph, std::move(facts));
-  if (!first.isEmpty()) bench_.select_node(first);
+  bench_.screen().show_step(name, chosen.scene->picture.graph, std::move(facts));
+  if (!first.isEmpty()) bench_.selection().select_node(first);
   bench_.window().set_status(
       tr("%1: %2").arg(name, count_text(static_cast<std::int64_t>(chosen.scene->picture.graph->size()), "node")), {});
 }

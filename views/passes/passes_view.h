@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "core/passes/pipeline.h"
-#include "views/code/code_view.h"
-#include "views/graph/scene.h"
+#include "views/listing/code_view.h"
 #include "views/passes/graph_diff.h"
+#include "views/picture/scene.h"
 #include "views/table/table_panel.h"
 
 class QLabel;

@@ -5,8 +5,8 @@
 #include <QUrl>
 #include <algorithm>
 
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 
@@ -30,8 +30,8 @@ QStringList QuestionsController::command() const {
   if (!on_screen() || words_.isEmpty()) return {};
   QStringList words{"query"};
   for (const QString& word : words_) words << shell_word(word);
-  if (bench_.inputs().isEmpty()) return words << "--random-weights" << "0";
-  return words << "--inputs" << shell_word(bench_.inputs());
+  if (bench_.views().inputs().isEmpty()) return words << "--random-weights" << "0";
+  return words << "--inputs" << shell_word(bench_.views().inputs());
 }
 
 /// Lists the questions, until one is asked. An answer about a whole log stays while its graphs are looked at.
@@ -52,7 +52,7 @@ void QuestionsController::go_to(int row) {
   if (row < std::ssize(rows_) && !rows_[static_cast<std::size_t>(row)].artefact.empty())
     bench_.selection().select({about_ + "#" + text(rows_[static_cast<std::size_t>(row)].artefact), node});
   else if (!node.isEmpty())
-    bench_.select_node(node);
+    bench_.selection().select_node(node);
 }
 
 /// The program's file that a row of a log is about, in the program that the desktop has for it.
@@ -80,18 +80,18 @@ void QuestionsController::begin(const Query& question) {
 }
 
 void QuestionsController::ask(const QStringList& words) {
-  const Document* document = bench_.current();
+  const Document* document = bench_.documents().current();
   if (!document) return;
   raise();
   std::vector<std::string> asked;
   for (const QString& word : words) asked.push_back(word.toStdString());
   bench_.jobs().start<QueryAnswer>(
       tr("Answer: %1").arg(words.join(' ')), "question", this,
-      [path = document->path.toStdString(), artefact = document->artefact, inputs = bench_.inputs().toStdString(),
-       asked = std::move(asked),
+      [path = document->path.toStdString(), artefact = document->artefact,
+       inputs = bench_.views().inputs().toStdString(), asked = std::move(asked),
        ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, asked, progress); },
       [this, words, path = document->path, key = document->key](Result<QueryAnswer> answer) {
-        if (!bench_.current() || bench_.current()->key != key) return;
+        if (!bench_.documents().current() || bench_.documents().current()->key != key) return;
         words_ = words;
         const bool of_log = answer && !answer->columns.empty();
         rows_ = of_log ? answer->rows : std::vector<QueryRow>();

@@ -4,8 +4,8 @@
 
 #include "core/base/whereabouts.h"
 #include "core/store/store.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 namespace {
@@ -96,7 +96,7 @@ void RunController::show_nothing() {
 }
 
 void RunController::run(const CompilerRequest& request) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document) return;
   raise();
   view_->say(tr("running…"));
@@ -127,12 +127,12 @@ void RunController::run(const CompilerRequest& request) {
       },
       [this, key = document->key](Result<Done> done) {
         job_ = 0;
-        if (!bench_.current() || bench_.current()->key != key) return;
+        if (!bench_.documents().current() || bench_.documents().current()->key != key) return;
         if (!done) {
           show_nothing();
           if (is_death(done.error()))
             view_->set_result({row_of(done.error())}, nothing_printed(), said_ = tr("ended early"));
-          return bench_.report(done.error());
+          return bench_.window().report(done.error());
         }
         if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
         view_->set_result(std::move(done->rows), done->printed, said_ = done->summary, done->details);

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "app/tasks/compilers.h"
-#include "views/code/code_view.h"
+#include "views/listing/code_view.h"
 #include "views/look/inputs_box.h"
 #include "views/table/table_panel.h"
 

@@ -3,9 +3,9 @@
 #include <QTableView>
 
 #include "views/aot/aot_view.h"
-#include "views/graph/sizes.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
+#include "views/picture/sizes.h"
 
 namespace partita::views {
 namespace {
@@ -68,7 +68,7 @@ std::unique_ptr<Controller> make_saved_view(Workbench& bench) {
 SavedController::SavedController(Workbench& bench) : WidgetController(bench) {
   view_->setObjectName("saved");
   view_->view()->setAccessibleName(tr("Saved values"));
-  connect(view_, &TablePanel::node_chosen, &bench, &Workbench::select_node);
+  connect(view_, &TablePanel::node_chosen, &bench.selection(), &Selection::select_node);
   bench.offer(bench.window().add_command("Graph", tr("Saved values"), QKeySequence("Ctrl+Shift+S"), [this] { go(); }),
               tr("Saved"), [](const Document& document) { return document.cut != nullptr; });
 }

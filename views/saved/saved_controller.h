@@ -1,6 +1,6 @@
 #pragma once
+#include "views/frame/controller.h"
 #include "views/table/table_panel.h"
-#include "views/window/controller.h"
 
 namespace partita::views {
 

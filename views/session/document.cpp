@@ -9,8 +9,8 @@
 
 #include "core/ir/print.h"
 #include "core/load/records.h"
-#include "views/graph/frames.h"
 #include "views/look/format.h"
+#include "views/picture/frames.h"
 
 namespace partita::views {
 

@@ -10,8 +10,8 @@
 #include "core/load/session.h"
 #include "core/partition/partition.h"
 #include "core/passes/pipeline.h"
-#include "views/code/code_document.h"
-#include "views/graph/scene.h"
+#include "views/listing/code_document.h"
+#include "views/picture/scene.h"
 
 namespace partita::views {
 

@@ -4,8 +4,8 @@
 #include <QMouseEvent>
 #include <QPainter>
 
-#include "views/graph/paint.h"
 #include "views/look/format.h"
+#include "views/picture/paint.h"
 
 namespace partita::views {
 namespace {

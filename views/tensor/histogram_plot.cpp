@@ -5,8 +5,8 @@
 #include <QToolTip>
 #include <cmath>
 
-#include "views/graph/paint.h"
 #include "views/look/format.h"
+#include "views/picture/paint.h"
 
 namespace partita::views {
 namespace {

@@ -5,8 +5,8 @@
 #include "core/base/whereabouts.h"
 #include "core/compare/side_values.h"
 #include "views/compare/compare_controller.h"
+#include "views/frame/workbench.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
 
 namespace partita::views {
 
@@ -15,7 +15,7 @@ std::unique_ptr<Controller> make_values_view(Workbench& bench) {
 }
 
 ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
-  auto& comparison = bench.get<CompareController>();
+  auto& comparison = bench.views().get<CompareController>();
   connect(view_, &TensorView::slice_asked, this, &ValuesController::ask_slice);
   connect(comparison.view(), &CompareView::values_asked, this, &ValuesController::look_at);
   connect(comparison.view(), &CompareView::node_chosen, this, [this](const QString& row) {
@@ -34,7 +34,7 @@ ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
 }
 
 void ValuesController::show() {
-  auto& comparison = bench_.get<CompareController>();
+  auto& comparison = bench_.views().get<CompareController>();
   QString row = comparison.view()->table()->current_node();
   if (row.isEmpty()) row = bench_.selection().spot().node;
   if (!row.isEmpty()) return look_at(row);
@@ -78,19 +78,19 @@ Result<RowValues> pairs_of(const QString& name, const std::vector<SideValue>& si
 }  // namespace
 
 void ValuesController::look_at(const QString& name) {
-  const Document* document = bench_.current_graph();
+  const Document* document = bench_.documents().current_graph();
   if (!document || name.isEmpty()) return;
   raise();
-  auto& comparison = bench_.get<CompareController>();
+  auto& comparison = bench_.views().get<CompareController>();
   comparison.select(name);
   const CompareRequest request = comparison.request_of(*document);
   const WorkbenchTools& tools = bench_.tools();
   // Without a comparison, the graph on the screen is asked for what is chosen there.
   const ComparedRow row = comparison.view()->row_of(name).value_or(ComparedRow{{}, name.toStdString()});
-  QStringList names{request.expected};
-  names << request.columns();
+  std::vector<std::string> names{request.expected};
+  names.insert(names.end(), request.found.begin(), request.found.end());
   std::vector<const WorkbenchTools::BackendChoice*> sides;
-  for (const QString& side : names) sides.push_back(tools.find_backend(side));
+  for (const std::string& side : names) sides.push_back(tools.find_backend(text(side)));
   const bool plain = row.graph.empty() && std::ranges::find(sides, nullptr) == sides.end();
   if (!plain && !tools.values)
     return view_->set_note(tr("Values are computed again for backends without options only"));
@@ -103,16 +103,15 @@ void ValuesController::look_at(const QString& name) {
         if (plain) {
           progress.at(-1, "inputs");
           auto copy = graph->clone();
-          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+          TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, text(request.inputs)));
           for (std::size_t i = 0; i < sides.size(); ++i) {
-            const std::string side = names[static_cast<qsizetype>(i)].toStdString();
-            progress.at(-1, "running " + side);
+            progress.at(-1, "running " + names[i]);
             auto value = value_of(*copy, inputs, sides[i]->runner(progress), row.name);
             if (!value && !is_death(value.error())) return value.error();
-            values.push_back(side_value(side, std::move(value)));
+            values.push_back(side_value(names[i], std::move(value)));
           }
         } else {
-          TRY(values, values_of_flow(artefact, request, row, progress));
+          TRY(values, values_of_flow(artefact, request, row.graph, row.name, progress));
         }
         return pairs_of(name, values, request.tolerance, progress);
       },
@@ -148,7 +147,7 @@ void ValuesController::ask_slice(const Slice& slice) {
       [this, slice, pairs](Result<Made> grids) {
         if (view_->pairs() != pairs) return;
         if (grids) return view_->set_grids(slice, *grids);
-        bench_.report(grids.error());
+        bench_.window().report(grids.error());
       });
 }
 

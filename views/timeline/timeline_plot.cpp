@@ -12,10 +12,10 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "views/graph/paint.h"
 #include "views/look/format.h"
 #include "views/look/keys.h"
 #include "views/look/ramp.h"
+#include "views/picture/paint.h"
 
 namespace partita::views {
 namespace {

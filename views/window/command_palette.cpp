@@ -9,6 +9,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "views/look/theme.h"
+
 namespace partita::views {
 namespace {
 

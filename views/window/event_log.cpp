@@ -18,7 +18,7 @@
 
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
-#include "views/window/workbench.h"
+#include "views/window/session.h"
 
 namespace partita::views {
 namespace {
@@ -45,7 +45,7 @@ QJsonArray place(const QWidget& widget, const QRect& part) {
 }
 
 /// What can be seen of a window, as objects with kind, name and place.
-class Screen {
+class SeenWidgets {
  public:
   QJsonArray items;
 
@@ -111,9 +111,9 @@ Result<std::unique_ptr<EventLog>> EventLog::open(const QString& path) {
   return std::make_unique<EventLog>(std::move(file));
 }
 
-void EventLog::watch(Workbench& bench) {
+void EventLog::watch(Session& bench) {
   bench_ = &bench;
-  connect(&bench, &Workbench::shown, this, [this](const QString& key) { write("shown", {{"key", key}}); });
+  connect(&bench.screen(), &Screen::shown, this, [this](const QString& key) { write("shown", {{"key", key}}); });
   connect(&bench.window(), &MainWindow::logged, this,
           [this](const QString& line) { write("logged", {{"text", line}}); });
   connect(&bench.window(), &MainWindow::problem_shown, this,
@@ -151,7 +151,7 @@ void EventLog::write(const QString& event, QJsonObject fields) {
   fields["at"] = now_ms();
   if (!written_) return;
   written_ = file_.write((QJsonDocument(fields).toJson(QJsonDocument::Compact) + "\n").toStdString());
-  if (!written_ && bench_) bench_->report(written_.error());
+  if (!written_ && bench_) bench_->window().report(written_.error());
 }
 
 void EventLog::timerEvent(QTimerEvent*) {
@@ -172,10 +172,10 @@ void EventLog::handled(const QObject* receiver, const QEvent& event, double mill
   }
   // The update of the window is over once its pixels went to the display.
   if (event.type() != QEvent::UpdateRequest || !bench_ || receiver != &bench_->window()) return;
-  const Document* shown = bench_->current();
+  const Document* shown = bench_->documents().current();
   if (!shown || !shown->code || shown->key == painted_) return;
   painted_ = shown->key;
-  const GraphView* graph = bench_->get<GraphController>().view();
+  const GraphView* graph = bench_->views().get<GraphController>().view();
   write("painted", {{"key", painted_},
                     {"picture", graph->scene() != nullptr && graph->isVisible()},
                     {"cards", static_cast<int>(graph->cards_in_view().size())}});
@@ -192,8 +192,8 @@ bool EventLog::takes(const QEvent& event) {
 
 void EventLog::write_screen() {
   tell_stall();
-  Screen screen;
-  for (const QWidget* top : QApplication::topLevelWidgets()) screen.add(*top);
+  SeenWidgets seen;
+  for (const QWidget* top : QApplication::topLevelWidgets()) seen.add(*top);
   const MainWindow& window = bench_->window();
   QStringList jobs;
   for (const JobRow& row : bench_->jobs().rows()) jobs << row.name;
@@ -201,12 +201,12 @@ void EventLog::write_screen() {
   write("screen", {{"title", window.windowTitle()},
                    {"place", place(window, window.rect())},
                    {"dark", window.theme().dark},
-                   {"key", bench_->current() ? bench_->current()->key : QString()},
+                   {"key", bench_->documents().current() ? bench_->documents().current()->key : QString()},
                    {"node", bench_->selection().spot().node},
                    {"page", window.page()->accessibleName()},
                    {"focus", focus ? focus->accessibleName() : QString()},
                    {"jobs", QJsonArray::fromStringList(jobs)},
-                   {"items", screen.items}});
+                   {"items", seen.items}});
   begin_turn();
 }
 

@@ -10,7 +10,7 @@
 
 namespace partita::views {
 
-class Workbench;
+class Session;
 
 /// Writes one JSON object a line, with "event" and "at", milliseconds of CLOCK_MONOTONIC:
 /// - shown, painted: a document came to the screen; its picture or text was drawn there
@@ -26,7 +26,7 @@ class EventLog : public QObject {
   static Result<std::unique_ptr<EventLog>> open(const QString& path);
   explicit EventLog(OutputLog file) : file_(std::move(file)) {}
 
-  void watch(Workbench& bench);
+  void watch(Session& bench);
   /// The first event that cannot be written is shown as a problem; later ones are left out.
   void write(const QString& event, QJsonObject fields = {});
   const Status& written() const { return written_; }  ///< error file.write when events are missing
@@ -45,7 +45,7 @@ class EventLog : public QObject {
 
   OutputLog file_;
   Status written_;
-  Workbench* bench_ = nullptr;
+  Session* bench_ = nullptr;
   std::map<int, QString> jobs_;
   QString painted_;  ///< key of the document that was painted last
   QElapsedTimer turn_;

@@ -1,12 +1,12 @@
 #pragma once
-#include <QMainWindow>
 #include <map>
 
+#include "views/frame/window.h"
 #include "views/look/theme.h"
 #include "views/session/jobs.h"
 #include "views/window/command_palette.h"
-#include "views/window/controller.h"
 #include "views/window/empty_page.h"
+#include "views/window/view_table.h"
 
 class QLabel;
 class QLineEdit;
@@ -24,52 +24,43 @@ class ElidedLabel;
 
 /// The frame around the views: pages, docks and tabs, menus, theme, search field, palette, status. It knows no view by
 /// name and does no work: what users ask for goes out as signals, what there is to show comes in.
-class MainWindow : public QMainWindow {
+class MainWindow : public Window {
   Q_OBJECT
 
  public:
   explicit MainWindow(JobTracker& jobs);
 
-  EmptyPage* empty_page() { return empty_; }
-  const Theme& theme() const { return *theme_; }
+  EmptyPage* empty_page() override { return empty_; }
+  const Theme& theme() const override { return *theme_; }
 
   /// Puts the widget of a view in its place.
   void add_view(const ViewRow& row, QWidget* widget);
   /// After the last view: arranges the docks.
   void all_views_added();
-  void show_view(QWidget* view);       ///< brings its page, dock or tab to the front
-  bool in_front(QWidget* view) const;  ///< its page or tab is the chosen one
-  QWidget* page() const;
-  /// On this page the panels at the right are empty: they are hidden there, unless the user shows them.
-  void use_alone(QWidget* page);
-  /// Says on a page with a title what it shows.
-  void name_page(QWidget* page, const QString& what);
-  void close_page();            ///< back to the picture or the text that a page like Values covers
+  void show_view(QWidget* view) override;
+  bool in_front(QWidget* view) const override;
+  QWidget* page() const override;
+  void use_alone(QWidget* page) override;
+  void name_page(QWidget* page, const QString& what) override;
+  void close_page() override;
   void open_bottom(bool open);  ///< or leaves only its tabs
-  /// A bar below the pages.
-  void set_page_bar(QWidget* bar);
-  /// Adds to a menu ("File"), or to one within it ("View/Theme": a menu is not to be higher than a small window), to
-  /// the palette, and to the window's shortcuts.
+  void set_page_bar(QWidget* bar) override;
   QAction* add_command(const QString& path, const QString& text, const QKeySequence& shortcut,
-                       std::function<void()> run);
+                       std::function<void()> run) override;
   void set_palette_source(std::function<std::vector<PaletteEntry>(const QString&)> more) {
     palette_more_ = std::move(more);
   }
 
-  /// Offers an action as a button beside the search field.
-  void add_tool(QAction* action, const QString& text);
+  void add_tool(QAction* action, const QString& text) override;
   void show_keys();
 
-  void set_breadcrumb(const QString& text);
-  void set_status(const QString& left, const QString& right);
-  /// Says in the status bar, and keeps in the log, what was done, and where, or why it was not: as tell() of any
-  /// widget.
-  void tell(const QString& what);
-  void focus(QWidget* view);  ///< gives its first field, table or picture the keyboard
-  void log(const QString& line, bool error = false);
-  /// Adds to the bar above the picture, with details to copy.
-  void show_problem(const QString& text, const QString& details = {});
-  void clear_problems();
+  void set_breadcrumb(const QString& text) override;
+  void set_status(const QString& left, const QString& right) override;
+  void tell(const QString& what) override;
+  void focus(QWidget* view) override;
+  void log(const QString& line, bool error = false) override;
+  void show_problem(const QString& text, const QString& details = {}) override;
+  void clear_problems() override;
   void set_recent(const QStringList& recent, const std::vector<Sample>& samples);
   void use_theme(ThemeChoice choice);         ///< for this window
   void set_theme_choice(ThemeChoice choice);  ///< also for windows to come
@@ -80,9 +71,6 @@ class MainWindow : public QMainWindow {
 
  Q_SIGNALS:
   void open_asked(QString path);
-  void page_changed();
-  void panel_changed();  ///< the panel below was opened or closed, or shows another tab
-  void jobs_asked();
   void closing();
   void logged(QString line);
   void problem_shown(QString text);
