@@ -12,7 +12,7 @@ namespace partita {
 /// What was found in a graph, "forward" or "backward".
 struct Located {
   std::string graph;
-  nlohmann::json report;  ///< as codegen/torch/worker/report.py describes it
+  nlohmann::json report;  ///< as codegen/torch/worker/locating/report.py describes it
 
   std::string verdict() const;  ///< "clean", "kernel", "memory", "stage", "layout", "wrapper", "exception", "unsure"
   bool clean() const { return verdict() == "clean"; }

@@ -36,8 +36,8 @@ struct ColumnOptions {
 CompileFn column(std::string_view name, const ColumnOptions& options);
 
 /// Finds which kernel and node of torch:inductor[+KEY=VALUE...] is wrong on these inputs, by one compilation and a run
-/// in which each kernel is judged on right inputs. The report is that of codegen/torch/worker/report.py. Errors:
-/// backend.unknown for another column; those of a run.
+/// in which each kernel is judged on right inputs. The report is that of codegen/torch/worker/locating/report.py.
+/// Errors: backend.unknown for another column; those of a run.
 Result<nlohmann::json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
                               const ColumnOptions& options);
 

@@ -5,7 +5,7 @@
 
 namespace partita::torch {
 
-/// The names and texts of the worker's Python files, codegen/torch/worker/*.py. CMake makes it.
+/// The paths and texts of the worker's Python files, those below codegen/torch/worker. CMake makes it.
 std::span<const std::pair<std::string_view, std::string_view>> python_files();
 
 }  // namespace partita::torch

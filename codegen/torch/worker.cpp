@@ -182,7 +182,11 @@ Result<std::shared_ptr<Worker>> Worker::start(const Config& config, const Progre
   const std::string python = python_program(config);
   if (progress) progress->at(-1, fmt::format("starting PyTorch in {}", python));
   TRY(ScratchFolder folder, ScratchFolder::make("torch"));
-  for (const auto& [name, text] : python_files()) TRY_DO(write_file(folder.path() + "/" + std::string(name), text));
+  for (const auto& [name, text] : python_files()) {
+    const std::filesystem::path path = std::filesystem::path(folder.path()) / name;
+    TRY_DO(make_folder(path.parent_path().string()));
+    TRY_DO(write_file(path.string(), text));
+  }
   const std::shared_ptr<Worker> worker(new Worker(std::move(folder)));
   TRY(auto ends, socket_pair(SOCK_SEQPACKET));
   worker->control_ = std::move(ends.first);

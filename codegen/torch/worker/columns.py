@@ -71,7 +71,7 @@ def eager(module, inputs, request, times):
 
 def inductor(module, inputs, request, times):
     import torch._inductor.config
-    from compiled import lower, trace
+    from locating.compiled import lower, trace
 
     with torch._inductor.config.patch(inductor_options(request["options"])):
         if not is_aten(module):

@@ -97,15 +97,15 @@ def call(request, memory, times, progress):
 
 
 def locate(request, memory, times, progress):
-    """No values; the report of locate.py goes into the answer."""
+    """No values; the report goes into the answer."""
     import columns
     import graphs
-    import locate as search
+    from locating.locate import locate as search
 
     inputs = [memory.value(v) for v in request["inputs"]]
     module = graphs.Builder(request["graph"], memory, "").module
-    request["report"] = search.locate(module, inputs, is_inference=request["is_inference"],
-                                      options=columns.inductor_options(request["options"]), progress=progress)  # fmt: skip
+    request["report"] = search(module, inputs, is_inference=request["is_inference"],
+                               options=columns.inductor_options(request["options"]), progress=progress)  # fmt: skip
     return []
 
 

@@ -17,19 +17,22 @@ OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mu
              ast.Pow: operator.pow}
 
 
-def fake_inputs(module: fx.GraphModule, inputs: list[Any]) -> tuple[Any, list[Any]]:
+def fake_inputs(module: fx.GraphModule, inputs: list[Any], use_symbols: bool = True) -> tuple[Any, list[Any]]:
     """A fake mode and one fake value for each input.
 
     Integers become symbols with the given value as hint.  A tensor's sizes
     are taken from placeholder.meta["dims"] (numbers, or text such as
     "2*s77" over the names in the integers' placeholder.meta["symbol"]).
     Where that is absent, a size equal to an integer input's value (above 1)
-    is taken to be that symbol.
+    is taken to be that symbol.  Without use_symbols integers stay numbers.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
     env = ShapeEnv()
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+    if not use_symbols:
+        return mode, [mode.from_tensor(v.detach(), static_shapes=True) if isinstance(v, torch.Tensor) else v
+                      for v in inputs]
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
     symbols, by_value, fakes = {}, {}, []
     for node, value in zip(holders, inputs):

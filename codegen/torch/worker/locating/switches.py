@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator, Optional
 
 import torch
 
-import truths
+from .compiled import Progress
 
 # (name for people, inductor's settings)
 TABLE: list[tuple[str, dict[str, Any]]] = [
@@ -36,6 +36,10 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
     ("no online softmax", {"online_softmax": False}),
     ("no layout changes", {"layout_optimization": False, "comprehensive_padding": False}),
 ]
+
+
+GRAPH_ROWS = ["no pattern matcher", "no post-grad passes", "no reordering for locality", "no online softmax",
+              "no layout changes", "strict numerics"]
 
 
 @dataclass
@@ -92,7 +96,7 @@ def fallback_targets(graph: Any, suspects: list[str]) -> list[Any]:
 
 
 def try_switches(attempt: Callable[[dict[str, Any]], Any], graph: Any, suspects: list[str],
-                 progress: truths.Progress, wanted: Optional[list[str]] = None) -> list[Row]:
+                 progress: Progress, wanted: Optional[list[str]] = None) -> list[Row]:
     """One row for each switch.  attempt compiles and judges with settings and
     gives a narrow.Trial."""
     rows = []

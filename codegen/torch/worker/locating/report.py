@@ -9,14 +9,18 @@ verdict    "clean"; "kernel": a kernel of inductor's is wrong; "memory": a
 sure       whether the accusation is certain; reason says why not.
 stage      eager, trace, post-grad passes, lowering, code generation,
            compilation of kernels, run, decompositions.
-kernel     key, name, place in the order of calls, its nodes, its code.
+kernel     key, name, place in the order of calls, its nodes, its code; its own
+           "sure" may be true where the node is not certain.
 node       the wrong node after inductor's passes, the nodes of the given
            graph behind it, its operator and stack.
 held       what still failed when the kernel was taken apart: "one_node",
-           "all_outputs", "kernel_alone", "prefix", "with_producer:NODE",
-           "with_consumer:NODE", "right_without:SETTING".
+           "all_outputs", "kernel_alone", "between_negations" (the node between
+           two exact operators), "prefix" (the nodes up to this one),
+           "with_producer:NODE", "with_consumer:NODE", "right_without:SETTING".
+fused_with the kernel's other nodes, when the node is only wrong among them.
 evidence   one entry for each wrong buffer.
 switches   see switches.py; only when asked.
+own_error  the trace of a failure of locate itself; reason says so too.
 tally, times, notes, deterministic, compilations: what was done.
 """
 
@@ -31,14 +35,16 @@ import torch
 
 def start() -> dict[str, Any]:
     """An empty report."""
-    return {"verdict": "unsure", "sure": False, "reason": "", "stage": "", "kernel": None, "node": None, "held": [],
+    return {"verdict": "unsure", "sure": False, "reason": "", "stage": "", "kernel": None, "node": None, "held": [], "fused_with": [],
             "evidence": [], "other_kernels": [], "wrong_outputs": [], "switches": [], "tally": {}, "times": {},
             "notes": [], "deterministic": None, "compilations": 1, "torch": torch.__version__}
 
 
-def set_clean(out: dict[str, Any], run: Any) -> None:
-    """No kernel and no output is wrong."""
-    out.update(verdict="clean", sure=True)
+def set_clean(out: dict[str, Any], unseen: bool) -> None:
+    """No kernel and no output is wrong, as far as they could be judged."""
+    out.update(verdict="clean", sure=not unseen)
+    if unseen:
+        out["reason"] = "random draws are in the outputs, and some buffers could not be judged"
 
 
 def set_exception(out: dict[str, Any], stage: str, error: BaseException, node: str, built: Any, sure: bool,
@@ -52,6 +58,15 @@ def set_exception(out: dict[str, Any], stage: str, error: BaseException, node: s
         set_node(out, built, node, sure)
     if kernel:
         out["kernel"] = describe_kernel(built, kernel)
+
+
+def set_own_error(out: dict[str, Any], error: BaseException) -> None:
+    """A failure of locate itself: what was found stays, but is not certain."""
+    out["sure"] = False
+    if out["node"]:
+        out["node"]["sure"] = False
+    out["reason"] = f"locate failed: {type(error).__name__}: {error}"
+    out["own_error"] = traceback.format_exception(type(error), error, error.__traceback__)[-8:]
 
 
 def _cause(error: BaseException) -> str:
@@ -96,7 +111,7 @@ def describe_kernel(built: Any, key: str, keys: Optional[list[str]] = None) -> d
     keys = keys or list(built.kernels)
     nodes = [describe_node(built, n) for n in (kernel.nodes if kernel else [])]
     return {"key": key, "name": name, "number": keys.index(key) + 1 if key in keys else None, "of": len(keys),
-            "extern": bool(kernel and kernel.extern), "nodes": nodes, "code": kernel_code(built.text, name)}
+            "extern": bool(kernel and kernel.extern), "sure": False, "nodes": nodes, "code": kernel_code(built.text, name)}
 
 
 def describe_node(built: Any, name: str) -> dict[str, Any]:
@@ -163,6 +178,8 @@ def set_stage(out: dict[str, Any], stage: str, bad: list, found: Optional[dict[s
     out["wrong_outputs"] = [{"what": w, **v.as_json()} for w, v in bad]
     if doubtful:
         out["reason"] = "there was no double-precision value to compare with"
+    if stage == "decompositions" and all(v.kind == "dtype" for _, v in bad):
+        out.update(sure=False, reason="PyTorch's own decomposition gives another dtype than its eager operator")
     if found and found.get("node"):
         out["node"] = {"node": found["node"], "op": "", "given": [found["node"]], "stack": [], "sure": True}
     elif found:

@@ -19,9 +19,10 @@ from typing import Any, Iterator, Optional
 import torch
 from torch import fx
 
-import truths
-from compiled import Compiled, patches
-from judge import Verdict, judge, within_spread
+from . import eager_values
+from . import truths
+from .compiled import Compiled, Progress, patches
+from .judge import Verdict, judge, within_spread
 
 LOOSE = 4.0
 
@@ -39,34 +40,40 @@ class Reference:
     defined: dict[int, torch.Tensor] = field(default_factory=dict)
     random: bool = False
 
-    def wrong(self, outputs: list[Any], after: Optional[list[Any]] = None) -> list[tuple[str, Verdict]]:
+    def wrong(self, outputs: list[Any], after: Optional[list[Any]] = None,
+              loose: float = LOOSE) -> list[tuple[str, Verdict]]:
         """The outputs (and changed inputs) that differ by more than rounding."""
         bad = []
         for i, want in enumerate(self.outputs):
             got = outputs[i] if i < len(outputs) else None
-            verdict = self._compare(got, want, i)
+            verdict = self._compare(got, want, i, loose)
             if not verdict.ok:
                 bad.append((f"output {i}", verdict))
         for i, want in enumerate(self.after if after is not None else ()):
             if isinstance(want, torch.Tensor) and isinstance(after[i], torch.Tensor):
-                verdict = judge(after[i], want, self.after_truth.get(i), loose=LOOSE)
+                verdict = judge(after[i], want, self.after_truth.get(i), loose=loose)
                 if not verdict.ok:
                     bad.append((f"input {i} afterwards", verdict))
         return bad
 
-    def _compare(self, got: Any, want: Any, i: int) -> Verdict:
+    def _compare(self, got: Any, want: Any, i: int, loose: float) -> Verdict:
         if not isinstance(want, torch.Tensor):
             same = not isinstance(got, torch.Tensor) and (got is None or got == want)
             return Verdict() if same else Verdict("shape", note=f"{got!r} instead of {want!r}")
         if not isinstance(got, torch.Tensor):
             return Verdict("shape", note=f"{type(got).__name__} instead of a tensor")
         truth = self.truth[i] if i < len(self.truth) and isinstance(self.truth[i], torch.Tensor) else None
-        verdict = judge(got, want, truth, self.defined.get(i), loose=LOOSE)
+        verdict = judge(got, want, truth, self.defined.get(i), loose=loose)
         if verdict.ok or truth is None or verdict.kind in ("dtype", "shape"):
             return verdict
-        node = self._output_nodes()[i]
+        if verdict.kind == "integer" and verdict.wrong <= max(2, verdict.total // 100) and self._has_floats():
+            return Verdict(note="a few indices or comparisons of nearly equal numbers fell otherwise")
+        node = output_nodes(self.module)[i]
         spread = truths.samples(self.module.graph, self.values, set(), node, noise_step=self._step())
         return Verdict(note="explained by rounding") if within_spread(got, truth, spread) else verdict
+
+    def _has_floats(self) -> bool:
+        return any(isinstance(v, torch.Tensor) and v.dtype.is_floating_point for v in self.values.values())
 
     def _step(self) -> float:
         """How coarse a rounding may add up in the whole graph."""
@@ -74,21 +81,21 @@ class Reference:
                    for v in self.values.values())
         return 2.0 ** -8 if half else 2.0 ** -21
 
-    def _output_nodes(self) -> list[Any]:
-        out = next(n for n in self.module.graph.nodes if n.op == "output").args[0]
-        return list(out) if isinstance(out, (tuple, list)) else [out]
-
 
 def reference(module: fx.GraphModule, inputs: list[Any]) -> Reference:
     """Runs the given graph in eager (an exception is the caller's) and its outputs in double."""
     ref = Reference(module)
-    ref.outputs, ref.values, ref.after = truths.run_eager(module, inputs, strict=True)
-    ref.random = any(truths.is_random(n) for n in module.graph.nodes)
-    if any(truths.is_empty(n) for n in module.graph.nodes):
-        others = truths.run_eager(module, inputs, fill=3.0)[0]
-        ref.defined = {i: a == b for i, (a, b) in enumerate(zip(ref.outputs, others)) if isinstance(a, torch.Tensor)}
+    ref.outputs, ref.values, ref.after = eager_values.run_eager(module, inputs, strict=True)
+    ref.random = any(eager_values.is_random(n) for n in module.graph.nodes)
+    poison, _ = eager_values.poisoned(module, inputs)
+    again = eager_values.run_eager(module, inputs)[0]  # what reads freed or foreign memory differs now
+    for i, value in enumerate(ref.outputs):
+        masks = [eager_values.defined_elements(value, poison[i]), eager_values.steady_elements(value, again[i])]
+        masks = [m for m in masks if m is not None]
+        if masks:
+            ref.defined[i] = torch.stack(masks).all(dim=0)
     piece = truths.Piece(module.graph, ref.values, set())
-    for node in ref._output_nodes():
+    for node in output_nodes(module):
         try:
             is_value = isinstance(node, fx.Node) and node.op == "call_function"
             ref.truth.append(piece.value(node) if is_value else None)
@@ -120,8 +127,8 @@ def wrong_stage(ref: Reference, built: Compiled, inputs: list[Any]) -> Optional[
     if ref.random:
         return None
     for name, module in (("decompositions", built.traced), ("post-grad passes", built.post)):
-        outputs, _, after = truths.run_eager(module, inputs)
-        bad = ref.wrong([None if isinstance(o, truths.Missing) else o for o in outputs],
+        outputs, _, after = eager_values.run_eager(module, inputs)
+        bad = ref.wrong([None if isinstance(o, eager_values.Missing) else o for o in outputs],
                         after) if not _missing(outputs) else []
         if bad:
             return name, bad
@@ -129,7 +136,7 @@ def wrong_stage(ref: Reference, built: Compiled, inputs: list[Any]) -> Optional[
 
 
 def _missing(outputs: list[Any]) -> bool:
-    return any(isinstance(o, truths.Missing) for o in outputs)
+    return any(isinstance(o, eager_values.Missing) for o in outputs)
 
 
 def wrong_decomposition(ref: Reference) -> Optional[str]:
@@ -137,16 +144,16 @@ def wrong_decomposition(ref: Reference) -> Optional[str]:
     from torch._inductor.decomposition import select_decomp_table
     table = select_decomp_table()
     for node in ref.module.graph.nodes:
-        if node.op != "call_function" or node.target not in table or truths.is_random(node) or truths.is_empty(node):
+        if node.op != "call_function" or node.target not in table or eager_values.is_random(node) or eager_values.is_empty(node):
             continue
-        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda a: truths.copy_of(ref.values[a.name]))
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda a: eager_values.copy_of(ref.values[a.name]))
         try:
             with torch.no_grad():
                 got = table[node.target](*args, **kwargs)
         except Exception:  # a decomposition may refuse real tensors; it is not judged then
             continue
         want = ref.values[node.name]
-        for a, b in zip(truths.as_list(got), truths.as_list(want)):
+        for a, b in zip(eager_values.as_list(got), eager_values.as_list(want)):
             if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and not judge(a, b, None).ok:
                 return node.name
     return None
@@ -174,7 +181,7 @@ def each_pass(check) -> Iterator[None]:
 
 
 def wrong_pass(ref: Reference, built: Compiled, inputs: list[Any], is_inference: bool, options: dict,
-               progress: truths.Progress) -> Optional[dict[str, Any]]:
+               progress: Progress) -> Optional[dict[str, Any]]:
     """The post-grad pass behind which the graph is wrong, and the nodes it changed."""
     import torch._inductor.config as config
     from torch._guards import TracingContext, tracing
@@ -188,7 +195,7 @@ def wrong_pass(ref: Reference, built: Compiled, inputs: list[Any], is_inference:
         if state["found"] is not None or text == state["text"]:
             return
         progress(f"pass {name}")
-        outputs, _, after = truths.run_eager(gm, inputs)
+        outputs, _, after = eager_values.run_eager(gm, inputs)
         if not _missing(outputs) and ref.wrong(outputs, after):
             old, new = state["text"].splitlines(), text.splitlines()
             state["found"] = {"pass": name, "removed": [line.strip() for line in old if line not in new][:20],
@@ -208,7 +215,30 @@ def first_wrong_stage(graphs: list[tuple[str, fx.GraphModule]], inputs: list[Any
     joint, before and after post-grad): the first that differs from the first."""
     ref = reference(graphs[0][1], inputs)
     for name, module in graphs[1:]:
-        outputs, _, after = truths.run_eager(module, inputs)
+        outputs, _, after = eager_values.run_eager(module, inputs)
         if _missing(outputs) or ref.wrong(outputs, after):
             return name
     return None
+
+
+def wrong_strides(built: Compiled, outputs: list[Any]) -> list[dict[str, Any]]:
+    """Outputs that the user sees with other strides than eager's.  Inductor
+    keeps those of the outputs named in meta["user_visible_output_idxs"]."""
+    result = next(n for n in built.post.graph.nodes if n.op == "output")
+    wanted = result.meta.get("original_output_strides", [])
+    bad = []
+    for i in result.meta.get("user_visible_output_idxs", []):
+        if i >= len(wanted) or i >= len(outputs) or not isinstance(outputs[i], torch.Tensor) or wanted[i] is None:
+            continue
+        pairs = [(s, w) for s, w, n in zip(outputs[i].stride(), wanted[i], outputs[i].shape) if n > 1]
+        if outputs[i].numel() and all(isinstance(w, int) for _, w in pairs) and any(s != w for s, w in pairs):
+            node = result.args[0][i]
+            bad.append({"output": i, "node": node.name if isinstance(node, fx.Node) else "",
+                        "stride": list(outputs[i].stride()), "want": list(wanted[i])})
+    return bad
+
+
+def output_nodes(module: fx.GraphModule) -> list[Any]:
+    """What the graph returns, as a flat list of nodes and constants."""
+    out = next(n for n in module.graph.nodes if n.op == "output").args[0]
+    return list(out) if isinstance(out, (tuple, list)) else [out]

@@ -15,15 +15,16 @@ import copy
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import torch
 import torch.fx.traceback as fx_traceback
 from torch import fx
 
-from sizes import fake_inputs
-from truths import Progress, is_random, mutated_args
+from .sizes import fake_inputs
+from .eager_values import is_random, mutated_args
 
+Progress = Callable[[str], None]
 NAME_KEY = "partita_node"
 
 
@@ -70,10 +71,6 @@ class Compiled:
         return []
 
 
-class _Named(fx.Interpreter):
-    """Interpreter whose node metadata carries the given graph's node names."""
-
-
 def label_nodes(module: fx.GraphModule) -> None:
     """Writes each node's name into its metadata, where tracing copies it on."""
     for n in module.graph.nodes:
@@ -93,15 +90,27 @@ def mutates_early(module: fx.GraphModule) -> bool:
     return False
 
 
-def trace(module: fx.GraphModule, inputs: list[Any], notes: list[str]) -> tuple[fx.GraphModule, list[Any]]:
+def trace_or_fix(module: fx.GraphModule, inputs: list[Any], notes: list[str]) -> tuple[fx.GraphModule, list[Any]]:
+    """Traces with symbols; where that raises, with the sizes as numbers, and says so."""
+    if not any(type(x) is int for x in inputs):
+        return trace(module, inputs, notes)
+    try:
+        return trace(module, inputs, notes)
+    except Exception as e:  # often a guess of ours about which sizes are symbols
+        notes.append(f"traced with fixed sizes, because symbols failed: {type(e).__name__}: {str(e)[:200]}")
+        return trace(module, inputs, notes, symbols=False)
+
+
+def trace(module: fx.GraphModule, inputs: list[Any], notes: list[str],
+          symbols: bool = True) -> tuple[fx.GraphModule, list[Any]]:
     """The graph that inductor would get: make_fx with its decompositions, on
     fake inputs; integers among the inputs become symbols."""
     from torch._dispatch.python import enable_python_dispatcher
     from torch._inductor.decomposition import select_decomp_table
     from torch.fx.experimental.proxy_tensor import make_fx
     label_nodes(module)
-    mode, fakes = fake_inputs(module, inputs)
-    call = _Named(module).run
+    mode, fakes = fake_inputs(module, inputs, symbols)
+    call = fx.Interpreter(module).run
     if mutates_early(module):
         notes.append("the graph writes in place; it was made functional first")
         call = torch.func.functionalize(call, remove="mutations")
@@ -138,14 +147,16 @@ def patches(module: fx.GraphModule, options: dict, notes: list[str]) -> dict[str
 
 def compile_graph(module: fx.GraphModule, inputs: list[Any], is_inference: bool, options: dict,
                   progress: Progress) -> Compiled:
-    """Compiles once as inductor would.  Exceptions are kept as the result."""
+    """Compiles once as inductor would; an exception is a result."""
+    import torch._dynamo  # noqa: F401  inductor's modules expect both to be loaded
     import torch._inductor.config as config
+    import torch._inductor.lowering  # noqa: F401
     out = Compiled()
     began = time.perf_counter()
     try:
         with config.patch(patches(module, options, out.notes)):
             progress("trace")
-            traced, out.fakes = trace(module, inputs, out.notes)
+            traced, out.fakes = trace_or_fix(module, inputs, out.notes)
             out.traced = fx.GraphModule(traced, copy.deepcopy(traced.graph))
             _inner(out, traced, is_inference, progress)
     except Exception as e:  # a compiler that raises is a finding, not our failure

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-import probe
-import truths
-from compiled import Compiled
+from . import eager_values
+from . import probe
+from .compiled import Compiled
 
 
 class Overwrites(probe.Watcher):
@@ -58,7 +58,7 @@ def find_overwrites(built: Compiled, inputs: list[Any]) -> list[dict[str, Any]]:
     """Buffers that change while they are still needed, with the kernel behind which they had changed."""
     watcher = Overwrites(built)
     call, _ = probe.instrumented(built.text, built.module, set(), watcher)
-    torch.manual_seed(truths.SEED)
+    torch.manual_seed(eager_values.SEED)
     with torch.no_grad():
-        call(truths.copy_inputs(inputs))
+        call(eager_values.copy_inputs(inputs))
     return [f for f in watcher.found if f["shares_memory_with"]]

@@ -29,6 +29,10 @@ class Watcher:
     def after(self, key: str, names: dict[str, Any]) -> None:
         """Called behind the kernel."""
 
+    def touched(self, names: list[str], values: dict[str, Any]) -> None:
+        """Called behind a call that no kernel of inductor's stands for (a random
+        operator in place); names are the local names among its arguments."""
+
     def unpacked(self, name: str, value: Any) -> None:
         """Called when one of several results of a kernel gets its own name."""
 
@@ -94,6 +98,9 @@ class Instrument:
                 out += [_call("_partita_before", key), statement, _call("_partita_after", key)]
                 continue
             out.append(statement)
+            touched = self._touches(statement)
+            if touched:
+                out += ast.parse(f"_partita_touched({touched!r}, locals())").body
             name = self._unpacks(statement)
             if name is not None:
                 out += ast.parse(f"_partita_unpacked({name!r}, {name})").body
@@ -117,6 +124,14 @@ class Instrument:
             return key
         return None
 
+    def _touches(self, statement: ast.stmt) -> list[str]:
+        """The names among the arguments of a call that looks like a kernel's but is not announced as one."""
+        function = _function_name(statement)
+        if self.guessed or function is None or not function.startswith(KERNEL_NAMES):
+            return []
+        return sorted({n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)
+                       and n.id not in ("torch", "aten", "extern_kernels", "inductor_ops", "device")})
+
     def _unpacks(self, statement: ast.stmt) -> Optional[str]:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             return None
@@ -128,11 +143,16 @@ def _call(function: str, key: str) -> ast.stmt:
     return ast.parse(f"{function}({key!r}, locals())").body[0]
 
 
-def instrumented(text: str, module: Any, unpacked: set[str], watcher: Watcher) -> tuple[Callable, list[str]]:
-    """The wrapper's call function with probes, and the keys of the kernels in the order of the text."""
+def instrumented(text: str, module: Any, unpacked: set[str], watcher: Watcher,
+                 allocate: Optional[Callable] = None) -> tuple[Callable, list[str]]:
+    """The wrapper's call function with probes, and the keys of the kernels in
+    the order of the text.  allocate stands in for empty_strided_cpu."""
     instrument = Instrument(text, unpacked)
     code = instrument.code()
     space = dict(vars(module))
-    space.update(_partita_before=watcher.before, _partita_after=watcher.after, _partita_unpacked=watcher.unpacked)
+    space.update(_partita_before=watcher.before, _partita_after=watcher.after, _partita_unpacked=watcher.unpacked,
+                 _partita_touched=watcher.touched)
+    if allocate is not None and "empty_strided_cpu" in space:
+        space["empty_strided_cpu"] = allocate
     exec(code, space)  # PyTorch's wrapper of this compilation; see the head of this file
     return space["call"], instrument.found

@@ -14,9 +14,7 @@ from typing import Any, Optional
 
 import torch
 
-RMS_RATIO = 2.0
-BIAS_Z = 8.0
-PEAK_RATIO = 4.0
+from .rules import PEAK_RATIO, SINGLE, broken_rule, error, rms, step, tail_is_worse
 
 
 @dataclass
@@ -24,7 +22,7 @@ class Verdict:
     """What the comparison of one tensor gave.
 
     kind is "ok", or the first rule that the value broke: "dtype", "shape",
-    "nan", "inf", "rms", "bias", "peak", "integer".  doubtful is set when there
+    "nan", "inf", "rms", "bias", "peak", "tail", "integer", or "out_of_bounds".  doubtful is set when there
     was no double to compare with, so that the tolerance is a guess.
     """
 
@@ -77,13 +75,6 @@ def real(t: torch.Tensor) -> torch.Tensor:
 def exact_kind(dtype: torch.dtype) -> bool:
     """True for types whose values are compared bit by bit."""
     return not (dtype.is_floating_point or dtype.is_complex)
-
-
-def step(dtype: torch.dtype) -> float:
-    """Distance from 1 to the next number of a floating type."""
-    if dtype.is_complex:
-        dtype = torch.empty(0, dtype=dtype).real.dtype
-    return torch.finfo(dtype).eps
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -157,7 +148,6 @@ def _judge_float(got, eager, truth, defined, loose) -> Verdict:
     doubtful = truth is None or tuple(truth.shape) != tuple(got.shape)
     g, e = real(got), real(eager)
     t = e if doubtful else real(truth)
-    eps = step(got.dtype)
     rounded = t if doubtful else real(truth.to(got.dtype))
     usable = torch.ones_like(g, dtype=torch.bool)
     if defined is not None:
@@ -168,58 +158,20 @@ def _judge_float(got, eager, truth, defined, loose) -> Verdict:
         return Verdict(kind, wrong=int(bad.sum()), total=g.numel(), first=first_wrong(g, rounded, bad),
                        doubtful=doubtful)
     fine = torch.isfinite(g) & torch.isfinite(e) & torch.isfinite(t) & usable
-    dg, de, size = _error(g, e, t)[fine], (e - t)[fine], t[fine].abs()
+    dg, de, size = error(g, e, t)[fine], (e - t)[fine], t[fine].abs()
     if dg.numel() == 0:
         return Verdict(total=g.numel())
     slack = (64.0 if doubtful else 1.0) * loose
-    verdict = _numbers(dg, de, size, eps, slack, loose)
+    verdict = Verdict(*broken_rule(dg, de, size, got.dtype, slack, loose))
     verdict.total, verdict.doubtful = g.numel(), doubtful
+    if verdict.ok and tail_is_worse(got, g, e, t, fine, slack * loose):
+        verdict.kind = "tail"
     if not verdict.ok:
-        limit = PEAK_RATIO * eps * (t.abs() + 0.05 * _rms(size)) * slack
-        bad = (_error(g, e, t).abs() > limit) & fine
+        limit = PEAK_RATIO * step(got.dtype) * (t.abs() + rms(size)) * slack
+        bad = (error(g, e, t).abs() > limit) & fine
         verdict.wrong = int(bad.sum())
         verdict.first = first_wrong(g, t, bad)
     return verdict
-
-
-def _error(g, e, t) -> torch.Tensor:
-    """Distance to the truth or to eager, whichever is nearer: at a jump of
-    the function (floor, a comparison) either side is right."""
-    to_truth, to_eager = g - t, g - e
-    return torch.where(to_eager.abs() < to_truth.abs(), to_eager, to_truth)
-
-
-def _rms(x: torch.Tensor) -> float:
-    return float((x * x).mean().sqrt())
-
-
-def _numbers(dg, de, size, eps, slack, loose) -> Verdict:
-    """The three rules on errors that are all finite.
-
-    Each has a floor in units of the type's own step, so that an eager value
-    that happens to be exact does not make every other rounding a fault.
-    """
-    scale = _rms(size)
-    tiny = 1e-300 + eps * 1e-30
-    floor = slack * eps * scale + tiny
-    err, base = _rms(dg), _rms(de)
-    ratio = err / max(base, floor / RMS_RATIO)
-    worst = dg.abs() / (size + 0.05 * scale + tiny)
-    worst_eager = de.abs() / (size + 0.05 * scale + tiny)
-    peak_limit = loose * PEAK_RATIO * (float(worst_eager.max()) + eps * slack)
-    count = dg.numel()
-    bias, bias_eager = float(dg.mean()), float(de.mean())
-    spread = float(dg.std()) if count > 1 else 0.0
-    z = abs(bias) / (spread / count ** 0.5 + tiny) if count >= 16 else 0.0
-    biased = (z > BIAS_Z * loose and abs(bias) > 2 * loose * abs(bias_eager)
-              and abs(bias) > slack * eps * scale / 2 and err > base)
-    if err > loose * RMS_RATIO * base + floor:
-        return Verdict("rms", ratio, z)
-    if biased:
-        return Verdict("bias", ratio, z)
-    if float(worst.max()) > peak_limit:
-        return Verdict("peak", ratio, z)
-    return Verdict("ok", ratio, z)
 
 
 def within_spread(got: torch.Tensor, truth: torch.Tensor, samples: list[torch.Tensor]) -> bool:
@@ -250,7 +202,7 @@ def within_spread(got: torch.Tensor, truth: torch.Tensor, samples: list[torch.Te
         spread = torch.maximum(spread, torch.nan_to_num((s - t).abs(), nan=float("inf")))
     same = (g == rounded) | (torch.isnan(g) & torch.isnan(rounded))
     eps = step(got.dtype)
-    fine_step = min(eps, 2.0 ** -23)
+    fine_step = min(eps, SINGLE)
     excess = (g - t).abs() - 0.51 * eps * t.abs() - _smallest(got.dtype)
     near = excess <= 32 * (spread + fine_step * t.abs())
     return bool((same | near | unstable).all())
