@@ -131,7 +131,9 @@ class TestConvolutions : public QObject {
       }
       // PyTorch's are 2.2e-7 to 2.5e-7, those of 5x5 3.5e-7 and of 1x3 1.3e-7; one long sum's 5.7e-7 to 8.3e-7, of 1x3
       // 3.1e-7.
-      const double limit = sizes[5] == 1 && sizes[6] == 3 ? 2.7e-7 : 3.6e-7;
+      // Without AVX-512 oneDNN, PyTorch's too, adds up one long sum where the weight changes and rows lie one by one.
+      const bool one_sum = (*e)->externs[0].library == "oneDNN jit:avx2";
+      const double limit = one_sum ? 9e-7 : sizes[5] == 1 && sizes[6] == 3 ? 2.7e-7 : 3.6e-7;
       const double relative = std::sqrt(errors / squares);
       QVERIFY2(relative < limit, fmt::format("{} ({})", relative, (*e)->externs[0].library).c_str());
     }
