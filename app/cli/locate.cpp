@@ -13,7 +13,7 @@ namespace {
 struct LocateVerbOptions {
   RunRequest request;
   std::string against = "torch:inductor";
-  bool json = false;
+  bool switches = false, json = false;
 };
 
 Result<int> run(LocateVerbOptions o) {
@@ -22,7 +22,7 @@ Result<int> run(LocateVerbOptions o) {
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
-  const auto found = locate(*artefact, io, o.request, o.against);
+  const auto found = locate(*artefact, io, o.request, o.against, o.switches);
   line.clear();
   if (!found) return found.error();
   if (o.json) fmt::print("{}\n", to_json(*found).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -44,6 +44,10 @@ const Command locate_command = {
       app.add_option("--against", o->against,
                      "torch:inductor[+KEY=VALUE...], with options of inductor; PyTorch is that of --python")
           ->capture_default_str();
+      app.add_flag(
+          "--switches", o->switches,
+          "also compile what is wrong with one setting of inductor changed after another, and say which of them "
+          "make it right");
       app.add_flag("--json", o->json, "one JSON document");
       app.footer("Exit code 1 when something is wrong.");
       return [o] { return run(*o); };

@@ -38,7 +38,8 @@ std::string joined(const nlohmann::json& list) {
 std::string headline(const nlohmann::json& report) {
   const std::string verdict = text_of(at(report, {"verdict"}));
   const std::string kernel = text_of(at(report, {"kernel", "name"}));
-  if (verdict == "clean") return "nothing is wrong";
+  if (verdict == "clean")
+    return at(report, {"sure"}) == true ? "nothing is wrong" : "nothing wrong was found, but not all could be judged";
   if (verdict == "kernel")
     return fmt::format("kernel {} of {}, {}, is wrong", text_of(at(report, {"kernel", "number"})),
                        text_of(at(report, {"kernel", "of"})), kernel);
@@ -51,6 +52,28 @@ std::string headline(const nlohmann::json& report) {
     return fmt::format("{} fails: {}: {}", text_of(at(report, {"stage"})), text_of(at(report, {"exception", "type"})),
                        text_of(at(report, {"exception", "message"})));
   return "results differ, and what makes them wrong is not known";
+}
+
+/// What still failed when the kernel was taken apart, in words.
+std::string held_text(const nlohmann::json& held) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"one_node", "the node alone fails"},
+      {"all_outputs", "it fails with all its nodes as results"},
+      {"kernel_alone", "it fails with its nodes compiled alone"},
+      {"between_negations", "the node fails between exact operators"},
+      {"prefix", "the nodes up to this one fail"},
+      {"with_producer:", "fails together with what it reads, "},
+      {"with_consumer:", "fails together with what reads it, "},
+      {"right_without:", "is right without "}};
+  std::vector<std::string> out;
+  if (!held.is_array()) return {};
+  for (const nlohmann::json& item : held) {
+    std::string text = text_of(item);
+    for (const auto& [name, said] : words)
+      if (text.starts_with(name)) text = std::string(said) + text.substr(name.size());
+    out.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(out, "; "));
 }
 
 std::string evidence_text(const nlohmann::json& one) {
@@ -84,7 +107,10 @@ std::vector<std::string> Located::given_nodes() const {
 
 std::vector<std::string> Located::lines() const {
   std::string first = fmt::format("{}: {}", graph, headline(report));
-  if (!clean()) first += at(report, {"sure"}) == true ? "; sure" : "; not sure";
+  if (!clean())
+    first += at(report, {"sure"}) == true             ? "; sure"
+             : at(report, {"kernel", "sure"}) == true ? "; sure of the kernel, not of the node"
+                                                      : "; not sure";
   if (const std::string reason = text_of(at(report, {"reason"})); !reason.empty()) first += ": " + reason;
   std::vector<std::string> out = {std::move(first)};
   const auto line = [&](const char* what, const std::string& content) {
@@ -96,10 +122,14 @@ std::vector<std::string> Located::lines() const {
     line("in the graph", fmt::format("{}", fmt::join(given_nodes(), ", ")));
     line("at", text_of(at(report, {"node", "origin"})));
   }
-  line("still fails", joined(at(report, {"held"})));
+  line("taken apart", held_text(at(report, {"held"})));
   if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
     for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
       line("evidence", evidence_text(evidence[i]));
+  if (const nlohmann::json& switches = at(report, {"switches"}); switches.is_array())
+    for (const nlohmann::json& row : switches)
+      line("switch", fmt::format("{}: {}{}", text_of(at(row, {"switch"})), text_of(at(row, {"verdict"})),
+                                 at(row, {"changes_verdict"}) == true ? ", which changes it" : ""));
   line("also wrong", joined(at(report, {"other_kernels"})));
   if (const nlohmann::json& notes = at(report, {"notes"}); notes.is_array())
     for (const nlohmann::json& note : notes) line("note", text_of(note));
@@ -107,7 +137,7 @@ std::vector<std::string> Located::lines() const {
 }
 
 Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                    const std::string& against) {
+                                    const std::string& against, bool switches) {
   const auto generator = std::make_shared<Generator>(request.seed);
   torch::ColumnOptions how{
       .config = config(), .progress = request.progress, .generator = nullptr, .inference = !request.train};
@@ -121,7 +151,7 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
       const std::shared_ptr<const Graph> graph = backward ? names.backward(made) : names.forward(made);
       TRY(const CompiledFn run, torch::column("torch:eager", eager)(*graph));
       return CompiledFn([&, name, graph, run](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        TRY(nlohmann::json report, torch::locate(against, *graph, inputs, how));
+        TRY(nlohmann::json report, torch::locate(against, *graph, inputs, how, switches));
         add_place(report, *graph);
         found.push_back({name, std::move(report)});
         return run(std::move(inputs));

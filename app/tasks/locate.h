@@ -23,9 +23,10 @@ struct Located {
 };
 
 /// Runs the program as `run` does, with PyTorch's eager kernels, and has each graph that inductor would get searched on
-/// the inputs that it gets. `against`: torch:inductor[+KEY=VALUE...]. Errors: those of torch::locate() and of a run.
+/// the inputs that it gets. `against`: torch:inductor[+KEY=VALUE...]; `switches`: see torch::locate(), whose errors it
+/// has, and those of a run.
 Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                    const std::string& against);
+                                    const std::string& against, bool switches = false);
 
 /// {"found": true, "graphs": [...]}
 nlohmann::ordered_json to_json(const std::vector<Located>& found);

@@ -195,7 +195,7 @@ CompileFn column(std::string_view name, const ColumnOptions& options) {
 }
 
 Result<json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
-                    const ColumnOptions& options) {
+                    const ColumnOptions& options, bool switches) {
   TRY(const ColumnName column, parse(name));
   if (column.name != "inductor" || !column.device.empty())
     return input_error("backend.unknown",
@@ -203,6 +203,7 @@ Result<json> locate(std::string_view name, const Graph& graph, const std::vector
   Exchange exchange(std::string(name), options);
   json request = graph_request(exchange, column, graph, inputs, options.inference);
   request["verb"] = "locate";
+  request["switches"] = switches;
   TRY_DO(exchange.ask(std::move(request), &graph, true, false));
   const json& report = exchange.answer()["report"];
   if (!report.is_object() || text_at(report, "verdict").empty()) return exchange.unreadable("no report");

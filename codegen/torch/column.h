@@ -38,8 +38,9 @@ CompileFn column(std::string_view name, const ColumnOptions& options);
 /// Finds which kernel and node of torch:inductor[+KEY=VALUE...] is wrong on these inputs, by one compilation and a run
 /// in which each kernel is judged on right inputs. The report is that of codegen/torch/worker/locating/report.py.
 /// Errors: backend.unknown for another column; those of a run.
+/// `switches`: also which of inductor's settings make a fault go away, a compilation each.
 Result<nlohmann::json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
-                              const ColumnOptions& options);
+                              const ColumnOptions& options, bool switches = false);
 
 /// Calls an operator in the user's Python, on these values. What it writes to arguments is in them afterwards. Errors
 /// as of a run.

@@ -30,12 +30,12 @@ KNOBS = {"log1p": "cpp.inject_log1p_bug_TESTING_ONLY", "relu": "cpp.inject_relu_
 with tempfile.TemporaryDirectory() as folder:
     env = {**os.environ, "XDG_CONFIG_HOME": folder}
 
-    def locate(name, fault, code):
+    def locate(name, fault, code, *more):
         path = f"{folder}/{name}.py"
         with open(path, "w") as file:
             file.write(GRAPH.format(name=name))
         against = "torch:inductor" + (f"+{KNOBS[name]}={fault}" if fault else "")
-        words = [PARTITA, "--python", PYTHON, "locate", path, "--random-weights", "0", "--against", against]
+        words = [PARTITA, "--python", PYTHON, "locate", path, "--random-weights", "0", "--against", against, *more]
         done = subprocess.run([*words, "--json"], capture_output=True, text=True, env=env, cwd=folder)
         assert done.returncode == code, f"{name} {fault}: {done.returncode} {done.stderr} {done.stdout}"
         answer = json.loads(done.stdout)
@@ -46,7 +46,10 @@ with tempfile.TemporaryDirectory() as folder:
 
     report, text = locate("log1p", "", 0)
     assert report["verdict"] == "clean" and "nothing is wrong" in text, report
-    report, text = locate("log1p", "accuracy", 1)
+    report, text = locate("log1p", "accuracy", 1, "--switches")
+    changed = [row["switch"] for row in report["switches"] if row["changes_verdict"]]
+    assert len(report["switches"]) > 5 and changed == ["aten.log1p.default as a fallback"], changed
+    assert "switch: no fusion: " in text, text
     assert report["verdict"] == "kernel" and report["sure"], report
     assert "log1p" in report["kernel"]["name"] and report["node"]["given"] == ["log1p"], report
     assert "is wrong; sure" in text and "in the graph: log1p" in text, text

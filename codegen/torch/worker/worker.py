@@ -105,7 +105,8 @@ def locate(request, memory, times, progress):
     inputs = [memory.value(v) for v in request["inputs"]]
     module = graphs.Builder(request["graph"], memory, "").module
     request["report"] = search(module, inputs, is_inference=request["is_inference"],
-                               options=columns.inductor_options(request["options"]), progress=progress)  # fmt: skip
+                               options=columns.inductor_options(request["options"]), progress=progress,
+                               want_switches=request["switches"])  # fmt: skip
     return []
 
 
