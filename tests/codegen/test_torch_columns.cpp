@@ -204,6 +204,16 @@ class TestTorchColumns : public QObject {
     QCOMPARE(none.error().code, std::string("torch.start"));
   }
 
+  /// Inductor alone would compute with what it has written already.
+  void writes_to_inputs_that_share_memory() {
+    const auto graph =
+        fx("x: <f32[3][1]>, y: <f32[3][1]>", "a: <f32[3][1]> = $mul.Tensor(x, 2.0)\nc = $copy_(x, a)\nreturn (a,)");
+    const std::vector<Value> inputs = {base.view_as({3}, {1}, 0), base.view_as({3}, {1}, 1)};
+    QCOMPARE(text_of("torch:eager", *graph, inputs), text_of("interp", *graph, inputs));
+    const QString refused = text_of("torch:inductor", *graph, inputs);
+    QVERIFY2(refused.startsWith("torch.refused") && refused.contains("share memory"), qPrintable(refused));
+  }
+
   void inductor_takes_its_options() {
     const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $neg(x)\nreturn (a,)");
     QVERIFY(bool(run("torch:inductor+max_fusion_size=1", *graph, {f32({2}, {1, 2})}, options_with())));

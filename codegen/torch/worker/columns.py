@@ -46,22 +46,30 @@ def symbolic(module):
 
 
 def is_aten(module):
-    """Does the graph call operators only, as inductor takes it?"""
+    """Does the graph call operators and arithmetic on numbers only, as inductor takes it?"""
     for graph in (m.graph for m in module.modules() if isinstance(m, torch.fx.GraphModule)):
         for node in graph.nodes:
             if node.op in ("call_method", "call_module"):
                 return False
-            if node.op == "call_function" and getattr(node.target, "__module__", "").startswith("torch.nn"):
-                return False
-            if node.op == "call_function" and not isinstance(
+            if node.op != "call_function" or isinstance(
                 node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
             ):
-                module_name = getattr(node.target, "__module__", "") or ""
-                if module_name not in ("_operator", "operator", "math", "builtins", "torch", "torch.fx.experimental.sym_node"):
-                    return False
-                if module_name == "torch" and not node.target.__name__.startswith("sym_"):
-                    return False
+                continue
+            space = getattr(node.target, "__module__", None)
+            of_numbers = space in ("_operator", "operator", "math", "builtins", "torch.fx.experimental.sym_node")
+            if not of_numbers and not (space == "torch" and node.target.__name__.startswith("sym_")):
+                return False
     return True
+
+
+def refuse_shared_writes(module, inputs):
+    """Inductor takes it that inputs do not share memory where one is written; AOTAutograd sees to that before it."""
+    if not any(n.op == "call_function" and getattr(getattr(n.target, "_schema", None), "is_mutable", False)
+               for n in module.graph.nodes):  # fmt: skip
+        return
+    memory = [v.untyped_storage().data_ptr() for v in inputs if isinstance(v, torch.Tensor) and v.numel()]
+    if len(set(memory)) < len(memory):
+        raise Refused("the graph writes to inputs, and inputs share memory, which inductor does not take")
 
 
 def eager(module, inputs, request, times):
@@ -76,6 +84,7 @@ def inductor(module, inputs, request, times):
     with torch._inductor.config.patch(inductor_options(request["options"])):
         if not is_aten(module):
             return compiled("inductor", module, inputs, times)
+        refuse_shared_writes(module, inputs)
         with timed(times, "trace"):
             traced, fakes = trace(module, inputs, notes=[])
         with timed(times, "compile"):

@@ -78,12 +78,15 @@ def run(request, memory, times, progress):
     if device and not (device.startswith("cuda") and torch.cuda.is_available()):
         raise values.Refused(f"this machine's PyTorch has no device {device!r}")
     with columns.timed(times, "build"):
-        inputs = [memory.value(v) for v in request["inputs"]]
-        if device:
-            inputs = [v.to(device) if isinstance(v, torch.Tensor) else v for v in inputs]
+        given = [memory.value(v) for v in request["inputs"]]
+        inputs = [v.to(device) if device and isinstance(v, torch.Tensor) else v for v in given]
         module = graphs.Builder(request["graph"], memory, device).module
     progress("running" if request["column"] == "eager" else "compiling")
-    return columns.run_column(request["column"], module, inputs, request, times)
+    found = columns.run_column(request["column"], module, inputs, request, times)
+    for value, there in zip(given, inputs):  # what was written on a device
+        if there is not value and not torch.equal(value, there.cpu()):
+            value.copy_(there)
+    return found
 
 
 def call(request, memory, times, progress):
@@ -104,6 +107,7 @@ def locate(request, memory, times, progress):
 
     inputs = [memory.value(v) for v in request["inputs"]]
     module = graphs.Builder(request["graph"], memory, "").module
+    columns.refuse_shared_writes(module, inputs)
     request["report"] = search(module, inputs, is_inference=request["is_inference"],
                                options=columns.inductor_options(request["options"]), progress=progress,
                                want_switches=request["switches"])  # fmt: skip
