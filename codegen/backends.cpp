@@ -22,7 +22,8 @@ torch::ColumnOptions column_options(const BackendOptions& options) {
   return {.config = options.config,
           .progress = options.progress,
           .generator = options.generator,
-          .inference = options.inference};
+          .inference = options.inference,
+          .times = options.times};
 }
 
 InterpOptions interp_options(const BackendOptions& options) {

@@ -78,6 +78,7 @@ class Exchange {
     answer_ = std::move(answer.content);
     if (text_at(answer_, "status") == "exception") return exception(graph);
     if (text_at(answer_, "status") != "ok") return unreadable("an answer that says neither result nor error");
+    add_times();
     if (writes) TRY_DO(take_back({.text = {}, .memory = Descriptor(::dup(memory.get()))}, storages_));
     return values(answer.memory.get());
   }
@@ -129,6 +130,14 @@ class Exchange {
     }
     if (options_.generator) TRY_DO(take_random_state());
     return found;
+  }
+
+  void add_times() const {
+    const auto times = answer_.find("times");
+    if (!options_.times || times == answer_.end() || !times->is_object()) return;
+    constexpr double milliseconds = 1e3;
+    for (const auto& [name, seconds] : times->items())
+      if (seconds.is_number()) options_.times->add("torch " + name, seconds.get<double>() * milliseconds);
   }
 
   Status take_random_state() {

@@ -11,6 +11,7 @@
 #include "core/aot/compile_fn.h"
 #include "core/base/config.h"
 #include "core/base/progress.h"
+#include "core/base/stage_times.h"
 #include "core/tensor/generator.h"
 
 namespace partita::torch {
@@ -28,6 +29,8 @@ struct ColumnOptions {
   const Progress* progress = nullptr;    ///< null: nobody watches
   std::shared_ptr<Generator> generator;  ///< the random numbers of the run; null: PyTorch's own seed
   bool inference = true;                 ///< inductor's is_inference
+  /// Gets how long Python built, traced, compiled and ran a graph; null: nobody asks.
+  std::shared_ptr<StageTimes> times = {};
 };
 
 /// Runs graphs in the user's Python, each run in a child process: a run compiles, too, for which inductor has a cache.

@@ -214,6 +214,17 @@ class TestTorchColumns : public QObject {
     QVERIFY2(refused.startsWith("torch.refused") && refused.contains("share memory"), qPrintable(refused));
   }
 
+  void times_of_its_stages_come_back() {
+    const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $neg(x)\nreturn (a,)");
+    BackendOptions options = options_with();
+    options.times = std::make_shared<StageTimes>();
+    QVERIFY(bool(run("torch:inductor", *graph, {f32({2}, {1, 2})}, options)));
+    std::vector<std::string> stages;
+    for (const auto& [stage, milliseconds] : options.times->all()) stages.push_back(stage);
+    for (const char* stage : {"torch build", "torch trace", "torch compile", "torch run"})
+      QVERIFY2(std::ranges::find(stages, stage) != stages.end(), stage);
+  }
+
   void inductor_takes_its_options() {
     const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $neg(x)\nreturn (a,)");
     QVERIFY(bool(run("torch:inductor+max_fusion_size=1", *graph, {f32({2}, {1, 2})}, options_with())));
