@@ -53,6 +53,15 @@ with tempfile.TemporaryDirectory() as folder:
     assert report["verdict"] == "kernel" and report["sure"], report
     assert "log1p" in report["kernel"]["name"] and report["node"]["given"] == ["log1p"], report
     assert "is wrong; sure" in text and "in the graph: log1p" in text, text
+    rows = {row["node"]: row for row in report["buffers"]}
+    assert set(rows) == {"mm", "log1p", "mm_1", "sin"} and report["buffers"][0] == rows["log1p"], rows
+    assert [name for name, row in rows.items() if row["wrong"]] == ["log1p"], rows
+    assert rows["log1p"]["kind"] == "rms" and rows["log1p"]["rms_ratio"] > 100, rows["log1p"]
+    assert rows["sin"]["kind"] == "ok" and rows["sin"]["rms_ratio"] < 2 and rows["sin"]["given"] == ["sin"], rows["sin"]
+    kernels = {row["key"]: row for row in report["kernels"]}
+    assert set(kernels) == {row["kernel"] for row in report["buffers"]}, kernels
+    assert set(kernels[rows["log1p"]["kernel"]]["given"]) == {"tanh", "abs_1", "log1p"}, kernels
+    assert kernels[rows["mm_1"]["kernel"]]["given"] == ["mm_1"], kernels
     report, text = locate("relu", "compile_error", 1)
     assert report["verdict"] == "exception" and "fails" in text, report
 

@@ -63,18 +63,30 @@ class Compiled:
 
     def source_of(self, node_name: str) -> list[str]:
         """Nodes of the given graph that a node after inductor's passes comes from."""
-        for graph in (self.post, self.traced):
+        given = self.sources().get(node_name)
+        return [given] if given else []
+
+    def sources(self) -> dict[str, str]:
+        """Node after inductor's passes -> the given graph's node that it comes from, where that is known."""
+        found: dict[str, str] = {}
+        for graph in (self.traced, self.post):
             for n in graph.graph.nodes if graph is not None else ():
-                if n.name == node_name:
-                    given = (n.meta.get("custom") or {}).get(NAME_KEY)
-                    return [given] if given else []
-        return []
+                given = (n.meta.get("custom") or {}).get(NAME_KEY)
+                found.pop(n.name, None)
+                if given:
+                    found[n.name] = given
+        return found
 
 
 def label_nodes(module: fx.GraphModule) -> None:
     """Writes each node's name into its metadata, where tracing copies it on."""
     for n in module.graph.nodes:
-        n.meta["custom"] = {**(n.meta.get("custom") or {}), NAME_KEY: n.name}
+        n.meta["custom"] = {**(n.meta.get("custom") or {}), NAME_KEY: given_name(n)}
+
+
+def given_name(node: fx.Node) -> str:
+    """A node's name in the file: FX renames some of them, "sum" for instance."""
+    return node.meta.get("partita_name", node.name)
 
 
 def mutates_early(module: fx.GraphModule) -> bool:
@@ -265,7 +277,7 @@ def _hook_provenance(debug: Any, out: Compiled) -> list[tuple[Any, Any]]:
         key = f"{kernel_name}:{handle}"
         kernel = out.kernels.setdefault(key, Kernel(key, is_extern))
         for op in [node_schedule] if is_extern else node_schedule:
-            _describe(kernel, op if is_extern else getattr(op, "node", None), op)
+            _describe(kernel, op if is_extern else getattr(op, "node", None))
         return handle
     hooked = []
     for name, module in list(sys.modules.items()):
@@ -276,11 +288,13 @@ def _hook_provenance(debug: Any, out: Compiled) -> list[tuple[Any, Any]]:
     return hooked
 
 
-def _describe(kernel: Kernel, op: Any, scheduled: Any) -> None:
+def _describe(kernel: Kernel, op: Any) -> None:
     """Adds what one inductor operation reads and writes."""
     if op is None or not hasattr(op, "get_outputs"):
         return
-    for origin in getattr(op, "origins", ()):
+    own = op.get_origin_node() if kernel.extern and hasattr(op, "get_origin_node") else None
+    # An extern call is one node; its origins also hold what was fused into what it reads.
+    for origin in getattr(op, "origins", ()) if own is None else [own]:
         if origin.name not in kernel.nodes:
             kernel.nodes.append(origin.name)
     for buffer in op.get_outputs():

@@ -45,6 +45,7 @@ class Conclusions:
         self.free: list[Any] = []
         self.forced_out: list[Any] = []
         self.free_bad: list = []
+        self.run: Optional[Run] = None
 
     def failed_run(self, run: Run, error: Exception) -> None:
         """A call of the wrapper raised on right inputs: it is accused when its node alone raises too."""

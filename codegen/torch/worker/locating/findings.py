@@ -26,6 +26,16 @@ class Finding:
 
 
 @dataclass
+class Judged:
+    """One buffer that was held to eager's value."""
+
+    kernel: str
+    buffer: str
+    node: str
+    verdict: Verdict
+
+
+@dataclass
 class Tally:
     """How much of a run could be judged."""
 

@@ -16,7 +16,7 @@ from . import eager_values
 from . import probe
 from . import truths
 from .compiled import Compiled, Kernel, Progress
-from .findings import Finding, OwnError, Tally
+from .findings import Finding, Judged, OwnError, Tally
 from .guard import Guards
 from .judge import Verdict, judge, same_bits, within_spread
 from .names import Names
@@ -39,6 +39,7 @@ class Run(probe.Watcher):
         self.layout: dict[str, tuple] = {}
         self.findings: list[Finding] = []
         self.suspects: list[Finding] = []
+        self.rows: list[Judged] = []
         self.tally = Tally()
         self.writer: dict[str, str] = {}
         self.guards = Guards()
@@ -202,6 +203,8 @@ class Run(probe.Watcher):
         drawn = eager_values.is_random(node)  # its value was taken from the compiled run
         verdict = Verdict() if drawn else self._verdict(node, value, eager)
         self.tally.judged += not drawn
+        if not drawn:
+            self.rows.append(Judged(kernel.key, buffer, node.name, verdict))
         self.layout[node.name] = tuple(value.stride())
         if not verdict.ok:
             found = Finding(kernel.key, buffer, node.name, verdict, exact, list(self.unread), tuple(value.stride()))
@@ -265,7 +268,7 @@ class Run(probe.Watcher):
             return verdict
         if excused(self.built.post.graph, self.values, self.known, node, value, truth):
             self.tally.excused += 1
-            return Verdict(total=value.numel(), note="explained by rounding")
+            return Verdict(ratio=verdict.ratio, z=verdict.z, total=value.numel(), note="explained by rounding")
         return verdict
 
 

@@ -72,6 +72,8 @@ class Search(Conclusions):
 
     def _end(self) -> dict[str, Any]:
         self.report["times"]["total"] = self.seconds()
+        if self.run is not None:
+            report.set_buffers(self.report, self.built, self.run)
         if self.built is not None:
             self.report["notes"] += self.built.notes
             self.report["times"]["compile"] = round(self.built.seconds, 3)
@@ -148,7 +150,7 @@ class Search(Conclusions):
     # Step 3.
 
     def _forced_run(self) -> Optional[Run]:
-        run = Run(self.built, self.progress, self.values, self.defined)
+        run = self.run = Run(self.built, self.progress, self.values, self.defined)
         try:
             self.forced_out, _ = run.go(self.inputs)
         except OwnError:

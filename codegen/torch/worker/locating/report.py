@@ -19,6 +19,12 @@ held       what still failed when the kernel was taken apart: "one_node",
            "with_producer:NODE", "with_consumer:NODE", "right_without:SETTING".
 fused_with the kernel's other nodes, when the node is only wrong among them.
 evidence   one entry for each wrong buffer.
+buffers    one row for each buffer that was judged, wrong ones first, at most MOST_BUFFERS: {"node": after inductor's
+           passes, "given": the given graph's nodes behind it, "kernel": the key of the kernel that wrote it,
+           "rms_ratio": its error by eager's (0 for equal bits; text for NaN and infinity), "z": of the mean signed
+           difference, "wrong": true or false, "kind": "ok" or the rule that it broke, see judge.py}.
+kernels    one row for each kernel in the order of calls, at most MOST_BUFFERS: {"key", "name", "nodes": after
+           inductor's passes, "given": of the given graph}.  A fused kernel has nodes without a buffer.
 switches   see switches.py; only when asked.
 own_error  the trace of a failure of locate itself; reason says so too.
 tally, times, notes, deterministic, compilations: what was done.
@@ -32,12 +38,15 @@ from typing import Any, Optional
 
 import torch
 
+MOST_BUFFERS = 20000
+
 
 def start() -> dict[str, Any]:
     """An empty report."""
-    return {"verdict": "unsure", "sure": False, "reason": "", "stage": "", "kernel": None, "node": None, "held": [], "fused_with": [],
-            "evidence": [], "other_kernels": [], "wrong_outputs": [], "switches": [], "tally": {}, "times": {},
-            "notes": [], "deterministic": None, "compilations": 1, "torch": torch.__version__}
+    return {"verdict": "unsure", "sure": False, "reason": "", "stage": "", "kernel": None, "node": None, "held": [],
+            "fused_with": [], "evidence": [], "other_kernels": [], "wrong_outputs": [], "switches": [], "buffers": [],
+            "kernels": [], "tally": {}, "times": {}, "notes": [], "deterministic": None, "compilations": 1,
+            "torch": torch.__version__}
 
 
 def set_clean(out: dict[str, Any], unseen: bool) -> None:
@@ -146,6 +155,29 @@ def set_kernel(out: dict[str, Any], built: Any, run: Any, finding: Any) -> None:
         if f.kernel != finding.kernel and f.kernel not in others:
             others.append(f.kernel)
     out["other_kernels"] = others
+
+
+def set_buffers(out: dict[str, Any], built: Any, run: Any) -> None:
+    """What was judged, and which kernel each node is in."""
+    sources = built.sources()
+
+    def given(nodes: list[str]) -> list[str]:
+        return list(dict.fromkeys(sources[n] for n in nodes if n in sources))
+    wrong = {(f.kernel, f.buffer): f.verdict for f in run.findings + run.outside}
+    suspects = {(f.kernel, f.buffer) for f in run.suspects} - set(wrong)
+    rows = []
+    for judged in run.rows:
+        at = (judged.kernel, judged.buffer)
+        if at in suspects:  # it may be another node's value
+            continue
+        verdict = (wrong.get(at) or judged.verdict).as_json()
+        rows.append({"node": judged.node, "given": given([judged.node]), "kernel": judged.kernel,
+                     "rms_ratio": verdict["rms_ratio"], "z": verdict["z"], "wrong": at in wrong,
+                     "kind": verdict["kind"]})
+    out["buffers"] = sorted(rows, key=lambda row: not row["wrong"])[:MOST_BUFFERS]
+    called = [built.kernels[key] for key in run.keys if key in built.kernels]
+    out["kernels"] = [{"key": k.key, "name": k.name, "nodes": k.nodes, "given": given(k.nodes)}
+                      for k in called[:MOST_BUFFERS]]
 
 
 def set_memory(out: dict[str, Any], built: Any, run: Any, guilty: list[dict[str, Any]], outputs_wrong: bool) -> None:

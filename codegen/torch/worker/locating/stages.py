@@ -21,7 +21,7 @@ from torch import fx
 
 from . import eager_values
 from . import truths
-from .compiled import Compiled, Progress, patches
+from .compiled import Compiled, Progress, given_name, patches
 from .judge import Verdict, judge, within_spread
 
 LOOSE = 4.0
@@ -155,7 +155,7 @@ def wrong_decomposition(ref: Reference) -> Optional[str]:
         want = ref.values[node.name]
         for a, b in zip(eager_values.as_list(got), eager_values.as_list(want)):
             if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and not judge(a, b, None).ok:
-                return node.name
+                return given_name(node)
     return None
 
 
