@@ -6,6 +6,7 @@
 #include "app/tasks/compilers.h"
 #include "app/tasks/graphviz.h"
 #include "app/tasks/kernels.h"
+#include "app/tasks/locate.h"
 #include "app/tasks/minify_question.h"
 #include "app/tasks/node_measures.h"
 #include "app/tasks/plant.h"
@@ -13,6 +14,7 @@
 #include "app/tasks/report.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
+#include "codegen/torch/python_seen.h"
 #include "core/aot/graph_io.h"
 #include "core/load/file.h"
 #include "core/store/store.h"
@@ -73,6 +75,12 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     return asked_kernels(artefact, asked, program, progress);
   };
   tools.kernel_forms = std::make_shared<const std::vector<KernelForm>>(default_compiler().stages({}).forms);
+  tools.locate = asked_locate;
+  tools.python = [] {
+    const torch::PythonSeen seen = torch::python_seen(config());
+    return views::Environment{seen.what.empty() ? QObject::tr("PyTorch not started") : text(seen.what),
+                              QObject::tr("PyTorch runs in %1").arg(text(seen.program))};
+  };
   tools.questions = queries();
   tools.ask = ask;
   tools.minifier = [plant, program](const MinifyRequest& asked) { return minify_tool(asked, plant, program); };

@@ -35,25 +35,6 @@ std::string joined(const nlohmann::json& list) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-std::string headline(const nlohmann::json& report) {
-  const std::string verdict = text_of(at(report, {"verdict"}));
-  const std::string kernel = text_of(at(report, {"kernel", "name"}));
-  if (verdict == "clean")
-    return at(report, {"sure"}) == true ? "nothing is wrong" : "nothing wrong was found, but not all could be judged";
-  if (verdict == "kernel")
-    return fmt::format("kernel {} of {}, {}, is wrong", text_of(at(report, {"kernel", "number"})),
-                       text_of(at(report, {"kernel", "of"})), kernel);
-  if (verdict == "memory")
-    return "a buffer is overwritten while it is needed" + (kernel.empty() ? "" : ", by " + kernel);
-  if (verdict == "layout") return "a result has other strides than eager's";
-  if (verdict == "wrapper") return "results are taken wrongly from right buffers";
-  if (verdict == "stage") return fmt::format("the graph is wrong after {}", text_of(at(report, {"stage"})));
-  if (verdict == "exception")
-    return fmt::format("{} fails: {}: {}", text_of(at(report, {"stage"})), text_of(at(report, {"exception", "type"})),
-                       text_of(at(report, {"exception", "message"})));
-  return "results differ, and what makes them wrong is not known";
-}
-
 /// What still failed when the kernel was taken apart, in words.
 std::string held_text(const nlohmann::json& held) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
@@ -76,20 +57,65 @@ std::string held_text(const nlohmann::json& held) {
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
+/// A rule of judge.py that a value broke, in words.
+std::string kind_text(const std::string& kind) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"rms", "errors beyond rounding"}, {"bias", "errors in one direction"},
+      {"peak", "some elements far off"}, {"tail", "the rest of the vector loop is wrong"},
+      {"nan", "NaN on one side"},        {"inf", "infinite on one side"},
+      {"integer", "other integers"},     {"dtype", "another dtype"},
+      {"shape", "another shape"},        {"out_of_bounds", "writes outside its buffer"}};
+  for (const auto& [name, said] : words)
+    if (kind == name) return std::string(said);
+  return kind;
+}
+
+std::int64_t count_at(const nlohmann::json& from, const char* key) {
+  const nlohmann::json& n = at(from, {key});
+  return n.is_number_integer() ? n.get<std::int64_t>() : 0;
+}
+
+double number_at(const nlohmann::json& from, const char* key) {
+  const nlohmann::json& x = at(from, {key});
+  return x.is_number() ? x.get<double>() : NAN;
+}
+
+std::string first_wrong_text(const nlohmann::json& list) {
+  std::vector<std::string> out;
+  if (list.is_array())
+    for (const nlohmann::json& one : list)
+      out.push_back(fmt::format("[{}]: {} in place of {}", joined(at(one, {"index"})), text_of(at(one, {"got"})),
+                                text_of(at(one, {"want"}))));
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
 std::string evidence_text(const nlohmann::json& one) {
   return fmt::format("{} ({}): {}, {} of {} elements; error {} times eager's, mean difference z {}",
-                     text_of(at(one, {"buffer"})), text_of(at(one, {"node"})), text_of(at(one, {"kind"})),
+                     text_of(at(one, {"buffer"})), text_of(at(one, {"node"})), kind_text(text_of(at(one, {"kind"}))),
                      text_of(at(one, {"wrong"})), text_of(at(one, {"total"})), text_of(at(one, {"rms_ratio"})),
                      text_of(at(one, {"z"})));
 }
 
-/// The node of the report, with the place in the user's program that our graph knows.
-void add_place(nlohmann::json& report, const Graph& graph) {
-  if (!at(report, {"node", "given"}).is_array()) return;
-  nlohmann::json& node = report["node"];
-  for (const nlohmann::json& name : node["given"])
-    if (const Node* given = name.is_string() ? graph.find(name.get<std::string>()) : nullptr)
-      if (const std::string place = origin_text(*given); !place.empty()) node["origin"] = place;
+/// Names nodes of the file in place of those that the flow made of them, and adds the place in the user's program.
+void add_places(nlohmann::json& report, const Graph& graph, const NodesByPlace& file) {
+  const auto name_in_file = [&](nlohmann::json& given) {
+    if (!given.is_array()) return std::string();
+    std::string place;
+    for (nlohmann::json& name : given) {
+      const Node* node = name.is_string() ? graph.find(name.get<std::string>()) : nullptr;
+      if (!node) continue;
+      const std::string origin = origin_text(*node);
+      if (const Node* shown = file.find(node->name(), origin)) name = shown->name();
+      if (!origin.empty()) place = origin;
+    }
+    return place;
+  };
+  if (at(report, {"node", "given"}).is_array())
+    if (const std::string place = name_in_file(report["node"]["given"]); !place.empty())
+      report["node"]["origin"] = place;
+  if (at(report, {"buffers"}).is_array())
+    for (nlohmann::json& buffer : report["buffers"])
+      if (buffer.is_object() && buffer.contains("given")) name_in_file(buffer["given"]);
 }
 
 }  // namespace
@@ -105,34 +131,94 @@ std::vector<std::string> Located::given_nodes() const {
   return out;
 }
 
-std::vector<std::string> Located::lines() const {
-  std::string first = fmt::format("{}: {}", graph, headline(report));
+std::string Located::headline() const {
+  const std::string verdict = this->verdict(), kernel = kernel_name();
+  if (verdict == "clean")
+    return at(report, {"sure"}) == true ? "nothing is wrong" : "nothing wrong was found, but not all could be judged";
+  if (verdict == "kernel")
+    return fmt::format("kernel {} of {}, {}, is wrong", text_of(at(report, {"kernel", "number"})),
+                       text_of(at(report, {"kernel", "of"})), kernel);
+  if (verdict == "memory")
+    return "a buffer is overwritten while it is needed" + (kernel.empty() ? "" : ", by " + kernel);
+  if (verdict == "layout") return "a result has other strides than eager's";
+  if (verdict == "wrapper") return "results are taken wrongly from right buffers";
+  if (verdict == "stage") return fmt::format("the graph is wrong after {}", text_of(at(report, {"stage"})));
+  if (verdict == "exception")
+    return fmt::format("{} fails: {}: {}", text_of(at(report, {"stage"})), text_of(at(report, {"exception", "type"})),
+                       text_of(at(report, {"exception", "message"})));
+  return "results differ, and what makes them wrong is not known";
+}
+
+std::string Located::certainty() const {
+  std::string text;
   if (!clean())
-    first += at(report, {"sure"}) == true             ? "; sure"
-             : at(report, {"kernel", "sure"}) == true ? "; sure of the kernel, not of the node"
-                                                      : "; not sure";
-  if (const std::string reason = text_of(at(report, {"reason"})); !reason.empty()) first += ": " + reason;
-  std::vector<std::string> out = {std::move(first)};
-  const auto line = [&](const char* what, const std::string& content) {
-    if (!content.empty()) out.push_back(fmt::format("{}: {}", what, content));
+    text = at(report, {"sure"}) == true             ? "sure"
+           : at(report, {"kernel", "sure"}) == true ? "sure of the kernel, not of the node"
+                                                    : "not sure";
+  if (const std::string reason = text_of(at(report, {"reason"})); !reason.empty())
+    text += (text.empty() ? "" : ": ") + reason;
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> Located::facts() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto fact = [&](const char* what, const std::string& content) {
+    if (!content.empty()) out.emplace_back(what, content);
   };
   if (at(report, {"node"}).is_object()) {
-    line("node", fmt::format("{} = {}{}", text_of(at(report, {"node", "node"})), text_of(at(report, {"node", "op"})),
+    fact("node", fmt::format("{} = {}{}", text_of(at(report, {"node", "node"})), text_of(at(report, {"node", "op"})),
                              at(report, {"node", "sure"}) == true ? "" : " (not sure)"));
-    line("in the graph", fmt::format("{}", fmt::join(given_nodes(), ", ")));
-    line("at", text_of(at(report, {"node", "origin"})));
+    fact("in the graph", fmt::format("{}", fmt::join(given_nodes(), ", ")));
+    fact("at", text_of(at(report, {"node", "origin"})));
   }
-  line("taken apart", held_text(at(report, {"held"})));
-  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
-    for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
-      line("evidence", evidence_text(evidence[i]));
+  fact("taken apart", held_text(at(report, {"held"})));
   if (const nlohmann::json& switches = at(report, {"switches"}); switches.is_array())
     for (const nlohmann::json& row : switches)
-      line("switch", fmt::format("{}: {}{}", text_of(at(row, {"switch"})), text_of(at(row, {"verdict"})),
+      fact("switch", fmt::format("{}: {}{}", text_of(at(row, {"switch"})), text_of(at(row, {"verdict"})),
                                  at(row, {"changes_verdict"}) == true ? ", which changes it" : ""));
-  line("also wrong", joined(at(report, {"other_kernels"})));
+  fact("also wrong", joined(at(report, {"other_kernels"})));
   if (const nlohmann::json& notes = at(report, {"notes"}); notes.is_array())
-    for (const nlohmann::json& note : notes) line("note", text_of(note));
+    for (const nlohmann::json& note : notes) fact("note", text_of(note));
+  return out;
+}
+
+std::vector<WrongBuffer> Located::wrong_buffers() const {
+  std::vector<WrongBuffer> out;
+  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
+    for (const nlohmann::json& one : evidence)
+      out.push_back({text_of(at(one, {"kernel"})), text_of(at(one, {"buffer"})), text_of(at(one, {"node"})),
+                     kind_text(text_of(at(one, {"kind"}))), count_at(one, "wrong"), count_at(one, "total"),
+                     number_at(one, "rms_ratio"), first_wrong_text(at(one, {"first_wrong"}))});
+  return out;
+}
+
+std::vector<JudgedNode> Located::judged_nodes() const {
+  std::vector<JudgedNode> out;
+  if (const nlohmann::json& buffers = at(report, {"buffers"}); buffers.is_array())
+    for (const nlohmann::json& one : buffers)
+      if (const nlohmann::json& given = at(one, {"given"}); given.is_array())
+        for (const nlohmann::json& name : given)
+          out.push_back(
+              {text_of(name), text_of(at(one, {"kernel"})), at(one, {"wrong"}) == true, number_at(one, "error")});
+  return out;
+}
+
+std::string Located::kernel_name() const {
+  return text_of(at(report, {"kernel", "name"}));
+}
+
+std::string Located::kernel_code() const {
+  return text_of(at(report, {"kernel", "code"}));
+}
+
+std::vector<std::string> Located::lines() const {
+  std::string first = fmt::format("{}: {}", graph, headline());
+  if (const std::string sure = certainty(); !sure.empty()) first += (clean() ? ": " : "; ") + sure;
+  std::vector<std::string> out = {std::move(first)};
+  for (const auto& [what, content] : facts()) out.push_back(fmt::format("{}: {}", what, content));
+  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
+    for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
+      out.push_back("evidence: " + evidence_text(evidence[i]));
   return out;
 }
 
@@ -146,13 +232,14 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
   std::vector<Located> found;
   TRY(const std::unique_ptr<Graph> file, artefact.graph());
   FileNames names(*file);
+  const NodesByPlace places(*file);
   const auto searched = [&](const char* name, bool backward) -> CompileFn {
     return [&, name, backward](const Graph& made) -> Result<CompiledFn> {
       const std::shared_ptr<const Graph> graph = backward ? names.backward(made) : names.forward(made);
       TRY(const CompiledFn run, torch::column("torch:eager", eager)(*graph));
       return CompiledFn([&, name, graph, run](std::vector<Value> inputs) -> Result<std::vector<Value>> {
         TRY(nlohmann::json report, torch::locate(against, *graph, inputs, how, switches));
-        add_place(report, *graph);
+        add_places(report, *graph, places);
         found.push_back({name, std::move(report)});
         return run(std::move(inputs));
       });
@@ -165,6 +252,17 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
   // A graph that fails in eager, too, was found to do so, and has no results.
   if (!done && (found.empty() || done.error().fault == Fault::Cancelled)) return done.error();
   return found;
+}
+
+Result<std::vector<Located>> asked_locate(const Artefact& artefact, const LocateRequest& asked,
+                                          const Progress& progress) {
+  RunRequest request;
+  request.inputs = asked.inputs;
+  request.train = asked.train;
+  request.progress = &progress;
+  if (asked.inputs.empty()) request.random_weights = 0;
+  TRY(const TensorFile io, read_io(request));
+  return locate(artefact, io, request, asked.against, asked.switches);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Located>& found) {

@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 
 #include "codegen/torch/python_files.h"
+#include "codegen/torch/python_seen.h"
 #include "core/base/output.h"
 #include "core/base/whereabouts.h"
 #include "core/process/message.h"
-#include "core/store/store.h"
 
 namespace partita::torch {
 namespace {
@@ -64,15 +64,6 @@ bool send_packet(int socket, std::string_view text, int fd) {
   do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(text.size());
-}
-
-/// Where inductor keeps what it compiled: beside our store.
-Result<std::string> cache_folder() {
-  const std::filesystem::path store = StoreFile::default_file();
-  const std::filesystem::path folder =
-      store.empty() ? std::filesystem::temp_directory_path() / "partita-torch" : store.parent_path() / "torch";
-  TRY_DO(make_folder(folder.string()));
-  return folder.string();
 }
 
 /// One try, seen from the process that asked for it.
@@ -196,8 +187,8 @@ Result<std::shared_ptr<Worker>> Worker::start(const Config& config, const Progre
   start.descriptors = {{ends.second.get(), control_in_child}};
   TRY(worker->process_, Process::start(start));
   ends.second = Descriptor();
-  TRY(const std::string cache, cache_folder());
-  const nlohmann::json setup = {{"cache", cache}, {"imports", config.python_import}};
+  TRY_DO(make_folder(cache_folder()));
+  const nlohmann::json setup = {{"cache", cache_folder()}, {"imports", config.python_import}};
   const int control = worker->control_.get();
   const auto wait = [&] {
     while (!readable(control))
@@ -216,6 +207,7 @@ Result<std::shared_ptr<Worker>> Worker::start(const Config& config, const Progre
     const std::string why = text_at(worker->hello_, "message");
     return not_started(why.empty() ? python + " does not say what it is" : why);
   }
+  remember_python(python, worker->hello_);
   return worker;
 }
 

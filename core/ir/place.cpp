@@ -31,4 +31,16 @@ Diagnostic at_node(Diagnostic error, const Node& node) {
   return error;
 }
 
+NodesByPlace::NodesByPlace(const Graph& graph) : graph_(graph) {
+  for (const Node* node : graph)
+    if (std::string origin = origin_text(*node); node->op()->is_call() && !origin.empty())
+      last_[std::move(origin)] = node;
+}
+
+const Node* NodesByPlace::find(const std::string& name, const std::string& origin) const {
+  if (const Node* node = graph_.find(name)) return node;
+  const auto found = last_.find(origin);
+  return found == last_.end() ? nullptr : found->second;
+}
+
 }  // namespace partita

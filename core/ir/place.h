@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <unordered_map>
+
 #include "core/base/raise.h"
 #include "core/ir/graph.h"
 
@@ -18,5 +21,17 @@ Result<T> catch_raised_at(const Node& node, F f) {
 }
 /// "FILE:LINE in FUNCTION"; the module path when there is no source line, empty when nothing is known.
 std::string origin_text(const Node& node);
+
+/// Finds the nodes of a graph from which those of another one, made of it, come. The graph must outlive it.
+class NodesByPlace {
+ public:
+  explicit NodesByPlace(const Graph& graph);
+  /// The node of this name, else the last call that `origin`, as origin_text() gives it, is the place of; null: none.
+  const Node* find(const std::string& name, const std::string& origin) const;
+
+ private:
+  const Graph& graph_;
+  std::unordered_map<std::string, const Node*> last_;  ///< by place
+};
 
 }  // namespace partita

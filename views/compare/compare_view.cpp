@@ -77,17 +77,11 @@ Cell short_cell(const Difference& d) {
 }  // namespace
 
 std::unordered_map<std::string, std::string> shown_nodes(const Graph& shown, const std::vector<Report>& reports) {
-  std::unordered_map<std::string, std::string> last_of_line, out;
-  for (const Node* node : shown)
-    if (const std::string origin = origin_text(*node); node->op()->is_call() && !origin.empty())
-      last_of_line[origin] = node->name();
+  std::unordered_map<std::string, std::string> out;
+  const NodesByPlace nodes(shown);
   for (const Report& report : reports)
-    for (const Difference& d : report.rows) {
-      if (shown.find(d.name))
-        out.emplace(d.name, d.name);
-      else if (const auto line = last_of_line.find(d.origin); line != last_of_line.end())
-        out.emplace(d.name, line->second);
-    }
+    for (const Difference& d : report.rows)
+      if (const Node* node = nodes.find(d.name, d.origin)) out.emplace(d.name, node->name());
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "app/tasks/columns.h"
 #include "app/tasks/compilers.h"
 #include "app/tasks/kernels.h"
+#include "app/tasks/locate.h"
 #include "app/tasks/minify_question.h"
 #include "app/tasks/node_measures.h"
 #include "app/tasks/queries.h"
@@ -17,6 +18,7 @@
 #include "core/base/progress.h"
 #include "core/compare/per_node.h"
 #include "core/load/session.h"
+#include "views/frame/window.h"
 
 namespace partita::views {
 
@@ -55,6 +57,12 @@ struct WorkbenchTools {
   std::function<Result<std::vector<PlannedGraph>>(const Artefact& artefact, const KernelRequest& request,
                                                   const Progress& progress)>
       kernels;
+  /// Which kernel and node of PyTorch's inductor is wrong; empty: not offered.
+  std::function<Result<std::vector<Located>>(const Artefact& artefact, const LocateRequest& request,
+                                             const Progress& progress)>
+      locate;
+  /// The Python that runs PyTorch: what it has, or that this is not known yet, and its path; empty: not offered.
+  std::function<Environment()> python;
   std::shared_ptr<const std::vector<KernelForm>> kernel_forms;  ///< of its code; null with no kernels
   /// How "accuracy" or "crash" of a backend is judged; empty: not offered.
   std::function<Result<MinifyTool>(const MinifyRequest& request)> minifier;

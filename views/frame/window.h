@@ -12,6 +12,11 @@ namespace partita::views {
 
 struct Theme;
 
+/// What is used of the machine, for the right end of the status bar.
+struct Environment {
+  QString text, details;  ///< details: for its tooltip
+};
+
 /// What views ask of the window that they are in. It is made above them, in views/window.
 class Window : public QMainWindow {
   Q_OBJECT
@@ -41,6 +46,7 @@ class Window : public QMainWindow {
 
   virtual void set_breadcrumb(const QString& text) = 0;
   virtual void set_status(const QString& left, const QString& right) = 0;
+  virtual void set_environment(const Environment& environment) = 0;
   /// Says in the status bar, and keeps in the log, what was done, and where, or why it was not: as tell() of any
   /// widget.
   virtual void tell(const QString& what) = 0;

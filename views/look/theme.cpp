@@ -196,6 +196,7 @@ QString Theme::style_sheet() const {
     QToolButton:pressed, QToolButton:checked { background: @current; }
     QToolButton:focus, QPushButton:focus { border: 1px solid @accent; }
     QPushButton { border: 1px solid @line; border-radius: 4px; padding: 4px 12px; background: @raised; }
+    QPushButton:checked { background: @current; }
     QPushButton:disabled { color: @dim; background: @panel; }
     QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox { border: 1px solid @line; border-radius: 4px; padding: 3px 8px; background: @raised; }
     QComboBox { padding-right: 22px; }

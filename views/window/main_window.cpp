@@ -94,7 +94,9 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   status_left_->setTextFormat(Qt::PlainText);
   status_right_ = styled_label("dim");
   statusBar()->addWidget(status_left_, 1);
+  environment_ = styled_label("dim");
   statusBar()->addPermanentWidget(status_right_);
+  statusBar()->addPermanentWidget(environment_);
   statusBar()->setSizeGripEnabled(false);
   statusBar()->setContentsMargins(12, 0, 12, 0);
   palette_ = new CommandPalette(this);
@@ -375,6 +377,11 @@ void MainWindow::set_breadcrumb(const QString& text) {
 void MainWindow::set_status(const QString& left, const QString& right) {
   status_left_->setText(left);
   status_right_->setText(right);
+}
+
+void MainWindow::set_environment(const Environment& environment) {
+  environment_->setText(environment.text);
+  environment_->setToolTip(environment.details);
 }
 
 void MainWindow::tell(const QString& what) {

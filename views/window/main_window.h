@@ -56,6 +56,7 @@ class MainWindow : public Window {
 
   void set_breadcrumb(const QString& text) override;
   void set_status(const QString& left, const QString& right) override;
+  void set_environment(const Environment& environment) override;
   void tell(const QString& what) override;
   void focus(QWidget* view) override;
   void log(const QString& line, bool error = false) override;
@@ -116,7 +117,7 @@ class MainWindow : public Window {
   QPlainTextEdit* log_;
   QLineEdit* search_ = nullptr;  ///< events of other widgets come before it is there
   ElidedLabel *breadcrumb_, *status_left_;
-  QLabel *status_right_, *problem_text_;
+  QLabel *status_right_, *environment_, *problem_text_;
   QWidget* problem_ = nullptr;
   bool problem_below_ = true;  ///< it covers the lower end of the page
   QStringList problems_, problem_details_;

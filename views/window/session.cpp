@@ -26,7 +26,10 @@ Session::Session(WorkbenchTools tools, const QStringList& paths, const QString& 
     views().each([&](Controller& view) { found = found || view.find_next(backwards); });
   });
   connect(&jobs(), &JobTracker::ended, this,
-          [this](const QString& name, double seconds) { window().log(name + ": " + seconds_text(seconds)); });
+          [this](const QString& name, double seconds) {
+            window().log(name + ": " + seconds_text(seconds));
+            show_environment();  // it may have started PyTorch
+          });
   connect(&documents(), &Documents::loaded, this, &Session::remember);
   connect(&documents(), &Documents::failed, this, &Session::failed);
   connect(&drawing(), &Drawing::failed, this, &Session::failed);
@@ -36,6 +39,7 @@ Session::Session(WorkbenchTools tools, const QStringList& paths, const QString& 
   make_views();
   add_commands();
   refresh_recent();
+  show_environment();
   if (const QStringList missing = missing_fonts(); !missing.isEmpty()) window().tell(missing.join("; "));
 }
 
@@ -72,6 +76,10 @@ void Session::add_commands() {
     window().tell(tr("Copied: %1").arg(command_line()));
   });
   window().add_command("Edit", tr("Cancel all jobs"), QKeySequence("Ctrl+."), [this] { jobs().cancel_all(); });
+}
+
+void Session::show_environment() {
+  if (tools().python) window().set_environment(tools().python());
 }
 
 void Session::search(const QString& needle) {

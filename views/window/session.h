@@ -26,6 +26,7 @@ class Session : public QObject, public Workbench {
  private:
   void make_views();
   void add_commands();
+  void show_environment();
   void search(const QString& needle);
   void remember(const QString& path);
   void refresh_recent();

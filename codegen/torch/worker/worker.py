@@ -7,6 +7,7 @@ little-endian, which may carry one descriptor, and JSON. Who closes the socket, 
 nobody holds the other end of CONTROL.
 """
 
+import importlib.util
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 import traceback
@@ -291,6 +293,16 @@ def set_environment(cache):
         os.makedirs(os.environ[name], exist_ok=True)
 
 
+def compiler():
+    """The C++ compiler that inductor would start, as "g++ 12.2.0"; empty: none is there."""
+    try:
+        words = subprocess.run([os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    said = (words.stdout.splitlines() or [""])[0].split()
+    return " ".join(said[:1] + said[1:][-1:])
+
+
 def hello(imports):
     """Imports PyTorch and the user's modules, and says what there is."""
     begin = time.perf_counter()
@@ -315,6 +327,9 @@ def hello(imports):
         "status": "ok",
         "python": sys.version.split()[0],
         "torch": torch.__version__,
+        "devices": f"{torch.cuda.device_count()} GPUs" if torch.cuda.is_available() else "CPU",
+        "compiler": compiler(),
+        "triton": "triton" if importlib.util.find_spec("triton") else "",
         "pid": os.getpid(),
         "seconds": time.perf_counter() - begin,
     }

@@ -7,6 +7,7 @@ there is wrong by itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Optional
 
 import torch
@@ -268,7 +269,7 @@ class Run(probe.Watcher):
             return verdict
         if excused(self.built.post.graph, self.values, self.known, node, value, truth):
             self.tally.excused += 1
-            return Verdict(ratio=verdict.ratio, z=verdict.z, total=value.numel(), note="explained by rounding")
+            return replace(verdict, kind="ok", wrong=0, first=[], note="explained by rounding")
         return verdict
 
 

@@ -29,6 +29,7 @@ class Verdict:
     kind: str = "ok"
     ratio: float = 0.0
     z: float = 0.0
+    error: float = 0.0
     wrong: int = 0
     total: int = 0
     first: list[dict[str, Any]] = field(default_factory=list)
@@ -45,6 +46,7 @@ class Verdict:
             "kind": self.kind,
             "rms_ratio": plain(self.ratio),
             "z": plain(self.z),
+            "error": plain(self.error),
             "wrong": self.wrong,
             "total": self.total,
             "first_wrong": self.first,
@@ -128,7 +130,8 @@ def _judge_exact(got, eager, truth, defined) -> Verdict:
     count = int(bad.sum())
     if count == 0:
         return Verdict(total=got.numel())
-    return Verdict("integer", wrong=count, total=got.numel(), first=first_wrong(got, eager, bad),
+    farthest = float((real(got) - real(eager)).abs()[bad].max())
+    return Verdict("integer", error=farthest, wrong=count, total=got.numel(), first=first_wrong(got, eager, bad),
                    doubtful=truth is None)
 
 
@@ -162,7 +165,7 @@ def _judge_float(got, eager, truth, defined, loose) -> Verdict:
     if dg.numel() == 0:
         return Verdict(total=g.numel())
     slack = (64.0 if doubtful else 1.0) * loose
-    verdict = Verdict(*broken_rule(dg, de, size, got.dtype, slack, loose))
+    verdict = Verdict(*broken_rule(dg, de, size, got.dtype, slack, loose), error=float(dg.abs().max()))
     verdict.total, verdict.doubtful = g.numel(), doubtful
     if verdict.ok and tail_is_worse(got, g, e, t, fine, slack * loose):
         verdict.kind = "tail"

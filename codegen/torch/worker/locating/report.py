@@ -22,7 +22,8 @@ evidence   one entry for each wrong buffer.
 buffers    one row for each buffer that was judged, wrong ones first, at most MOST_BUFFERS: {"node": after inductor's
            passes, "given": the given graph's nodes behind it, "kernel": the key of the kernel that wrote it,
            "rms_ratio": its error by eager's (0 for equal bits; text for NaN and infinity), "z": of the mean signed
-           difference, "wrong": true or false, "kind": "ok" or the rule that it broke, see judge.py}.
+           difference, "error": largest absolute, "wrong": true or false, "kind": "ok" or the rule that it broke, see
+           judge.py}.
 kernels    one row for each kernel in the order of calls, at most MOST_BUFFERS: {"key", "name", "nodes": after
            inductor's passes, "given": of the given graph}.  A fused kernel has nodes without a buffer.
 switches   see switches.py; only when asked.
@@ -172,8 +173,8 @@ def set_buffers(out: dict[str, Any], built: Any, run: Any) -> None:
             continue
         verdict = (wrong.get(at) or judged.verdict).as_json()
         rows.append({"node": judged.node, "given": given([judged.node]), "kernel": judged.kernel,
-                     "rms_ratio": verdict["rms_ratio"], "z": verdict["z"], "wrong": at in wrong,
-                     "kind": verdict["kind"]})
+                     "rms_ratio": verdict["rms_ratio"], "z": verdict["z"], "error": verdict["error"],
+                     "wrong": at in wrong, "kind": verdict["kind"]})
     out["buffers"] = sorted(rows, key=lambda row: not row["wrong"])[:MOST_BUFFERS]
     called = [built.kernels[key] for key in run.keys if key in built.kernels]
     out["kernels"] = [{"key": k.key, "name": k.name, "nodes": k.nodes, "given": given(k.nodes)}
