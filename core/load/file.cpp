@@ -37,10 +37,10 @@ Status open_regular(const std::string& path, Opened& out) {
 }
 
 /// Reads fewer than `size` bytes if the file was truncated meanwhile.
-Result<std::size_t> read_all(const Opened& opened, char* to, std::size_t size, const std::string& path) {
+Result<std::size_t> read_all(int file, char* to, std::size_t begin, std::size_t size, const std::string& path) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t n = ::read(opened.file.get(), to + done, size - done);
+    const ssize_t n = ::pread(file, to + done, size - done, static_cast<off_t>(begin + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return system_error("file.read", path, "cannot read");
     if (n == 0) break;
@@ -55,7 +55,7 @@ Result<std::string> read_head(const std::string& path) {
   Opened opened;
   TRY_DO(open_regular(path, opened));
   std::string out(std::min<std::size_t>(opened.size, 4096), '\0');
-  TRY(const std::size_t size, read_all(opened, out.data(), out.size(), path));
+  TRY(const std::size_t size, read_all(opened.file.get(), out.data(), 0, out.size(), path));
   out.resize(size);
   return out;
 }
@@ -63,22 +63,35 @@ Result<std::string> read_head(const std::string& path) {
 Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path) {
   Opened opened;
   TRY_DO(open_regular(path, opened));
+  constexpr std::size_t least_mapped = 1 << 20;
+  std::unique_ptr<MappedFile> mapped;
+  if (opened.size >= least_mapped) mapped = MappedFile::map(opened.file.get());
+  if (!mapped) return read(opened.file.get(), 0, opened.size, path);
   std::shared_ptr<FileBytes> out(new FileBytes);
   out->path_ = path;
-  constexpr std::size_t least_mapped = 1 << 20;
-  if (opened.size >= least_mapped) out->mapped_ = MappedFile::map(opened.file.get());
-  if (out->mapped_) {
-    out->data_ = reinterpret_cast<const char*>(out->mapped_->data());
-    out->size_ = out->mapped_->size();
-    return std::shared_ptr<const FileBytes>(std::move(out));
-  }
+  out->mapped_ = std::move(mapped);
+  out->data_ = reinterpret_cast<const char*>(out->mapped_->data());
+  out->size_ = out->mapped_->size();
+  return std::shared_ptr<const FileBytes>(std::move(out));
+}
+
+Result<std::shared_ptr<const FileBytes>> FileBytes::open_from(const std::string& path, std::size_t begin) {
+  Opened opened;
+  TRY_DO(open_regular(path, opened));
+  return read(opened.file.get(), begin, std::max(begin, opened.size), path);
+}
+
+Result<std::shared_ptr<const FileBytes>> FileBytes::read(int file, std::size_t begin, std::size_t end,
+                                                         const std::string& path) {
+  std::shared_ptr<FileBytes> out(new FileBytes);
+  out->path_ = path;
   // Aligned for tensors that lie in it.
   constexpr std::size_t alignment = 64;
-  char* data = static_cast<char*>(std::aligned_alloc(alignment, (opened.size / alignment + 1) * alignment));
+  char* data = static_cast<char*>(std::aligned_alloc(alignment, ((end - begin) / alignment + 1) * alignment));
   if (!data)
-    return input_error("file.read", fmt::format("{} bytes do not fit into memory", opened.size), {.file = path});
+    return input_error("file.read", fmt::format("{} bytes do not fit into memory", end - begin), {.file = path});
   out->data_ = data;
-  TRY(out->size_, read_all(opened, data, opened.size, path));
+  TRY(out->size_, read_all(file, data, begin, end - begin, path));
   return std::shared_ptr<const FileBytes>(std::move(out));
 }
 

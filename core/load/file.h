@@ -16,6 +16,8 @@ class FileBytes {
   /// Reads a small file into memory, and a large one where it cannot be a MappedFile; so another program may write or
   /// truncate it meanwhile. Errors: file.missing; file.read for a folder or an unreadable file.
   static Result<std::shared_ptr<const FileBytes>> open(const std::string& path);
+  /// The bytes from this offset on, in memory; none when the file is shorter. Errors as open().
+  static Result<std::shared_ptr<const FileBytes>> open_from(const std::string& path, std::size_t begin);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
   FileBytes& operator=(const FileBytes&) = delete;
@@ -25,6 +27,8 @@ class FileBytes {
 
  private:
   FileBytes() = default;
+  static Result<std::shared_ptr<const FileBytes>> read(int file, std::size_t begin, std::size_t end,
+                                                       const std::string& path);
   std::string path_;
   std::unique_ptr<MappedFile> mapped_;  ///< null: the bytes are in memory of their own
   const char* data_ = nullptr;

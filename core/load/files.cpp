@@ -63,7 +63,7 @@ const FileKind* kind_of(std::string_view content, std::string_view path, bool is
   return nullptr;
 }
 
-Status scan(const fs::path& folder, int depth, std::vector<fs::path>& files, Loading& loading) {
+Status scan(const fs::path& folder, int depth, std::vector<std::string>& files, Loading& loading) {
   if (depth > max_folder_depth) {
     loading.out.warnings.push_back(
         input_error("load.folder", "folders nested too deeply are left out", {.file = folder.string()}));
@@ -84,7 +84,7 @@ Status scan(const fs::path& folder, int depth, std::vector<fs::path>& files, Loa
       if (files.size() >= max_files)
         return input_error("load.folder", fmt::format("more than {} files; open a folder further down", max_files),
                            {.file = folder.string()});
-      files.push_back(entry.path());
+      files.push_back(entry.path().string());
     }
   }
   return {};
@@ -177,15 +177,22 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   return {};
 }
 
+Status list_files(const std::string& folder, std::vector<std::string>& files, Loading& loading) {
+  return scan(folder, 0, files, loading);
+}
+
+std::string prefix_of(const std::string& file, const std::string& folder) {
+  return fs::path(file).lexically_relative(folder).replace_extension().generic_string();
+}
+
 Status load_folder(const std::string& path, Loading& loading) {
-  std::vector<fs::path> files;
-  TRY_DO(scan(path, 0, files, loading));
+  std::vector<std::string> files;
+  TRY_DO(list_files(path, files, loading));
   std::size_t done = 0;
-  for (const fs::path& file : files) {
+  for (const std::string& file : files) {
     TRY_DO(step(&loading.progress, static_cast<double>(done++) / static_cast<double>(files.size()),
-                file.filename().string()));
-    std::string prefix = file.lexically_relative(path).replace_extension().generic_string();
-    Status loaded = load_file(file.string(), prefix, false, loading);
+                fs::path(file).filename().string()));
+    Status loaded = load_file(file, prefix_of(file, path), false, loading);
     if (loaded) continue;
     if (loaded.error().fault == Fault::Cancelled) return loaded;
     loading.out.warnings.push_back(std::move(loaded).error());

@@ -76,12 +76,15 @@ Stage stage_of(ArtefactKind kind) {
   return stages[static_cast<std::size_t>(kind)];
 }
 
-Artefact Artefact::of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces) {
+Artefact Artefact::of_text(std::vector<Part> parts) {
   Artefact a;
-  a.where.file = bytes->path();
-  a.bytes_ = std::move(bytes);
-  a.pieces_ = std::move(pieces);
+  a.where.file = parts.front().bytes->path();
+  a.parts_ = std::move(parts);
   return a;
+}
+
+Artefact Artefact::of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces) {
+  return of_text({Part{std::move(bytes), std::move(pieces)}});
 }
 
 Artefact Artefact::of_text(std::shared_ptr<const FileBytes> bytes) {
@@ -105,13 +108,14 @@ Result<std::string> Artefact::text() const {
   if (graph_) return print(*graph_);
   if (string_) return *string_;
   std::string out;
-  for (const Piece& piece : pieces_) {
-    std::string_view part = bytes_->text().substr(piece.begin, piece.size);
-    if (piece.tabbed)
-      out += untabbed(part);
-    else
-      out += part;
-  }
+  for (const Part& part : parts_)
+    for (const Piece& piece : part.pieces) {
+      const std::string_view content = part.bytes->text().substr(piece.begin, piece.size);
+      if (piece.tabbed)
+        out += untabbed(content);
+      else
+        out += content;
+    }
   return out;
 }
 
@@ -173,20 +177,23 @@ Result<const Artefact*> Loaded::pick(std::string_view id) const {
   return input_error("load.graph_id", fmt::format("{}; choose one with --graph: {}", what, ids), {.file = path});
 }
 
+Status check_not_empty(const Loaded& loaded) {
+  if (!loaded.artefacts.empty()) return {};
+  // A warning that gives a reason is more useful than "nothing found".
+  if (!loaded.warnings.empty()) return loaded.warnings.front();
+  return input_error(
+      "load.nothing",
+      "holds nothing that Partita reads; give FX text, a .pt2 archive, a TORCH_TRACE log or a folder of them",
+      {.file = loaded.path});
+}
+
 Result<Loaded> load(const std::string& path, const Progress* progress) {
   Progress silent;
   Loaded out;
   out.path = path;
   Loading loading{out, progress ? *progress : silent};
   TRY_DO(load_path(path, loading));
-  if (out.artefacts.empty()) {
-    // A warning that gives a reason is more useful than "nothing found".
-    if (!out.warnings.empty()) return out.warnings.front();
-    return input_error(
-        "load.nothing",
-        "holds nothing that Partita reads; give FX text, a .pt2 archive, a TORCH_TRACE log or a folder of them",
-        {.file = path});
-  }
+  TRY_DO(check_not_empty(out));
   return out;
 }
 

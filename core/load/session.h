@@ -80,15 +80,20 @@ class Artefact {
     std::size_t begin = 0, size = 0;
     bool tabbed = false;
   };
+  /// Pieces of what was read of a file at one time.
+  struct Part {
+    std::shared_ptr<const FileBytes> bytes;
+    std::vector<Piece> pieces;
+  };
   /// An artefact of what is on disk, or in memory.
+  static Artefact of_text(std::vector<Part> parts);  ///< one or more, of one file
   static Artefact of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces);
   static Artefact of_text(std::shared_ptr<const FileBytes> bytes);  ///< the whole file
   static Artefact of_string(std::string text);                      ///< text that was made while loading
   static Artefact of_graph(std::shared_ptr<const Graph> graph);
 
  private:
-  std::shared_ptr<const FileBytes> bytes_;
-  std::vector<Piece> pieces_;
+  std::vector<Part> parts_;
   std::shared_ptr<const std::string> string_;
   std::shared_ptr<const Graph> graph_;
 };

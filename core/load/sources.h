@@ -20,6 +20,10 @@ struct Loading {
 Status load_path(const std::string& path, Loading& loading);
 /// Loads a folder recursively, in order of names, without links and hidden entries, up to a limit of depth and count.
 Status load_folder(const std::string& path, Loading& loading);
+/// The files that load_folder() reads, in its order. Warns of folders that are left out.
+Status list_files(const std::string& folder, std::vector<std::string>& files, Loading& loading);
+/// What the ids of a file's artefacts begin with, in a folder that is opened.
+std::string prefix_of(const std::string& file, const std::string& folder);
 /// Loads one file, whose content decides the reader. Ids get the prefix `prefix` (empty for a file opened by itself).
 /// `alone`: the file was not found in a folder. In folders, what cannot be read is only a warning, and plain text is
 /// kept.
@@ -39,6 +43,9 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
 Status load_archive(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 Status load_pickle(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 Status load_tensors(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
+
+/// Error when nothing was read: the first warning, else load.nothing.
+Status check_not_empty(const Loaded& loaded);
 
 /// The kind that a file or entry name tells by the words PyTorch and its users put there ("aot_joint_graph",
 /// "forward_mincut"); Graph if there is none.

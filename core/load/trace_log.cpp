@@ -1,19 +1,34 @@
-// Reads TORCH_TRACE logs.
+#include "core/load/trace_log.h"
+
 #include <algorithm>
 #include <charconv>
 #include <iterator>
-#include <map>
 
 #include <fmt/format.h>
 #include <simdjson.h>
 
 #include "core/base/md5.h"
 #include "core/load/fx_lines.h"
-#include "core/load/sources.h"
 #include "core/load/trace_record.h"
 
 namespace partita {
+
+/// What the line of a record says.
+struct TraceLogRecord {
+  std::string compile_id;  ///< "0/0", "0/0_1" for a second attempt; empty outside any compile
+  std::string name;        ///< "aot_joint_graph"; for an artifact, its own name
+  bool has_payload = false;
+  std::string checksum;  ///< md5 of the payload
+  std::optional<std::pair<std::string, LoggedSymbol>> symbol;
+};
+
+struct TraceLogReader::Parser {
+  simdjson::dom::parser json;
+};
+
 namespace {
+
+using Record = TraceLogRecord;
 
 constexpr std::size_t max_warnings = 20;
 
@@ -25,14 +40,6 @@ std::string_view record_json(std::string_view line) {
   std::size_t close = line.find("] ");
   return close == std::string_view::npos ? std::string_view() : line.substr(close + 2);
 }
-
-struct Record {
-  std::string compile_id;  ///< "0/0", "0/0_1" for a second attempt; empty outside any compile
-  std::string name;        ///< "aot_joint_graph"; for an artifact, its own name
-  bool has_payload = false;
-  std::string checksum;  ///< md5 of the payload
-  std::optional<std::pair<std::string, LoggedSymbol>> symbol;
-};
 
 /// {"symbol": "s77", "val": "8", "vr": "[2, int_oo]"}; nullopt for a symbol that is no integer or has no example.
 std::optional<std::pair<std::string, LoggedSymbol>> read_symbol(simdjson::dom::element created) {
@@ -93,138 +100,156 @@ bool holds_graph(std::string_view payload) {
          payload.find("def forward(") != std::string_view::npos;
 }
 
-class LogReader {
- public:
-  LogReader(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading)
-      : bytes_(std::move(bytes)), text_(bytes_->text()), prefix_(prefix), loading_(loading) {}
+/// Behind the line that begins here, or the end of the text.
+std::size_t line_end(std::string_view text, std::size_t at) {
+  const std::size_t newline = text.find('\n', at);
+  return newline == std::string_view::npos ? text.size() : newline + 1;
+}
 
-  Status read() {
-    std::size_t at = 0, next_report = 0;
-    for (int line = 1; at < text_.size(); ++line) {
-      if (at >= next_report) {
-        TRY_DO(step(&loading_.progress, static_cast<double>(at) / static_cast<double>(text_.size()), "trace log"));
-        next_report = at + (1 << 22);
-      }
-      std::size_t end = line_end(at);
-      std::string_view content = text_.substr(at, end - at);
-      if (content.empty() || content[0] == '\t' || content == "\n") {
-        if (content != "\n" && !skipping_payload_) warn(line, "a payload line without a record before it");
-        at = end;
-        continue;
-      }
-      std::string_view json = record_json(content);
-      auto record = json.empty() ? Result<Record>(input_error("load.trace_log", "neither a record nor a payload"))
-                                 : read_record(parser_, json);
-      std::size_t payload = end;
-      int payload_line = line + 1;
-      while (end < text_.size() && text_[end] == '\t') {
-        end = line_end(end);
-        ++line;
-      }
-      skipping_payload_ = !record;
-      if (record && record->symbol) symbols_of(record->compile_id)->insert(*record->symbol);
-      if (record)
-        keep(*record, at, payload, end, payload_line);
-      else
-        warn(payload_line - 1, record.error().message);
-      at = end;
-    }
-    flush_gathered();
-    if (warnings_ > max_warnings) {
-      loading_.out.warnings.push_back(input_error(
-          "load.trace_log", fmt::format("and {} more such lines", warnings_ - max_warnings), {.file = bytes_->path()}));
-      loading_.out.warnings.back().severity = lost_beyond_ ? Severity::Warning : Severity::Note;
-    }
-    return {};
-  }
-
- private:
-  std::size_t line_end(std::size_t at) const {
-    std::size_t newline = text_.find('\n', at);
-    return newline == std::string_view::npos ? text_.size() : newline + 1;
-  }
-
-  /// A note is about something that was read all the same.
-  void warn(int line, const std::string& what, Severity severity = Severity::Warning) {
-    if (severity == Severity::Warning) lost_beyond_ |= warnings_ >= max_warnings;
-    if (++warnings_ > max_warnings) return;
-    const bool read = severity == Severity::Note;
-    Diagnostic d = input_error(read ? "load.trace_log.checksum" : "load.trace_log", (read ? "" : "damaged: ") + what,
-                               {.file = bytes_->path(), .line = line});
-    d.severity = severity;
-    loading_.out.warnings.push_back(std::move(d));
-  }
-
-  /// The checksum covers the payload without the tab before each line and without the newline at the end.
-  std::string checksum(std::string_view payload) const {
-    Md5 sum;
-    while (!payload.empty()) {
-      std::size_t end = std::min(payload.find('\n'), payload.size() - 1) + 1;
-      std::string_view line = payload.substr(1, end - 1);
-      if (end == payload.size() && line.ends_with('\n')) line.remove_suffix(1);
-      sum.update(line);
-      payload.remove_prefix(end);
-    }
-    return sum.hex();
-  }
-
-  void keep(const Record& record, std::size_t begin, std::size_t payload, std::size_t end, int line) {
-    if (!record.checksum.empty())
-      if (const std::string found = checksum(text_.substr(payload, end - payload)); found != record.checksum)
-        warn(line,
-             fmt::format("the payload of {} was read, but its checksum is {} and the log says {}; the log was changed "
-                         "after PyTorch wrote it",
-                         record.name, found, record.checksum),
-             Severity::Note);
-    if (is_gathered(record)) {
-      auto& pieces = gathered_[{record.compile_id, record.name}];
-      if (record.has_payload)
-        pieces.push_back({payload, end - payload, true});
-      else
-        pieces.push_back({begin, payload - begin, false});
-      return;
-    }
-    Artefact a = Artefact::of_text(bytes_, {{payload, end - payload, true}});
-    if (holds_graph(text_.substr(payload, end - payload))) a.kind = kind_of_name(record.name);
-    a.where.line = line;
-    add(std::move(a), record.compile_id, record.name);
-  }
-
-  const std::shared_ptr<LoggedSymbols>& symbols_of(const std::string& compile_id) {
-    auto& symbols = symbols_[compile_id];
-    if (!symbols) symbols = std::make_shared<LoggedSymbols>();
-    return symbols;
-  }
-
-  void add(Artefact a, const std::string& compile_id, const std::string& name) {
-    if (a.is_graph()) a.symbols = symbols_of(compile_id);
-    std::string id = compile_id;
-    for (char& c : id)
-      if (c == '/') c = '_';
-    id += (id.empty() ? "" : ".") + name;
-    a.id = join_id(prefix_, id);
-    a.group = compile_id;
-    a.title = compile_id.empty() ? name : fmt::format("{} of {}", name, compile_id);
-    loading_.add(std::move(a));
-  }
-
-  void flush_gathered() {
-    for (auto& [key, pieces] : gathered_) add(Artefact::of_text(bytes_, std::move(pieces)), key.first, key.second);
-  }
-
-  std::shared_ptr<const FileBytes> bytes_;
-  std::string_view text_;
-  std::string prefix_;
-  Loading& loading_;
-  simdjson::dom::parser parser_;
-  std::map<std::pair<std::string, std::string>, std::vector<Artefact::Piece>> gathered_;
-  std::map<std::string, std::shared_ptr<LoggedSymbols>> symbols_;  ///< by compilation; complete when the log was read
-  std::size_t warnings_ = 0;
-  bool lost_beyond_ = false;  ///< a warning that is counted only is about something that was not read
-  bool skipping_payload_ = false;
+/// A record in the text, from its line to the end of its payload.
+struct Place {
+  std::size_t begin = 0, payload = 0, end = 0;
+  int payload_lines = 0;
 };
 
+Place place_at(std::string_view text, std::size_t at) {
+  Place place{at, line_end(text, at), line_end(text, at)};
+  for (; place.end < text.size() && text[place.end] == '\t'; ++place.payload_lines)
+    place.end = line_end(text, place.end);
+  return place;
+}
+
+/// Of the payload without the tab before each line and without the newline at the end.
+std::string checksum_of(std::string_view payload) {
+  Md5 sum;
+  while (!payload.empty()) {
+    const std::size_t end = line_end(payload, 0);
+    std::string_view line = payload.substr(1, end - 1);
+    if (end == payload.size() && line.ends_with('\n')) line.remove_suffix(1);
+    sum.update(line);
+    payload.remove_prefix(end);
+  }
+  return sum.hex();
+}
+
 }  // namespace
+
+TraceLogReader::TraceLogReader(std::string prefix) : prefix_(std::move(prefix)), parser_(new Parser) {}
+TraceLogReader::~TraceLogReader() = default;
+
+Result<std::size_t> TraceLogReader::read(const std::shared_ptr<const FileBytes>& bytes, bool last, Loading& loading) {
+  bytes_ = bytes;
+  for (auto& [id, symbols] : symbols_) symbols.given = true;
+  const std::string_view text = bytes->text();
+  std::size_t at = 0, next_report = 0;
+  while (at < text.size()) {
+    if (at >= next_report) {
+      TRY_DO(step(&loading.progress, static_cast<double>(at) / static_cast<double>(text.size()), "trace log"));
+      next_report = at + (1 << 22);
+    }
+    const Place place = place_at(text, at);
+    const std::string_view content = text.substr(at, place.payload - at);
+    if (!last && !content.ends_with('\n')) break;
+    if (content[0] == '\t' || content == "\n") {
+      if (content != "\n" && !skipping_payload_)
+        warn(line_, "a payload line without a record before it", Severity::Warning, loading);
+      at = place.payload;
+      ++line_;
+      continue;
+    }
+    const std::string_view json = record_json(content);
+    const auto record = json.empty() ? Result<Record>(input_error("load.trace_log", "neither a record nor a payload"))
+                                     : read_record(parser_->json, json);
+    const std::string_view payload = text.substr(place.payload, place.end - place.payload);
+    const std::string checksum = record && !record->checksum.empty() ? checksum_of(payload) : std::string();
+    const bool may_go_on = record ? record->has_payload && (checksum.empty() || checksum != record->checksum) : true;
+    if (!last && may_go_on && place.end == text.size()) break;
+    skipping_payload_ = !record;
+    if (!record) {
+      warn(line_, record.error().message, Severity::Warning, loading);
+    } else {
+      if (checksum != record->checksum)
+        warn(line_ + 1,
+             fmt::format("the payload of {} was read, but its checksum is {} and the log says {}; the log was changed "
+                         "after PyTorch wrote it",
+                         record->name, checksum, record->checksum),
+             Severity::Note, loading);
+      keep(*record, place.begin, place.payload, place.end, loading);
+    }
+    line_ += 1 + place.payload_lines;
+    at = place.end;
+  }
+  return at;
+}
+
+/// A note is about something that was read all the same.
+void TraceLogReader::warn(int line, const std::string& what, Severity severity, Loading& loading) {
+  if (severity == Severity::Warning) lost_beyond_ |= warnings_ >= max_warnings;
+  if (++warnings_ > max_warnings) return;
+  const bool read = severity == Severity::Note;
+  Diagnostic d = input_error(read ? "load.trace_log.checksum" : "load.trace_log", (read ? "" : "damaged: ") + what,
+                             {.file = bytes_->path(), .line = line});
+  d.severity = severity;
+  loading.out.warnings.push_back(std::move(d));
+}
+
+void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t payload, std::size_t end,
+                          Loading& loading) {
+  if (record.symbol) symbols_of(record.compile_id)->insert(*record.symbol);
+  if (is_gathered(record)) {
+    Gathered& all = gathered_[{record.compile_id, record.name}];
+    if (all.parts.empty() || all.parts.back().bytes != bytes_) all.parts.push_back({bytes_, {}});
+    std::vector<Artefact::Piece>& pieces = all.parts.back().pieces;
+    if (record.has_payload)
+      pieces.push_back({payload, end - payload, true});
+    else
+      pieces.push_back({begin, payload - begin, false});
+    all.grown = true;
+    return;
+  }
+  Artefact a = Artefact::of_text(bytes_, {{payload, end - payload, true}});
+  if (holds_graph(bytes_->text().substr(payload, end - payload))) a.kind = kind_of_name(record.name);
+  a.where.line = line_ + 1;
+  loading.add(named(std::move(a), record.compile_id, record.name));
+}
+
+const std::shared_ptr<LoggedSymbols>& TraceLogReader::symbols_of(const std::string& compile_id) {
+  Symbols& symbols = symbols_[compile_id];
+  if (std::exchange(symbols.given, false)) symbols.known = std::make_shared<LoggedSymbols>(*symbols.known);
+  return symbols.known;
+}
+
+Artefact TraceLogReader::named(Artefact a, const std::string& compile_id, const std::string& name) {
+  if (a.is_graph()) a.symbols = symbols_of(compile_id);
+  std::string id = compile_id;
+  for (char& c : id)
+    if (c == '/') c = '_';
+  id += (id.empty() ? "" : ".") + name;
+  a.id = join_id(prefix_, id);
+  a.group = compile_id;
+  a.title = compile_id.empty() ? name : fmt::format("{} of {}", name, compile_id);
+  return a;
+}
+
+void TraceLogReader::flush(Loading& loading) {
+  for (auto& [key, all] : gathered_) {
+    if (!std::exchange(all.grown, false)) continue;
+    Artefact a = named(Artefact::of_text(all.parts), key.first, key.second);
+    if (all.id.empty()) {
+      loading.add(std::move(a));
+      all.id = loading.out.artefacts.back().id;
+    } else {
+      a.id = all.id;
+      loading.out.artefacts.push_back(std::move(a));
+    }
+  }
+  if (warnings_ > max_warnings) {
+    loading.out.warnings.push_back(input_error(
+        "load.trace_log", fmt::format("and {} more such lines", warnings_ - max_warnings), {.file = bytes_->path()}));
+    loading.out.warnings.back().severity = lost_beyond_ ? Severity::Warning : Severity::Note;
+    warnings_ = max_warnings;
+  }
+}
 
 std::string trace::text_of(const CompileId& id) {
   std::string text = id.compiled_autograd ? fmt::format("!{}/", *id.compiled_autograd) : std::string();
@@ -244,7 +269,10 @@ bool is_trace_log(std::string_view text, std::string_view) {
 }
 
 Status load_trace_log(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
-  return LogReader(std::move(bytes), prefix, loading).read();
+  TraceLogReader reader(prefix);
+  TRY_DO(reader.read(bytes, true, loading));
+  reader.flush(loading);
+  return {};
 }
 
 }  // namespace partita

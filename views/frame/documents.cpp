@@ -47,7 +47,8 @@ void Documents::open(const QString& path) {
       tr("Load %1").arg(file_title(full)), "load:" + full, this,
       [full, wanted = wanted_id_.toStdString()](const Progress& progress) -> Result<Opened> {
         Opened opened;
-        TRY(opened.loaded, load(full.toStdString(), &progress));
+        opened.followed = std::make_shared<Followed>(full.toStdString());
+        TRY(opened.loaded, opened.followed->begin(&progress));
         opened.first = first_shown(opened.loaded, wanted);
         const Artefact* first = opened.loaded.find(opened.first);
         if (!first || !first->is_graph()) return opened;
@@ -66,6 +67,12 @@ void Documents::open(const QString& path) {
       }));
 }
 
+void Documents::reload(const QString& path) {
+  if (current_ && current_->path == path) wanted_id_ = current_->graph_id();
+  close_file(path);
+  open(path);
+}
+
 void Documents::close_file(const QString& path) {
   const bool shown = current_ && current_->path == path;
   jobs_.cancel_of(path);
@@ -74,6 +81,7 @@ void Documents::close_file(const QString& path) {
   tree_.remove_file(path);
   name_files();
   if (shown) current_ = nullptr;
+  followed_.erase(path);
   std::erase_if(documents_, [&](const auto& document) { return document.second->path == path; });
   Q_EMIT closed(path);
   if (shown) Q_EMIT show_asked(documents_.empty() ? QString() : documents_.begin()->first);
@@ -107,6 +115,7 @@ void Documents::add_artefact(const QString& path, const Artefact& artefact, bool
 
 void Documents::add_loaded(const QString& path, Opened opened) {
   const Loaded& loaded = opened.loaded;
+  followed_[path] = opened.followed;
   QModelIndex file = tree_.add_file(path, title_of(path));
   name_files();
   // Graphs come first. The other texts that a log has about a compilation follow under a heading.
@@ -122,6 +131,34 @@ void Documents::add_loaded(const QString& path, Opened opened) {
   if (Document* document = find(first); document && !document->code) document->read = std::move(opened.read);
   Q_EMIT this->loaded(path);
   if (!loaded.artefacts.empty()) Q_EMIT show_asked(first);
+}
+
+std::shared_ptr<Followed> Documents::followed(const QString& path) const {
+  const auto found = followed_.find(path);
+  return found == followed_.end() ? nullptr : found->second;
+}
+
+void Documents::add_news(const QString& path, LoadNews news) {
+  const bool has_graphs = std::ranges::any_of(documents_, [&](const auto& document) {
+    return document.second->path == path && document.second->kind != ArtefactKind::Text;
+  });
+  std::int64_t graphs = 0;
+  for (const Artefact& artefact : news.artefacts) {
+    Document* known = find(path + "#" + text(artefact.id));
+    if (!known) {
+      graphs += artefact.is_graph();
+      add_artefact(path, artefact, has_graphs && !artefact.is_graph());
+      continue;
+    }
+    known->artefact = artefact;
+    if (known == current_) continue;  // what is read stays as it is
+    known->code = nullptr;
+    known->scene = nullptr;
+  }
+  tell_warnings(path, news.warnings);
+  for (const std::string& file : news.rewritten)
+    window_.show_problem(tr("%1 changed on disk: F5 reads it again").arg(file_title(text(file))));
+  if (graphs > 0) window_.tell(tr("%1: %2 came").arg(title_of(path), count_text(graphs, "graph")));
 }
 
 void Documents::tell_warnings(const QString& path, const std::vector<Diagnostic>& warnings) {

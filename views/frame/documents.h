@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/result.h"
+#include "core/load/follow.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/document.h"
 #include "views/session/jobs.h"
@@ -36,7 +37,12 @@ class Documents : public QObject {
   /// The graph of this id is shown as soon as a file that is opened has it.
   void want(const QString& graph_id) { wanted_id_ = graph_id; }
   void open(const QString& path);        ///< a file or folder, or a sample in the program
+  void reload(const QString& path);      ///< reads a file anew, and shows the graph of before
   void close_file(const QString& path);  ///< with all that was made from it
+  /// What reads more of an open file as it grows; null: none.
+  std::shared_ptr<Followed> followed(const QString& path) const;
+  /// Adds what came to an open file.
+  void add_news(const QString& path, LoadNews news);
   /// Adds to the tree: to these groups of the document's file, or below the document it was made from.
   Document& add(std::unique_ptr<Document> document, const QStringList& groups, const QString& detail,
                 const QString& parent_key, const QString& heading = {});
@@ -55,6 +61,7 @@ class Documents : public QObject {
  private:
   /// A file with the graph to show first, if any, read as far as a picture needs.
   struct Opened {
+    std::shared_ptr<Followed> followed;
     Loaded loaded;
     std::string first;  ///< id of an artefact; empty: there is none
     std::shared_ptr<const Rendering> read;
@@ -70,7 +77,8 @@ class Documents : public QObject {
   std::map<QString, std::unique_ptr<Document>> documents_;
   Document* current_ = nullptr;
   QString wanted_id_;
-  std::set<int> loads_;  ///< jobs that read files
+  std::set<int> loads_;                                    ///< jobs that read files
+  std::map<QString, std::shared_ptr<Followed>> followed_;  ///< by path
 };
 
 }  // namespace partita::views

@@ -8,6 +8,7 @@ Workbench::Workbench(WorkbenchTools tools, std::unique_ptr<Window> (*make_window
     : tools_(std::move(tools)),
       window_(make_window(jobs_)),
       documents_(jobs_, *window_),
+      following_(documents_),
       drawing_(documents_, jobs_, *window_),
       screen_(documents_, drawing_, selection_, views_, *window_),
       pins_(documents_, drawing_, screen_, *window_),

@@ -2,6 +2,7 @@
 // What is around every view.
 #include "views/frame/documents.h"
 #include "views/frame/drawing.h"
+#include "views/frame/following.h"
 #include "views/frame/notebook.h"
 #include "views/frame/pin_history.h"
 #include "views/frame/screen.h"
@@ -43,6 +44,7 @@ class Workbench {
   Selection selection_;
   const std::unique_ptr<Window> window_;
   Documents documents_;
+  Following following_;
   Drawing drawing_;
   Screen screen_;
   PinHistory pins_;

@@ -67,6 +67,9 @@ void Session::make_views() {
 void Session::add_commands() {
   window().add_command("View", tr("Back"), QKeySequence("Alt+Left"), [this] { selection().back(); });
   window().add_command("View", tr("Forward"), QKeySequence("Alt+Right"), [this] { selection().forward(); });
+  window().add_command("File", tr("Read again"), QKeySequence("F5"), [this] {
+    if (const Document* current = documents().current()) documents().reload(QString(current->path));
+  });
   window().add_command("File", tr("Close"), QKeySequence::Close, [this] {
     if (const Document* current = documents().current()) documents().close_file(QString(current->path));
   });
