@@ -41,7 +41,7 @@ bool is_pickle(std::string_view bytes, std::string_view path) {
 }
 
 bool is_fx_text(std::string_view text, std::string_view) {
-  return !find_fx_modules(text).empty();
+  return !find_fx_graphs(text).empty();
 }
 
 /// A kind of file: how its content or name is known, and what reads it.
@@ -120,7 +120,7 @@ void Loading::add(Artefact artefact) {
 }
 
 Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
-  std::vector<FxSection> modules = find_fx_modules(bytes->text());
+  std::vector<FxSection> modules = find_fx_graphs(bytes->text());
   fs::path path(bytes->path());
   std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
   std::shared_ptr<const Companion> companion;
@@ -166,8 +166,8 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   if (kind) return kind->read(std::move(bytes), prefix, loading);
   if (alone)
     return refuse(
-        "holds no graph: no 'class NAME(torch.nn.Module)' with a forward method; give FX text, a .pt2 archive or a "
-        "TORCH_TRACE log");
+        "holds no graph: no 'class NAME(torch.nn.Module)' or 'def forward(self, ...)', no print of a graph; give FX "
+        "text, a .pt2 archive or a TORCH_TRACE log");
   if (fs::path(path).filename() == "__init__.py") return {};
   Artefact a = Artefact::of_text(bytes);
   a.title = fs::path(path).filename().string();

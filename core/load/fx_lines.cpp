@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/python_text.h"
 #include "core/base/text.h"
 #include "core/ir/print.h"
-#include "core/load/fx_text.h"
 
 namespace partita {
 namespace fx {
@@ -153,6 +153,26 @@ std::optional<SymRange> read_range(std::string_view limits) {
   return SymRange{number(limits.substr(0, comma), INT64_MIN), number(limits.substr(comma + 2), INT64_MAX)};
 }
 
+std::optional<std::pair<std::string_view, std::string_view>> made_module(std::string_view statement) {
+  constexpr std::string_view self = "self.";
+  const std::size_t assigned = statement.find(" = ");
+  if (!statement.starts_with(self) || assigned == statement.npos || !statement.ends_with("()")) return std::nullopt;
+  const std::string_view name = statement.substr(self.size(), assigned - self.size());
+  const std::string_view made = statement.substr(assigned + 3, statement.size() - assigned - 5);
+  if (!is_identifier(name) || !(is_identifier(made) || made == lost_module)) return std::nullopt;
+  return std::pair(name, made);
+}
+
+std::vector<std::pair<std::string, std::string>> made_modules(std::string_view text, const FxSection& section) {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (section.form != FxForm::Module) return out;
+  const std::string module = section.text_of(text);
+  Line line;
+  for (std::size_t at = 0; read_line(module, at, line) && !line.content.starts_with("def forward("); at = line.end)
+    if (const auto made = made_module(line.content)) out.emplace_back(*made);
+  return out;
+}
+
 void read_ranges(std::string_view text, ShapeEnv& shapes) {
   constexpr std::string_view heading = "\nRange constraints: {", range = ": VR[";
   const std::size_t begin = text.find(heading);
@@ -170,29 +190,5 @@ void read_ranges(std::string_view text, ShapeEnv& shapes) {
 }
 
 }  // namespace fx
-
-std::vector<FxSection> find_fx_modules(std::string_view text) {
-  std::vector<FxSection> out;
-  fx::Line line;
-  int number = 1;
-  bool open = false;
-  std::size_t class_indent = 0;
-  for (std::size_t at = 0; fx::read_line(text, at, line); at = line.end, ++number) {
-    if (line.content.empty()) continue;
-    if (open && line.indent <= class_indent && line.content.front() != '#') {
-      out.back().end = line.begin;
-      open = false;
-    }
-    if (std::string_view name = fx::class_name(line); !open && !name.empty()) {
-      out.push_back({line.begin, text.size(), number, name});
-      open = true;
-      class_indent = line.indent;
-    }
-  }
-  std::erase_if(out, [&](const FxSection& s) {
-    return text.substr(s.begin, s.end - s.begin).find("def forward(") == std::string_view::npos;
-  });
-  return out;
-}
 
 }  // namespace partita

@@ -3,8 +3,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/ir/graph.h"
+#include "core/load/fx_text.h"
 
 /// What of FX text is read by lines: headers of classes, comments, and what follows the module.
 namespace partita::fx {
@@ -34,6 +37,17 @@ void save_region_borders(Graph& graph);
 /// PyTorch's words for the tensor attributes that the method assigns from `at` on, because a graph cannot; empty if the
 /// statement at `at` assigns none.
 std::string assigned_attributes(std::string_view text, std::size_t at);
+
+/// (NAME, CLASS) of "self.NAME = CLASS()" in a repro script; nullopt for other statements.
+std::optional<std::pair<std::string_view, std::string_view>> made_module(std::string_view statement);
+/// The CLASS of a sub graph that a script of torch 2.13 or older makes and does not have.
+inline constexpr std::string_view lost_module = "<lambda>";
+/// The same of all statements before the module's forward.
+std::vector<std::pair<std::string, std::string>> made_modules(std::string_view text, const FxSection& section);
+/// All graphs in the text, also those that are parts of others.
+std::vector<FxSection> find_all_graphs(std::string_view text);
+/// Those of them that are not made by another one.
+std::vector<FxSection> whole_graphs(std::string_view text, std::vector<FxSection> all);
 
 /// The range of a symbol of which the text says nothing: symbolic sizes of dynamo are at least 2, unbacked ones 0.
 SymRange range_of(std::string_view symbol);

@@ -12,6 +12,7 @@
 #include "core/ir/symbols_of.h"
 #include "core/load/fx_expression.h"
 #include "core/load/fx_lines.h"
+#include "core/load/fx_print.h"
 
 namespace partita {
 namespace {
@@ -28,10 +29,22 @@ using fx::read_line;
 
 constexpr int max_module_depth = 50;
 
+/// The classes beside the one that is read, of which it makes its sub graphs.
+struct Beside {
+  std::vector<FxSection> classes;
+  std::size_t most = 10'000;  ///< sub graphs that may still be made: classes that make others twice are many
+
+  const FxSection* find(std::string_view name) const {
+    for (const FxSection& s : classes)
+      if (s.name == name && s.form == FxForm::Module && s.pieces.empty()) return &s;
+    return nullptr;
+  }
+};
+
 class ModuleReader {
  public:
-  ModuleReader(std::string_view text, Lexer& lexer, std::shared_ptr<ShapeEnv> shapes)
-      : text_(text), lexer_(lexer), shapes_(std::move(shapes)) {}
+  ModuleReader(std::string_view text, Lexer& lexer, std::shared_ptr<ShapeEnv> shapes, Beside& beside)
+      : text_(text), lexer_(lexer), shapes_(std::move(shapes)), beside_(beside) {}
 
   /// Reads the class with the header line `header`, and moves `at` past its last line.
   Result<std::unique_ptr<Graph>> read(const Line& header, std::size_t& at, int depth) {
@@ -43,16 +56,18 @@ class ModuleReader {
     if (depth > max_module_depth) return reader.error_at(header.begin, "modules nested too deeply");
     at = header.end;
     bool has_forward = false;
+    std::vector<std::pair<std::string_view, std::string_view>> made;
     Line line;
     while (read_line(text_, at, line)) {
       bool blank = line.content.empty() || line.content.front() == '#';
       if (!blank && line.indent <= header.indent) break;
+      if (const auto sub_graph = fx::made_module(line.content); sub_graph && !has_forward) made.push_back(*sub_graph);
       if (!has_forward && line.content.starts_with("def forward(")) {
         has_forward = true;
         TRY_DO(forward(line, at));
         note_symbols();
       } else if (std::string_view name = class_name(line); has_forward && !name.empty()) {
-        ModuleReader inner(text_, lexer_, graph->shapes);
+        ModuleReader inner(text_, lexer_, graph->shapes, beside_);
         TRY(auto child, inner.read(line, at, depth + 1));
         graph->children.emplace_back(std::string(name), std::move(child));
       } else {
@@ -61,11 +76,38 @@ class ModuleReader {
     }
     if (!has_forward)
       return reader.error_at(header.begin, fmt::format("class {} has no forward method", graph->name.substr(0, 60)));
+    for (const auto& [attribute, name] : made) TRY_DO(make_child(attribute, name, depth, *graph));
     call_as_wrappers(*graph);
     return graph;
   }
 
+  /// Reads a forward method that stands alone.
+  Result<std::unique_ptr<Graph>> read_method(const Line& def) {
+    auto graph = std::make_unique<Graph>();
+    ExpressionReader reader(lexer_, *graph);
+    graph_ = graph.get();
+    reader_ = &reader;
+    std::size_t at = def.begin;
+    TRY_DO(forward(def, at));
+    note_symbols();
+    return graph;
+  }
+
  private:
+  /// The sub graph of "self.ATTRIBUTE = NAME()", if the text has that class.
+  Status make_child(std::string_view attribute, std::string_view name, int depth, Graph& graph) {
+    const FxSection* section = beside_.find(name);
+    if (!section || graph.child(attribute)) return {};
+    Line header;
+    read_line(text_, section->begin, header);
+    if (beside_.most-- == 0) return reader_->error_at(header.begin, "too many sub graphs");
+    std::size_t at = 0;
+    ModuleReader inner(text_, lexer_, graph.shapes, beside_);
+    TRY(auto child, inner.read(header, at, depth + 1));
+    graph.children.emplace_back(std::string(attribute), std::move(child));
+    return {};
+  }
+
   /// self.NAME(x), of a class NAME within this one, is what torch.ops.higher_order.wrap(self.NAME, x) is.
   static void call_as_wrappers(Graph& graph) {
     constexpr std::string_view self = "self.";
@@ -448,6 +490,7 @@ class ModuleReader {
   std::string_view text_;
   Lexer& lexer_;
   std::shared_ptr<ShapeEnv> shapes_;
+  Beside& beside_;
   Graph* graph_ = nullptr;
   ExpressionReader* reader_ = nullptr;
   std::vector<Parameter> parameters_;
@@ -460,23 +503,51 @@ class ModuleReader {
 
 }  // namespace
 
+namespace {
+
+Result<std::unique_ptr<Graph>> read_section(std::string_view text, const FxSection& section, Beside& beside) {
+  if (!section.pieces.empty()) {
+    const std::string alone = section.text_of(text);
+    const std::vector<FxSection> found = fx::find_all_graphs(alone);
+    if (found.empty() || !found[0].pieces.empty())
+      return input_error("load.fx_text", "a graph between words that are no prefix of its lines", {.line = 1});
+    Beside none;
+    auto graph = read_section(alone, found[0], none);
+    if (!graph && graph.error().where.line > 0) graph.error().where.line += section.line - 1;
+    return graph;
+  }
+  const std::string_view lines = text.substr(section.begin, section.end - section.begin);
+  if (section.form == FxForm::Print || section.form == FxForm::Table) {
+    auto graph = section.form == FxForm::Print ? fx::read_print(lines) : fx::read_table(lines);
+    if (!graph && graph.error().where.line > 0) graph.error().where.line += section.line - 1;
+    return graph;
+  }
+  Lexer lexer(text);
+  Line header;
+  read_line(text, section.begin, header);
+  ModuleReader reader(text, lexer, nullptr, beside);
+  if (section.form == FxForm::Method) return reader.read_method(header);
+  std::size_t at = 0;
+  TRY(auto graph, reader.read(header, at, 0));
+  fx::read_ranges(text.substr(section.end - 1), *graph->shapes);
+  return graph;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Graph>> parse_fx_text(std::string_view text, std::string_view file, int first_line) {
   auto place = [&](Diagnostic error) {
     error.where.file = file;
     if (error.where.line > 0) error.where.line += first_line - 1;
     return error;
   };
-  std::vector<FxSection> modules = find_fx_modules(text);
-  if (modules.empty())
+  Beside beside;
+  beside.classes = fx::find_all_graphs(text);
+  const std::vector<FxSection> graphs = fx::whole_graphs(text, beside.classes);
+  if (graphs.empty())
     return place(input_error("load.fx_text", "no 'class NAME(torch.nn.Module)' with a forward method in it"));
-  Lexer lexer(text);
-  Line header;
-  read_line(text, modules[0].begin, header);
-  std::size_t at = 0;
-  ModuleReader reader(text, lexer, nullptr);
-  auto graph = reader.read(header, at, 0);
+  auto graph = read_section(text, graphs[0], beside);
   if (!graph) return place(std::move(graph).error());
-  fx::read_ranges(text.substr(modules[0].end - 1), *(*graph)->shapes);
   return graph;
 }
 

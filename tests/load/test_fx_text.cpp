@@ -442,7 +442,7 @@ def load_args(reader):
   std::string why;
   auto again = parse_fx_text(print(**graph));
   QVERIFY2(again && same_graph(**graph, **again, &why), why.c_str());
-  QCOMPARE(find_fx_modules("x = 1\n").size(), 0u);
+  QCOMPARE(find_fx_graphs("x = 1\n").size(), 0u);
 }
 
 QTEST_GUILESS_MAIN(TestFxText)

@@ -9,7 +9,7 @@ using namespace partita;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  (void)find_fx_modules(text);
+  (void)find_fx_graphs(text);
   (void)read_load_args(text);
   auto graph = parse_fx_text(text);
   if (!graph) return 0;
