@@ -47,7 +47,7 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Loaded loaded, load(o.request.path));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
-  TRY(const TensorFile io, read_io(o.request));
+  TRY(const TensorFile io, read_io(o.request, *artefact));
   const std::size_t held = held_bytes();
   const auto start = Clock::now();
   const auto store = std::make_shared<CodeStore>();

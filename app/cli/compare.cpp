@@ -153,7 +153,7 @@ Result<int> run(CompareVerbOptions o) {
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
-  TRY(const TensorFile io, read_io(o.request));
+  TRY(const TensorFile io, read_io(o.request, *artefact));
   const auto store = std::make_shared<CodeStore>();
   std::vector<Report> reports;
   std::pair<std::string, std::string> values;

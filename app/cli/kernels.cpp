@@ -226,11 +226,8 @@ Result<int> run(const KernelsVerbOptions& o) {
   if (o.backend == pytorch) return inductor(o, loaded);
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
-  const bool runs = !o.request.inputs.empty() || o.request.random_weights;
-  TensorFile io;
-  if (runs) {
-    TRY(io, read_io(o.request));
-  }
+  TRY(const TensorFile io, read_io(o.request, *artefact));
+  const bool runs = !o.request.inputs.empty() || o.request.random_weights || !io.tensors.empty();
   TRY(const std::vector<PlannedGraph> graphs, plan_kernels(*artefact, runs ? &io : nullptr, o.request, *backend));
   const StagedCompiler compiler = backend->stages({});
   const KernelForm* form = nullptr;

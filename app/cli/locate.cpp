@@ -21,7 +21,7 @@ Result<int> run(LocateVerbOptions o) {
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
-  TRY(const TensorFile io, read_io(o.request));
+  TRY(const TensorFile io, read_io(o.request, *artefact));
   const auto found = locate(*artefact, io, o.request, o.against, o.switches);
   line.clear();
   if (!found) return found.error();

@@ -89,7 +89,7 @@ Result<int> run(RunVerbOptions o) {
   if (o.guards) o.request.on_sizes = [to = o.text()](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
-  TRY(const TensorFile io, read_io(o.request));
+  TRY(const TensorFile io, read_io(o.request, *artefact));
   tell_device(*artefact, *backend);
   const auto store = std::make_shared<CodeStore>();
   const auto start = std::chrono::steady_clock::now();

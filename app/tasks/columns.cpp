@@ -429,15 +429,15 @@ struct AskedSides {
   std::vector<CompareSide> columns;
 };
 
-Result<AskedSides> asked_sides(const CompareRequest& asked, const std::string& plant, const WorkerOptions& worker,
+Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& asked, const std::string& plant, const WorkerOptions& worker,
                                const Progress& progress) {
   AskedSides out;
   out.request.inputs = asked.inputs;
   out.request.train = asked.train;
   out.request.worker = worker;
   out.request.progress = &progress;
+  TRY(out.io, read_io(out.request, artefact));
   if (asked.inputs.empty()) out.request.random_weights = 0;
-  TRY(out.io, read_io(out.request));
   const auto side = [&](const std::string& word) -> Result<CompareSide> {
     TRY(CompareSide parsed, parse_side(word == kPlanted ? planted_side(plant) : word, out.io, asked.train));
     parsed.name = word;
@@ -455,7 +455,7 @@ Result<AskedSides> asked_sides(const CompareRequest& asked, const std::string& p
 Result<std::vector<Report>> asked_reports(const Artefact& artefact, const CompareRequest& asked,
                                           const std::string& plant, const WorkerOptions& worker,
                                           const Progress& progress) {
-  TRY(const AskedSides sides, asked_sides(asked, plant, worker, progress));
+  TRY(const AskedSides sides, asked_sides(artefact, asked, plant, worker, progress));
   return compare_sides(artefact, sides.io, sides.request, sides.reference, sides.columns,
                        {asked.tolerance, asked.per_node}, std::make_shared<CodeStore>());
 }
@@ -464,7 +464,7 @@ Result<std::vector<SideValue>> asked_values(const Artefact& artefact, const Comp
                                             const std::string& plant, const WorkerOptions& worker,
                                             const std::string& graph, const std::string& row,
                                             const Progress& progress) {
-  TRY(const AskedSides sides, asked_sides(asked, plant, worker, progress));
+  TRY(const AskedSides sides, asked_sides(artefact, asked, plant, worker, progress));
   return values_of_sides(artefact, sides.io, sides.request, sides.reference, sides.columns, graph, row,
                          std::make_shared<CodeStore>());
 }

@@ -290,8 +290,8 @@ Result<CompilerRun> run_compiler(const Artefact& artefact, const CompilerRequest
   request.inputs = asked.inputs;
   request.train = asked.train;
   request.worker = worker;
+  TRY(const TensorFile io, read_io(request, artefact));
   if (asked.inputs.empty()) request.random_weights = 0;
-  TRY(const TensorFile io, read_io(request));
   CompilerRun run;
   CompilerSetup setup;
   setup.backend.progress = &progress;

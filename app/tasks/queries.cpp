@@ -328,16 +328,16 @@ std::string not_finite(const Value& value) {
   return fmt::format("{} NaN and {} infinite of {} elements", nans, infinities, t->numel());
 }
 
-/// Interprets the graph, and the backward when training, until a value is not finite.
-/// The --inputs file of a question that runs the graph.
-Result<TensorFile> read_io_to_run(const RunRequest& request) {
-  if (request.inputs.empty() && !request.random_weights)
+/// What a question runs the graph on.
+Result<TensorFile> read_io_to_run(const QuerySubject& s) {
+  TRY(TensorFile io, read_io(s.request, *s.artefact));
+  if (s.request.inputs.empty() && !s.request.random_weights && io.tensors.empty())
     return input_error("query.inputs", "this runs the graph; give --inputs or --random-weights");
-  return read_io(request);
+  return io;
 }
 
 Result<QueryAnswer> inductor(const QuerySubject& s, const Words& words) {
-  TRY(const TensorFile io, read_io_to_run(s.request));
+  TRY(const TensorFile io, read_io_to_run(s));
   TRY(const std::vector<Located> found,
       locate(*s.artefact, io, s.request, words.empty() ? "torch:inductor" : words[0]));
   TRY(const std::unique_ptr<Graph> graph, s.artefact->graph());
@@ -353,7 +353,7 @@ Result<QueryAnswer> inductor(const QuerySubject& s, const Words& words) {
 }
 
 Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
-  TRY(const TensorFile io, read_io_to_run(s.request));
+  TRY(const TensorFile io, read_io_to_run(s));
   QueryAnswer out;
   const auto generator = std::make_shared<Generator>(s.request.seed);
   const CompileFn watch = [&](const Graph& graph) -> Result<CompiledFn> {

@@ -201,8 +201,8 @@ class Content {
 
   /// The compiler against the interpreter and against what the file holds, each in a process of its own.
   Status add_comparison(const Artefact& artefact, Json& data) {
-    if (!has_inputs()) return {};
-    TRY(const TensorFile io, read_io(request_.run));
+    TRY(const TensorFile io, read_io(request_.run, artefact));
+    if (io.tensors.empty() && !has_inputs()) return {};
     TRY(const Backend* reference, find_backend("interp"));
     const Backend& compiler = default_compiler();
     const auto store = std::make_shared<CodeStore>();

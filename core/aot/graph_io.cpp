@@ -379,6 +379,34 @@ Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphIn
   return file;
 }
 
+TensorFile own_inputs(const Artefact& artefact) {
+  TensorFile io;
+  if (!artefact.companion) return io;
+  const std::vector<Value>& values = artefact.companion->sample_inputs;
+  std::map<const Storage*, std::vector<std::size_t>> users;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string key = fmt::format("input.{}", i);
+    if (const Tensor* t = values[i].get<Tensor>()) {
+      io.tensors[key] = *t;
+      users[t->storage.get()].push_back(i);
+    } else if (const auto* n = values[i].get<std::int64_t>()) {
+      auto number = Tensor::empty(DType::Int64, {});
+      if (!number) return {};
+      *number->as<std::int64_t>() = *n;
+      io.tensors[key] = *std::move(number);
+    } else {
+      return {};  // None and strings have no place in an IO file
+    }
+  }
+  for (const auto& [storage, inputs] : users)
+    for (const std::size_t i : inputs) {
+      if (inputs.size() < 2) continue;
+      const std::string shared = fmt::format("storage.{}", inputs.front());
+      io.storages[fmt::format("input.{}", i)] = {shared, io.tensors[fmt::format("input.{}", i)].offset};
+    }
+  return io;
+}
+
 Result<TensorFile> read_inputs(const std::string& path) {
   if (!path.ends_with(".input")) return read_safetensors(path);
   TRY(const auto bytes, FileBytes::open(path));

@@ -6,6 +6,7 @@
 
 #include "core/base/natural_order.h"
 #include "core/load/fx_text.h"
+#include "core/load/runnable.h"
 #include "core/load/sources.h"
 #include "core/sym/term_budget.h"
 
@@ -124,7 +125,10 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
   fs::path path(bytes->path());
   std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
   std::shared_ptr<const Companion> companion;
-  if (path.filename() == "module.py") companion = read_companion(path.string());
+  if (path.filename() == "module.py")
+    companion = read_companion(path.string());
+  else
+    companion = read_repro(path.string(), bytes->text(), loading.out.warnings);
   for (const FxSection& section : modules) {
     // A single module keeps the Python code around it: load_args of fx_graph_runnable.py describes the inputs.
     bool alone = modules.size() == 1;

@@ -1,5 +1,6 @@
 #include "core/load/runnable.h"
 
+#include "core/base/raise.h"
 #include "core/base/text.h"
 #include "core/load/fx_expression.h"
 
@@ -85,12 +86,21 @@ std::optional<SymList> sizes(std::string_view text) {
   return out;
 }
 
+/// buf0 = reader.storage('14307973389f...', 256, device=device(type='cuda', index=0))
+struct Buffer {
+  Device device;
+  std::string_view file;  ///< the name of the file with its bytes; empty: None
+};
+
 /// reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, is_leaf=True)
-std::optional<Meta> tensor(const Call& call, const std::map<std::string_view, Device>& buffers) {
+std::optional<Meta> tensor(const Call& call, const std::map<std::string_view, Buffer>& buffers) {
   if (call.args.size() < 2 || !buffers.contains(call.args[0])) return std::nullopt;
   const auto shape = sizes(call.args[1]);
   if (!shape) return std::nullopt;
-  TensorMeta t = TensorMeta::contiguous(call.get<DType>("dtype").value_or(DType::Float32), *shape);
+  auto made = catch_raised<TensorMeta>(
+      [&] { return TensorMeta::contiguous(call.get<DType>("dtype").value_or(DType::Float32), *shape); });
+  if (!made) return std::nullopt;
+  TensorMeta t = *std::move(made);
   if (call.args.size() > 2) {
     const auto strides = sizes(call.args[2]);
     if (!strides || strides->size() != shape->size()) return std::nullopt;
@@ -102,7 +112,7 @@ std::optional<Meta> tensor(const Call& call, const std::map<std::string_view, De
     t.offset = *read;
   }
   t.requires_grad = call.get<bool>("requires_grad").value_or(false);
-  t.device = buffers.at(call.args[0]);
+  t.device = buffers.at(call.args[0]).device;
   return Meta(std::move(t));
 }
 
@@ -113,16 +123,20 @@ LoadArgs read_load_args(std::string_view text) {
   const std::size_t at = text.find(head);
   if (at == std::string_view::npos) return {};
   LoadArgs out;
-  std::map<std::string_view, Device> buffers;
+  std::map<std::string_view, Buffer> buffers;
   for (std::string_view line : lines_of(text.substr(at + head.size()))) {
     if (!line.starts_with(' ')) break;
     const Call call(trimmed(line));
     if (call.function == "reader.storage") {
-      buffers[call.result] = call.get<Device>("device").value_or(Device{});
+      Buffer& buffer = buffers[call.result];
+      buffer.device = call.get<Device>("device").value_or(Device{});
+      if (!call.args.empty() && call.args[0].size() > 2 && call.args[0].front() == '\'')
+        buffer.file = call.args[0].substr(1, call.args[0].size() - 2);
     } else if (call.function == "reader.tensor") {
       auto meta = tensor(call, buffers);
       if (!meta) return {};
       out.inputs.push_back(*std::move(meta));
+      out.storages.emplace_back(buffers[call.args[0]].file);
     } else if (call.function == "reader.symint") {
       const auto value = call.args.empty() ? std::nullopt : expression(call.args[0]);
       if (!value || !value->is_int()) return {};
@@ -131,6 +145,11 @@ LoadArgs read_load_args(std::string_view text) {
       if (!symbolic) return {};
       if (symbolic->kind() == SymKind::Symbol) out.hints[symbolic->name()] = value->as_int();
       out.inputs.emplace_back(*symbolic);
+      out.storages.emplace_back();
+    } else if (call.function == "reader.const" || call.function == "reader.unsupported" ||
+               call.function == "reader.opaque") {
+      out.inputs.emplace_back();
+      out.storages.emplace_back();
     } else {
       return {};
     }

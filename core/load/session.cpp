@@ -27,6 +27,9 @@ void give_metas(const std::vector<Meta>& metas, Graph& graph) {
 void apply(const Companion& companion, Graph& graph) {
   give_metas(companion.placeholders, graph);
   for (const auto& [target, tensor] : companion.attributes) graph.attributes.emplace(target, tensor);
+  if (!companion.whole) return;
+  for (const auto& [name, child] : companion.whole->children)
+    if (!graph.child(name)) graph.children.emplace_back(name, child->clone());
 }
 
 /// Gives the inputs' symbols what the log says of them.

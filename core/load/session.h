@@ -39,11 +39,12 @@ std::string_view kind_name(ArtefactKind kind);
 /// The stage whose passes a graph of this kind goes through.
 Stage stage_of(ArtefactKind kind);
 
-/// Metas and tensors from files beside a graph's text: graph_dumper's .input and state_dict.pt.
+/// What files beside a graph's text have of it: graph_dumper's .input and state_dict.pt, a repro script's storages.
 struct Companion {
   std::vector<Meta> placeholders;            ///< in placeholder order; empty if there is no .input
   std::vector<Value> sample_inputs;          ///< the dumped example inputs; empty if there are none
   std::map<std::string, Tensor> attributes;  ///< by get_attr target
+  std::shared_ptr<const Graph> whole;        ///< the same graph with the sub graphs that the text lacks; null: none
 };
 
 /// What a log tells of a symbol of a compilation.
@@ -65,7 +66,7 @@ class Artefact {
   std::string group;
   Where where;                                     ///< the file and the first line of the artefact in it
   std::shared_ptr<const ExportedProgram> program;  ///< of a .pt2 archive, else null
-  std::shared_ptr<const Companion> companion;      ///< of a graph_dumper folder, else null
+  std::shared_ptr<const Companion> companion;      ///< of a graph_dumper folder or a repro script, else null
   std::shared_ptr<const LoggedSymbols> symbols;    ///< of a compilation in a log, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
