@@ -139,6 +139,37 @@ Runner column_of(const CompareSide& side, const RunRequest& request, const std::
   };
 }
 
+bool same_bits(const Value& a, const Value& b) {
+  const auto first = statistics_of(a), second = statistics_of(b);
+  return !first || !second || first->hash == second->hash;
+}
+
+/// PyTorch's columns are run twice, as atomic additions and the like make them give other bits. What a run fails with,
+/// the comparison tells.
+bool runs_twice(const CompareSide& side) {
+  return side.backend && torch::is_column(side.backend->name);
+}
+
+/// The outputs in which two runs of a side gave other bits. Error: Fault::Cancelled.
+Result<std::vector<std::string>> unsteady_outputs(const CompareSide& side, const Runner& run, const Graph& graph,
+                                                  const std::vector<Value>& inputs) {
+  std::vector<std::string> names;
+  if (!runs_twice(side)) return names;
+  std::vector<std::vector<Value>> found;
+  for (int i = 0; i < 2; ++i) {
+    TRY(std::vector<Value> own, copy_values(inputs));
+    auto values = run(graph, std::move(own));
+    if (!values && values.error().fault == Fault::Cancelled) return values.error();
+    if (!values) return names;
+    found.push_back(*std::move(values));
+  }
+  const std::vector<Arg> outputs = graph.outputs();
+  for (std::size_t i = 0; i < std::min(found[0].size(), found[1].size()); ++i)
+    if (!same_bits(found[0][i], found[1][i]))
+      names.push_back(outputs[i].node() ? outputs[i].node()->name() : fmt::format("output {}", i));
+  return names;
+}
+
 /// A graph of a run, "forward" or "backward", and its inputs.
 using GraphVisitor = std::function<Status(const char* name, const Graph& graph, const std::vector<Value>& inputs)>;
 
@@ -187,14 +218,18 @@ Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const Ten
   TRY_DO(visit_graphs(artefact, io, request, reference, expected.run,
                       [&](const char* name, const Graph& graph, const std::vector<Value>& inputs) -> Status {
                         std::vector<Column> columns;
+                        std::vector<std::vector<std::string>> unsteady;
                         for (std::size_t i = 0; i < sides.size(); ++i) {
                           const Report* past = past_of(*sides[i], name);
-                          if (runs[i] || past) columns.push_back({sides[i]->name, runs[i], past});
+                          if (!runs[i] && !past) continue;
+                          columns.push_back({sides[i]->name, runs[i], past});
+                          TRY(unsteady.emplace_back(), unsteady_outputs(*sides[i], runs[i], graph, inputs));
                         }
                         TRY(std::vector<Report> made, compare_columns(graph, inputs, expected, columns, how));
-                        for (Report& report : made) {
-                          report.graph = name;
-                          reports.push_back(std::move(report));
+                        for (std::size_t i = 0; i < made.size(); ++i) {
+                          made[i].graph = name;
+                          if (i < unsteady.size()) made[i].unsteady = std::move(unsteady[i]);
+                          reports.push_back(std::move(made[i]));
                         }
                         return {};
                       }));  // a death of the reference is in the reports
@@ -251,6 +286,13 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
     if (!found) {
       report.rows.push_back(row_of_death(found.error()));
       continue;
+    }
+    if (runs_twice(*side)) {
+      auto again = results_of(*side, artefact, io, request, store);
+      if (!again && again.error().fault == Fault::Cancelled) return again.error();
+      for (const auto& [key, tensor] : found->tensors)
+        if (const Tensor* other = again ? again->find(key) : nullptr; other && !same_bits(Value(tensor), Value(*other)))
+          report.unsteady.push_back(key);
     }
     if (is_wide(*side)) TRY_DO(round_like(*found, *expected));
     if (is_wide(reference)) TRY_DO(round_like(*expected, *found));

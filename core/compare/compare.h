@@ -114,6 +114,9 @@ struct Report {
   std::string graph;                      ///< "forward", "backward", "results" of the program; empty: there is but one
   double seconds = 0;       ///< to compile and run the graph once as it is (compare_columns); 0: not measured
   std::string why_not_own;  ///< why no row has its own error; empty: they have, or nobody asked
+  /// Rows, or outputs of a graph, in which a second run of the found side gave other bits; empty: none, or there was no
+  /// second run.
+  std::vector<std::string> unsteady;
 
   /// Nothing differs beyond the tolerance.
   bool ok() const;

@@ -188,6 +188,7 @@ Result<Report> Report::from_json(std::string_view text) {
     report.graph = j.value("graph", std::string());
     report.seconds = j.value("seconds", 0.0);
     report.why_not_own = j.value("why_not_own", std::string());
+    report.unsteady = j.value("not_deterministic", std::vector<std::string>());
     for (const Json& row : j.at("rows")) report.rows.push_back(difference_of(row));
     return report;
   } catch (const std::exception& e) {
@@ -231,6 +232,7 @@ std::string Report::json() const {
   if (!graph.empty()) j["graph"] = graph;
   if (seconds > 0) j["seconds"] = seconds;
   if (!why_not_own.empty()) j["why_not_own"] = why_not_own;
+  if (!unsteady.empty()) j["not_deterministic"] = unsteady;
   j["first_that_differs"] = first_bad() ? Json(first_bad()->name) : Json();
   j["first_differences"] = Json::array();
   for (const Difference& d : rows)

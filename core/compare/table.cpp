@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/compare/side_values.h"
 
@@ -102,6 +103,8 @@ std::string table_text(std::span<const Report> columns, bool all, bool statistic
     if (r.seconds > 0) text += fmt::format("; compiled and run in {:.3g} s", r.seconds);
     text += '\n';
     if (const Difference* first = r.first_bad()) text += fmt::format("  first divergence: {}\n", divergence(*first));
+    if (!r.unsteady.empty())
+      text += fmt::format("  not deterministic: two runs gave different bits in {}\n", fmt::join(r.unsteady, ", "));
     if (!r.why_not_own.empty()) text += fmt::format("  no node was run alone: {}\n", r.why_not_own);
   }
   return text;
