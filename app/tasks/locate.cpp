@@ -261,7 +261,7 @@ Result<std::vector<Located>> asked_locate(const Artefact& artefact, const Locate
   request.train = asked.train;
   request.progress = &progress;
   if (asked.inputs.empty()) request.random_weights = 0;
-  TRY(const TensorFile io, read_io(request));
+  TRY(const TensorFile io, read_io(request, artefact));
   return locate(artefact, io, request, asked.against, asked.switches);
 }
 
