@@ -21,7 +21,7 @@ std::string readme(const MinifyResult& r, const ReproText& t) {
                                  r.start_calls, r.failure.text());
   if (!r.failure.message.empty()) text += fmt::format("    {}\n\n", r.failure.message);
   text += fmt::format("```python\n{}```\n\n## See it again\n\n", case_text(*plain_copy(*r.graph)));
-  text += fmt::format("    {}\n    python repro.py            # eager against torch.compile\n\n", t.again);
+  text += fmt::format("    {}\n    python repro.py            # eager against PyTorch's {}\n\n", t.again, t.backend);
   text += t.config.empty() ? "The configuration is at its defaults.\n\n"
                            : fmt::format("With this configuration (`partita.config`):\n\n```\n{}```\n\n", t.config);
   if (!t.culprit.pass.empty() || !t.culprit.kernel.empty()) {
@@ -58,10 +58,7 @@ Status write_repro(const MinifyResult& reduced, const std::string& folder, const
   TRY_DO(make_folder(folder));
   const std::unique_ptr<Graph> graph = plain_copy(*reduced.graph);
   TRY_DO(partita::write_case(*graph, reduced.inputs, folder));
-  std::vector<std::size_t> numbers;
-  for (std::size_t i = 0; i < reduced.inputs.size(); ++i)
-    if (!reduced.inputs[i].get<Tensor>()) numbers.push_back(i);
-  const std::string script = repro_script(case_text(*graph), numbers, text.tolerance);
+  const std::string script = repro_script(*graph, reduced.inputs, text);
   TRY_DO(write_file((fs::path(folder) / "repro.py").string(), script));
   if (!text.config.empty()) TRY_DO(write_file((fs::path(folder) / "partita.config").string(), text.config));
   return write_file((fs::path(folder) / "README.md").string(), readme(reduced, text));

@@ -1,8 +1,10 @@
 #pragma once
 // Writes a folder to attach to a bug report.
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/minify/candidate.h"
 #include "core/minify/reduce.h"
@@ -27,6 +29,11 @@ struct ReproText {
   double tolerance = 1e-3;
   Culprit culprit;
   std::string config;  ///< lines of what is not at its default; empty: nothing
+  /// What repro.py asks PyTorch for: the backend, inductor's settings, and modules of the user that it imports.
+  std::string backend = "inductor";
+  bool inference = true;  ///< inductor's is_inference
+  std::map<std::string, std::string> settings = {};
+  std::vector<std::string> imports = {};
 };
 
 /// Calls write_case() and writes repro.py, which runs the graph in PyTorch, README.md and, if something is not at its

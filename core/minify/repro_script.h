@@ -1,14 +1,17 @@
 #pragma once
-#include <cstddef>
 #include <string>
 #include <vector>
+
+#include "core/ir/graph.h"
+#include "core/minify/repro.h"
+#include "core/tensor/value.h"
 
 namespace partita::minify {
 
 /// A Python script around the FX text of a graph whose class is GraphModule. It reads inputs.safetensors beside it,
-/// runs the graph eagerly and through torch.compile with `--backend NAME` or `--backend FILE.py:FUNCTION`, and compares
-/// the results as PyTorch's accuracy minifier does. Exit code 0 when they agree, 1 when not. `numbers`: the indices of
-/// inputs that are not tensors.
-std::string repro_script(const std::string& graph, const std::vector<std::size_t>& numbers, double tolerance);
+/// runs the graph eagerly and by the backend that `text` names or `--backend NAME` or `--backend FILE.py:FUNCTION`, and
+/// compares the results as PyTorch's accuracy minifier does. A graph of ATen calls goes to inductor as AOTAutograd
+/// would hand it over, with the graph's symbols. Exit code 0 when they agree, 1 when not.
+std::string repro_script(const Graph& graph, const std::vector<Value>& inputs, const ReproText& text);
 
 }  // namespace partita::minify
