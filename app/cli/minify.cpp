@@ -26,14 +26,23 @@ struct MinifyVerbOptions {
   bool resume = false, once = false, blame = false, json = false, cut_only = false;
 };
 
-Result<minify::Start> load_start(const MinifyVerbOptions& o, const MinifyQuestion& q) {
+/// What is minified, and the question: a graph that AOTAutograd split off is compiled as a part of a training step.
+struct Asked {
+  MinifyQuestion question;
+  minify::Start start;
+};
+Result<Asked> ask(const MinifyVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
   TensorFile io;
   if (!o.inputs.empty()) {
     TRY(io, read_inputs(o.inputs));
   }
-  return minify::make_start(*artefact, io, o.seed, q.functional());
+  MinifyCheck check = o.check;
+  check.train |= artefact->kind == ArtefactKind::Forward || artefact->kind == ArtefactKind::Backward;
+  TRY(MinifyQuestion question, minify_question(check));
+  TRY(minify::Start start, minify::make_start(*artefact, io, o.seed, question.functional()));
+  return Asked{std::move(question), std::move(start)};
 }
 
 void show_progress(const minify::Event& e) {
@@ -56,7 +65,12 @@ std::string as_text(const minify::MinifyResult& r, const minify::Culprit& culpri
 /// Tries the graph as it is; 1 when it fails.
 Result<int> try_once(const MinifyVerbOptions& o, const MinifyQuestion& q, const minify::Start& start) {
   const Candidate candidate = minify::with_inputs(start.graph, start.inputs, 0);
-  TRY(const minify::Verdict verdict, minify::judge(q.oracle, candidate, nullptr));
+  const Result<minify::Verdict> judged = minify::judge(q.oracle, candidate, nullptr);
+  if (!judged && o.json && minify::is_lost(judged.error())) {  // for the program that asks
+    fmt::print("{}\n", minify::no_verdict_text(judged.error()));
+    return judged.error().exit_code();
+  }
+  TRY(const minify::Verdict verdict, judged);
   if (verdict && o.blame) {
     TRY(const minify::Culprit culprit, find_culprit(q, candidate, *verdict));
     if (o.json)
@@ -73,10 +87,10 @@ Result<int> try_once(const MinifyVerbOptions& o, const MinifyQuestion& q, const 
 }
 
 Result<int> run(const MinifyVerbOptions& o) {
-  TRY(const MinifyQuestion q, minify_question(o.check));
   const bool as_it_is = o.once || o.blame;
   if (o.out.empty() && !as_it_is) return input_error("cli.usage", "minify needs -o, the folder for what it finds");
-  TRY(const minify::Start start, load_start(o, q));
+  TRY(const Asked asked, ask(o));
+  const auto& [q, start] = asked;
   if (as_it_is) return try_once(o, q, start);
 
   const auto store = std::make_shared<CodeStore>();
@@ -143,8 +157,13 @@ const Command minify_command = {
           ->capture_default_str();
       app.add_option("--plant", o->check.plant,
                      "OP:wrong, OP:crash or OP:hang: compile this operator by a wrong rule, to see what is found");
+      app.add_option("--python-process", o->check.python_process)->group("");  // a program's that starts this one
       app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
       add_config_option(app, "--threads", "threads");
+      app.add_flag(
+          "--train", o->check.train,
+          "the graph is of a training step, as torch:inductor is told; of a log's forward and backward graphs it "
+          "is known");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };
     }};

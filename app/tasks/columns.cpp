@@ -12,6 +12,7 @@
 
 #include "app/tasks/file_names.h"
 #include "app/tasks/plant.h"
+#include "app/tasks/visited_run.h"
 #include "codegen/torch/column.h"
 #include "core/aot/run_compiled.h"
 #include "core/base/whereabouts.h"
@@ -195,7 +196,7 @@ Result<bool> visit_graphs(const Artefact& artefact, const TensorFile& io, const 
   adapt_options(*reference.backend, options.aot);
   options.forward = visited("forward", false);
   options.backward = visited("backward", true);
-  const auto done = run_program(artefact, io, options);
+  const auto done = run_visited(artefact, io, request, options);
   if (!done && !died) return done.error();
   return !died;
 }

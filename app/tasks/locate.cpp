@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "app/tasks/file_names.h"
+#include "app/tasks/visited_run.h"
 #include "codegen/torch/column.h"
 #include "core/ir/place.h"
 
@@ -248,7 +249,7 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
   RunOptions options = run_options(request, nullptr);
   options.forward = searched("forward", false);
   options.backward = searched("backward", true);
-  const auto done = run_program(artefact, io, options);
+  const auto done = run_visited(artefact, io, request, options);
   // A graph that fails in eager, too, was found to do so, and has no results.
   if (!done && (found.empty() || done.error().fault == Fault::Cancelled)) return done.error();
   return found;

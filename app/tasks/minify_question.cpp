@@ -14,6 +14,7 @@
 #include "app/tasks/plant.h"
 #include "codegen/torch/column.h"
 #include "core/base/hash.h"
+#include "core/base/whereabouts.h"
 #include "core/compare/check_passes.h"
 #include "core/ir/print.h"
 
@@ -24,16 +25,32 @@ using minify::Oracle;
 
 namespace {
 
-/// Tries the graph of a folder and no other; `mode`: --once or --blame.
+/// "accuracy:cpu" -> accuracy and cpu, the default compiler when it names none.
+std::pair<std::string, std::string> split_check(const std::string& check) {
+  const std::size_t colon = check.find(':');
+  return {check.substr(0, colon),
+          colon == std::string::npos ? std::string(default_compiler().name) : check.substr(colon + 1)};
+}
+
+/// Tries the graph of a folder and no other; `mode`: --once or --blame. PyTorch runs in this process's Python.
 minify::CaseProgram try_program(const MinifyCheck& check, const std::string& program, const char* mode) {
-  return [check, program, mode](const std::string& folder) {
+  return [check, program, mode](const std::string& folder) -> Result<ProcessWork> {
+    ProcessWork work;
     std::vector<std::string> words = {program, "minify", folder + "/graph.py", "--inputs",
                                       folder + "/inputs.safetensors"};
     words.insert(words.end(), {"--check", check.check, "--tolerance", fmt::format("{}", check.tolerance), "--timeout",
                                fmt::format("{}", check.timeout), "--memory-limit",
                                fmt::format("{}", check.memory_limit), mode, "--json"});
     if (!check.plant.empty()) words.insert(words.end(), {"--plant", check.plant});
-    return with_configuration(std::move(words));
+    if (check.train) words.emplace_back("--train");
+    if (torch::is_column(split_check(check.check).second)) {
+      constexpr int in_program = 3;
+      TRY(Descriptor process, torch::share_process(config(), nullptr));
+      work.descriptors.emplace_back(std::make_shared<Descriptor>(std::move(process)), in_program);
+      words.insert(words.end(), {"--python-process", fmt::format("{}", in_program)});
+    }
+    work.words = with_configuration(std::move(words));
+    return work;
   };
 }
 
@@ -44,12 +61,19 @@ ProcessLimits outer_limits(const MinifyCheck& check) {
 }
 
 /// The nodes that locate() names, in the graph that is minified. An error is no answer: the search goes on without.
-std::function<std::vector<std::string>(const Candidate&, const Progress*)> located_nodes(const std::string& column) {
-  return [column](const Candidate& candidate, const Progress* progress) -> std::vector<std::string> {
+std::function<std::vector<std::string>(const Candidate&, const Progress*)> located_nodes(
+    const std::string& column, const BackendOptions& options) {
+  return [column, how = options.config, inference = options.inference](
+             const Candidate& candidate, const Progress* progress) -> std::vector<std::string> {
     const auto inputs = candidate.inputs();
-    if (!inputs) return {};
-    auto report = torch::locate(column, *candidate.graph, *inputs, {.config = config(), .progress = progress});
-    return report ? Located{"", *std::move(report)}.given_nodes() : std::vector<std::string>();
+    constexpr int most_askings = 5;  // the process may be killed from elsewhere
+    for (int asking = 1; inputs && asking <= most_askings; ++asking) {
+      auto report = torch::locate(column, *candidate.graph, *inputs,
+                                  {.config = how, .progress = progress, .inference = inference});
+      if (report) return Located{"", *std::move(report)}.given_nodes();
+      if (!minify::is_lost(report.error()) && !is_death(report.error())) break;
+    }
+    return {};
   };
 }
 
@@ -69,10 +93,7 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   if (check.check.empty() == check.command.empty())
     return input_error("cli.usage", "minify takes --check crash|accuracy[:backend] or --command 'CMD {}'");
   if (!check.command.empty()) return command_question(check);
-  const std::size_t colon = check.check.find(':');
-  const std::string kind = check.check.substr(0, colon);
-  const std::string backend =
-      colon == std::string::npos ? std::string(default_compiler().name) : check.check.substr(colon + 1);
+  const auto [kind, backend] = split_check(check.check);
   if (kind != "crash" && kind != "accuracy")
     return input_error(
         "cli.usage",
@@ -86,20 +107,41 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   if (!check.plant.empty()) {
     TRY(plant, parse_plant(check.plant));
   }
-  q.oracle_of = [=](const CompileFn& compile) {
+  // A try's limits are those of its process in Python, too.
+  if (check.memory_limit > 0) q.backend_options.config.python_memory = check.memory_limit << 20;
+  q.backend_options.config.python_seconds = check.timeout;
+  q.backend_options.inference = !check.train;
+  if (torch::is_column(backend)) {
+    TRY(torch::ColumnName column, torch::parse_column(backend));
+    q.torch_backend = std::move(column.name);
+    q.torch_settings = std::move(column.options);
+  }
+  if (check.python_process >= 0) TRY_DO(torch::use_process(config(), check.python_process));
+  minify::CallUnknown call_unknown;
+  if (!config().python_import.empty())
+    call_unknown = [how = q.backend_options.config](const Node& node, const std::vector<Value>& args,
+                                                    const ValueKwargs& kwargs) {
+      return torch::call_operator(node, args, kwargs, {.config = how});
+    };
+  q.oracle_of = [=, kind = kind, backend = backend](const CompileFn& compile) {
     const CompileFn faulty = plant && compile ? planted(compile, plant->first, plant->second) : compile;
-    Oracle oracle = kind == "crash"
-                        ? minify::crash_oracle(backend, faulty)
-                        : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance}, config().threads);
+    Oracle oracle = kind == "crash" ? minify::crash_oracle(backend, faulty)
+                                    : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance},
+                                                              config().threads, call_unknown);
     oracle.limits = {check.timeout, check.memory_limit << 20};
+    oracle.call_unknown = call_unknown;
     oracle.in_child = true;  // compiled code may crash whatever is asked of it
-    if (backend.starts_with("torch:inductor")) oracle.suspects = located_nodes(backend);
+    if (torch::is_column(backend))
+      oracle.ready = [config = q.backend_options.config] { return torch::start(config, nullptr); };
+    if (backend.starts_with("torch:inductor")) oracle.suspects = located_nodes(backend, q.backend_options);
     return oracle;
   };
   TRY_DO(q.backend->start(q.backend_options));  // tries are forks of this process
   q.oracle = q.oracle_of(q.backend->make(q.backend_options));
   q.oracle.question += check.plant.empty() ? "" : " planted " + check.plant;
-  q.options = fmt::format("--check {}{}", q.name, check.plant.empty() ? "" : " --plant " + check.plant);
+  q.oracle.question += check.train ? " in a training step" : "";
+  q.options = fmt::format("--check {}{}{}", q.name, check.plant.empty() ? "" : " --plant " + check.plant,
+                          check.train ? " --train" : "");
   const bool configured = !config_part(config(), ConfigPart::Differs).empty();
   q.again = fmt::format("partita minify graph.py --inputs inputs.safetensors {} --once{}", q.options,
                         configured ? " --config-file partita.config" : "");
@@ -111,7 +153,10 @@ Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check,
   oracle.question = question.oracle.question;
   oracle.program = try_program(check, program, "--once");
   oracle.limits = outer_limits(check);
+  oracle.ready = question.oracle.ready;
+  oracle.call_unknown = question.oracle.call_unknown;
   oracle.cut_first = question.oracle.cut_first;
+  oracle.suspects = question.oracle.suspects;
   return oracle;
 }
 
@@ -173,15 +218,22 @@ std::string identity(const Value& value) {
 
 std::string minify_session(const minify::Start& start, const MinifyQuestion& question) {
   std::string text;
-  for (const std::string& part : {std::string(PARTITA_VERSION), question.oracle.question, print(*start.graph)})
+  for (const std::string& part : {std::string(PARTITA_VERSION), question.oracle.question,
+                                  config_text(config(), ConfigPart::Differs), print(*start.graph)})
     add_part(text, part);
   for (const Value& v : start.inputs) add_part(text, identity(v));
   return content_hash(text);
 }
 
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit) {
-  return {question.name,      question.again, "partita " PARTITA_VERSION,
-          question.tolerance, culprit,        config_text(config(), ConfigPart::Differs)};
+  minify::ReproText text{question.name,      question.again, "partita " PARTITA_VERSION,
+                         question.tolerance, culprit,        config_text(config(), ConfigPart::Differs)};
+  if (question.torch_backend.empty()) return text;
+  text.backend = question.torch_backend;
+  text.settings = question.torch_settings;
+  text.inference = question.backend_options.inference;
+  text.imports = config().python_import;
+  return text;
 }
 
 std::string minify_report(const minify::MinifyResult& r, const minify::Culprit& culprit, const std::string& folder) {
@@ -228,9 +280,10 @@ Result<MinifyTool> minify_tool(const MinifyRequest& asked, const std::string& pl
   tool.memory = [question](const minify::Start& start) {
     return remembered_tries(std::make_shared<CodeStore>(), minify_session(start, question));
   };
-  tool.culprit = [check, program](const minify::MinifyResult& reduced, const Progress& progress) {
-    return culprit_elsewhere(check, program, reduced, &progress);
-  };
+  if (question.backend->machine)
+    tool.culprit = [check, program](const minify::MinifyResult& reduced, const Progress& progress) {
+      return culprit_elsewhere(check, program, reduced, &progress);
+    };
   tool.report = [](const minify::MinifyResult& reduced, const minify::Culprit& culprit) {
     return minify_report(reduced, culprit);
   };

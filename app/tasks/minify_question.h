@@ -2,6 +2,7 @@
 // How each try of a minification is judged: by this process and its forks or, for a program with threads, by another
 // program.
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -16,9 +17,11 @@ namespace partita {
 /// The failure that is looked for, as the options of `partita minify` say it.
 struct MinifyCheck {
   std::string check;  ///< "crash" or "accuracy", a backend behind a colon or default_compiler(); empty: `command`
-  std::string command, matches;           ///< as minify::command_oracle takes them
-  std::string plant;                      ///< "aten.tanh.default:wrong": a fault to be found; empty: none
-  int jobs = 0;                           ///< tries at once; 0: as many as there are processors, and one of a command
+  std::string command, matches;  ///< as minify::command_oracle takes them
+  std::string plant;             ///< "aten.tanh.default:wrong": a fault to be found; empty: none
+  int jobs = 0;                  ///< tries at once; 0: as many as there are processors, and one of a command
+  bool train = false;            ///< the graph is of a training step, as inductor is told
+  int python_process = -1;       ///< descriptor of the starter's Python process (torch::share_process); -1: its own
   double timeout = 60, tolerance = 1e-3;  ///< seconds a try may take; absolute and relative
   std::size_t memory_limit = 0;           ///< MiB a try may take; 0: no limit
 };
@@ -33,6 +36,9 @@ struct MinifyQuestion {
   double tolerance = 1e-3;
   std::string options;  ///< of `partita minify` that ask it, for a shell
   std::string again;    ///< the command that shows the failure again, run in the repro folder
+  /// What a torch: backend runs, for repro.py; empty for others.
+  std::string torch_backend;
+  std::map<std::string, std::string> torch_settings;
 
   /// Whether the compiler takes functional ATen only.
   bool functional() const { return backend && !backend->takes_any_graph(); }

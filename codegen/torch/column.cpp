@@ -1,7 +1,7 @@
 #include "codegen/torch/column.h"
 
 #include <algorithm>
-#include <map>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include "codegen/torch/values_json.h"
 #include "codegen/torch/worker.h"
 #include "core/aot/graph_io.h"
+#include "core/base/python_text.h"
 #include "core/ir/place.h"
 
 namespace partita::torch {
@@ -21,36 +22,19 @@ namespace {
 
 constexpr std::string_view prefix = "torch:";
 
-/// The parts of torch:NAME@DEVICE+KEY=VALUE.
-struct ColumnName {
-  std::string name, device;
-  std::map<std::string, std::string> options;
-};
-
 Diagnostic unknown(std::string_view whole, std::string_view why) {
   return input_error("backend.unknown", fmt::format("no backend {}: {}", whole, why));
 }
 
-Result<ColumnName> parse(std::string_view whole) {
-  std::string_view rest = whole.substr(prefix.size());
-  ColumnName column;
-  const std::size_t options = std::min(rest.find('+'), rest.size());
-  const std::string_view named = rest.substr(0, options);
-  const std::size_t at = std::min(named.rfind('@'), named.size());
-  column.name = named.substr(0, at);
-  if (at < named.size()) column.device = named.substr(at + 1);
-  if (column.name.empty() || (at < named.size() && column.device.empty()))
-    return unknown(whole, "a name is torch:NAME[@DEVICE][+KEY=VALUE...]");
-  for (rest.remove_prefix(options); !rest.empty();) {
-    rest.remove_prefix(1);
-    const std::string_view option = rest.substr(0, rest.find('+'));
-    const std::size_t equal = option.find('=');
-    if (equal == option.npos || equal == 0)
-      return unknown(whole, fmt::format("{} is no KEY=VALUE of inductor's configuration", option));
-    column.options.emplace(option.substr(0, equal), option.substr(equal + 1));
-    rest.remove_prefix(option.size());
-  }
-  return column;
+/// The end of what a try printed, which may say more than its exception does.
+std::vector<std::string> last_lines(const std::string& log) {
+  constexpr std::size_t most = 5;
+  std::vector<std::string> lines;
+  std::istringstream in(log);
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t\r") != line.npos) lines.push_back("PyTorch's process printed: " + one_line(line));
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - most);
+  return lines;
 }
 
 /// A request to the Python process and its answer, which share storages.
@@ -112,6 +96,7 @@ class Exchange {
     Diagnostic error(Fault::Differs, "torch.exception" + (type.empty() ? "" : "." + type),
                      fmt::format("{}: {}: {}", who_, type, text_at(answer_, "message")));
     error.where.node = text_at(answer_, "node");
+    error.notes = last_lines(text_at(answer_, "log"));
     if (const Node* node = graph && !error.where.node.empty() ? graph->find(error.where.node) : nullptr)
       error.where.origin = origin_text(*node);
     return error;
@@ -180,12 +165,34 @@ Result<std::vector<Value>> run(const std::string& who, const ColumnName& column,
 
 }  // namespace
 
+Result<ColumnName> parse_column(std::string_view whole) {
+  std::string_view rest = whole.substr(prefix.size());
+  ColumnName column;
+  const std::size_t options = std::min(rest.find('+'), rest.size());
+  const std::string_view named = rest.substr(0, options);
+  const std::size_t at = std::min(named.rfind('@'), named.size());
+  column.name = named.substr(0, at);
+  if (at < named.size()) column.device = named.substr(at + 1);
+  if (column.name.empty() || (at < named.size() && column.device.empty()))
+    return unknown(whole, "a name is torch:NAME[@DEVICE][+KEY=VALUE...]");
+  for (rest.remove_prefix(options); !rest.empty();) {
+    rest.remove_prefix(1);
+    const std::string_view option = rest.substr(0, rest.find('+'));
+    const std::size_t equal = option.find('=');
+    if (equal == option.npos || equal == 0)
+      return unknown(whole, fmt::format("{} is no KEY=VALUE of inductor's configuration", option));
+    column.options.emplace(option.substr(0, equal), option.substr(equal + 1));
+    rest.remove_prefix(option.size());
+  }
+  return column;
+}
+
 bool is_column(std::string_view name) {
   return name.starts_with(prefix);
 }
 
 Status check_column(std::string_view name) {
-  TRY_DO(parse(name));
+  TRY_DO(parse_column(name));
   return {};
 }
 
@@ -194,9 +201,18 @@ Status start(const Config& config, const Progress* progress) {
   return {};
 }
 
+Result<Descriptor> share_process(const Config& config, const Progress* progress) {
+  TRY(const std::shared_ptr<Worker> worker, Worker::shared(config, progress));
+  return worker->handle();
+}
+
+Status use_process(const Config& config, int descriptor) {
+  return Worker::inherit(config, descriptor);
+}
+
 CompileFn column(std::string_view name, const ColumnOptions& options) {
   return [who = std::string(name), options](const Graph& graph) -> Result<CompiledFn> {
-    TRY(ColumnName column, parse(who));
+    TRY(ColumnName column, parse_column(who));
     return CompiledFn([who, column = std::move(column), &graph, options](const std::vector<Value>& inputs) {
       return run(who, column, graph, inputs, options);
     });
@@ -205,7 +221,7 @@ CompileFn column(std::string_view name, const ColumnOptions& options) {
 
 Result<json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
                     const ColumnOptions& options, bool switches) {
-  TRY(const ColumnName column, parse(name));
+  TRY(const ColumnName column, parse_column(name));
   if (column.name != "inductor" || !column.device.empty())
     return input_error("backend.unknown",
                        fmt::format("{} has no kernels that can be looked into; torch:inductor on a CPU has", name));

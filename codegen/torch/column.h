@@ -1,5 +1,6 @@
 #pragma once
 // PyTorch's own ways of running graphs, as backends: torch:eager, torch:inductor, torch:NAME.
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "core/aot/compile_fn.h"
 #include "core/base/config.h"
+#include "core/base/descriptor.h"
 #include "core/base/progress.h"
 #include "core/base/stage_times.h"
 #include "core/tensor/generator.h"
@@ -23,6 +25,14 @@ bool is_column(std::string_view name);
 /// that is registered with torch.compile, or FILE.py:FUNCTION. Whether PyTorch has it shows when it is used. Error
 /// backend.unknown.
 Status check_column(std::string_view name);
+
+/// The parts of torch:NAME@DEVICE+KEY=VALUE.
+struct ColumnName {
+  std::string name, device;
+  std::map<std::string, std::string> options;
+};
+/// Error backend.unknown.
+Result<ColumnName> parse_column(std::string_view whole);
 
 struct ColumnOptions {
   Config config;                         ///< which Python, and its limits
@@ -50,7 +60,15 @@ Result<nlohmann::json> locate(std::string_view name, const Graph& graph, const s
 Result<Value> call_operator(const Node& call, const std::vector<Value>& args,
                             const std::vector<std::pair<std::string, Value>>& kwargs, const ColumnOptions& options);
 
-/// Starts the Python process, for callers who fork before they run graphs. Error torch.start.
+/// Starts the Python process, or another one when it has ended, for callers who fork before they run graphs. Error
+/// torch.start.
 Status start(const Config& config, const Progress* progress);
+
+/// A descriptor of the Python process, for a program that this process starts and that calls use_process(). Error
+/// torch.start.
+Result<Descriptor> share_process(const Config& config, const Progress* progress);
+/// Lets columns of this configuration run in the Python process that another process started. Error torch.start when
+/// `descriptor` is not of share_process().
+Status use_process(const Config& config, int descriptor);
 
 }  // namespace partita::torch

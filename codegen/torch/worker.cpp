@@ -11,9 +11,11 @@
 #include <map>
 #include <mutex>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "codegen/torch/python_files.h"
 #include "codegen/torch/python_seen.h"
@@ -156,17 +158,53 @@ std::string python_program(const Config& config) {
   return "python3";
 }
 
-Result<std::shared_ptr<Worker>> Worker::shared(const Config& config, const Progress* progress) {
-  static std::mutex one_at_a_time;
-  static std::map<std::string, std::shared_ptr<Worker>> running;
-  const std::lock_guard lock(one_at_a_time);
-  std::string key = python_program(config);
-  for (const std::string& module : config.python_import) key += '\n' + module;
-  std::shared_ptr<Worker>& worker = running[key];
-  if (!worker || !worker->alive()) {
-    TRY(worker, start(config, progress));
+namespace {
+
+/// The processes of this process, by Python and modules.
+struct Running {
+  std::mutex one_at_a_time;
+  std::map<std::string, std::shared_ptr<Worker>> workers;
+
+  std::shared_ptr<Worker>& of(const Config& config) {
+    std::string key = python_program(config);
+    for (const std::string& module : config.python_import) key += '\n' + module;
+    return workers[key];
   }
+};
+
+Running& running() {
+  static Running all;
+  return all;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Worker>> Worker::shared(const Config& config, const Progress* progress) {
+  const std::lock_guard lock(running().one_at_a_time);
+  std::shared_ptr<Worker>& worker = running().of(config);
+  if (worker && worker->alive()) return worker;
+  if (worker && worker->starter_ != ::getpid()) return worker->ended();
+  TRY(worker, start(config, progress));
   return worker;
+}
+
+Result<Descriptor> Worker::handle() const {
+  Descriptor copy(::fcntl(control_.get(), F_DUPFD_CLOEXEC, 0));
+  if (copy.get() < 0) return not_started(fmt::format("no descriptor for PyTorch's process: {}", std::strerror(errno)));
+  return copy;
+}
+
+Status Worker::inherit(const Config& config, int handle) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(handle, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET)
+    return not_started(fmt::format("descriptor {} is that of no process that runs PyTorch", handle));
+  ::fcntl(handle, F_SETFD, FD_CLOEXEC);
+  const std::shared_ptr<Worker> worker(new Worker());
+  worker->control_ = Descriptor(handle);
+  const std::lock_guard lock(running().one_at_a_time);
+  running().of(config) = worker;
+  return {};
 }
 
 Result<std::shared_ptr<Worker>> Worker::start(const Config& config, const Progress* progress) {
@@ -178,11 +216,13 @@ Result<std::shared_ptr<Worker>> Worker::start(const Config& config, const Progre
     TRY_DO(make_folder(path.parent_path().string()));
     TRY_DO(write_file(path.string(), text));
   }
-  const std::shared_ptr<Worker> worker(new Worker(std::move(folder)));
+  const std::shared_ptr<Worker> worker(new Worker());
+  worker->folder_.emplace(std::move(folder));
+  worker->starter_ = ::getpid();
   TRY(auto ends, socket_pair(SOCK_SEQPACKET));
   worker->control_ = std::move(ends.first);
   ProcessStart start;
-  start.words = {python, worker->folder_.path() + "/worker.py", std::to_string(control_in_child)};
+  start.words = {python, worker->folder_->path() + "/worker.py", std::to_string(control_in_child)};
   start.outlives_thread = true;
   start.descriptors = {{ends.second.get(), control_in_child}};
   TRY(worker->process_, Process::start(start));
@@ -222,7 +262,8 @@ bool Worker::alive(int milliseconds) const {
 }
 
 Diagnostic Worker::ended() const {
-  return not_started("the process that runs PyTorch has ended: " + last_line(process_->errors()));
+  const std::string why = process_ ? last_line(process_->errors()) : std::string();
+  return not_started("the process that runs PyTorch has ended" + (why.empty() ? "" : ": " + why));
 }
 
 Result<Answer> Worker::ask(const std::string& who, const nlohmann::json& request, const Descriptor& memory,

@@ -37,10 +37,16 @@ class Worker {
   /// process. Errors: torch.start for a Python that cannot be started or has no PyTorch; torch.refused is its own word.
   static Result<std::shared_ptr<Worker>> shared(const Config& config, const Progress* progress);
 
+  /// A descriptor by which a program that this process starts may use the Python process, too.
+  Result<Descriptor> handle() const;
+  /// From here on shared() gives, for this configuration, the process that this handle was made of. Error torch.start
+  /// when the number is that of no handle.
+  static Status inherit(const Config& config, int handle);
+
   Worker(const Worker&) = delete;
   ~Worker();
 
-  /// What Python and PyTorch it has: {"python": "3.11.2", "torch": "2.13.0+cpu", ...}.
+  /// What Python and PyTorch it has: {"python": "3.11.2", "torch": "2.13.0+cpu", ...}; null where it is inherited.
   const nlohmann::json& hello() const { return hello_; }
 
   struct Try {
@@ -55,15 +61,16 @@ class Worker {
                      const Try& options) const;
 
  private:
-  explicit Worker(ScratchFolder folder) : folder_(std::move(folder)) {}
+  Worker() = default;
   static Result<std::shared_ptr<Worker>> start(const Config& config, const Progress* progress);
   /// False when the process has ended, or does so within this time.
   bool alive(int milliseconds = 0) const;
   Diagnostic ended() const;
 
-  ScratchFolder folder_;
+  std::optional<ScratchFolder> folder_;  ///< unset, as `process_`: another process started it
   Descriptor control_;
   std::optional<Process> process_;
+  pid_t starter_ = 0;  ///< only this process starts another one when it has ended
   nlohmann::json hello_;
 };
 

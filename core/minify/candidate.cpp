@@ -34,11 +34,13 @@ bool is_read_in_parts(const Node& node) {
 
 }  // namespace
 
-Base::Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt, int threads)
+Base::Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt, int threads,
+           CallUnknown call_unknown)
     : graph_(std::move(graph)),
       inputs_(std::move(inputs)),
       salt_(salt),
       threads_(threads),
+      call_unknown_(std::move(call_unknown)),
       mutates_(mutates_inputs(*graph_)),
       removable_(graph_->id_limit(), not_removable),
       position_(graph_->id_limit(), 0) {
@@ -99,6 +101,7 @@ Status Base::compute(const std::vector<const Node*>& wanted) {
   InterpOptions options;
   options.threads = threads_;
   options.check_inputs = false;
+  options.call_unknown = call_unknown_;
   options.observer = [&](const Node& node, const Value& value) -> Status {
     if (values_.contains(node.name())) return {};
     if (!mutates_) {

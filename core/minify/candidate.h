@@ -9,16 +9,22 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/interp/interpreter.h"
 #include "core/ir/graph.h"
 #include "core/tensor/value.h"
 
 namespace partita::minify {
 
+/// Evaluates calls of operators that only another process knows.
+using CallUnknown = decltype(InterpOptions::call_unknown);
+
 /// A graph with values for its placeholders and, on request, for its nodes. Not thread-safe.
 class Base {
  public:
   /// `salt` distinguishes bases with the same graph but other inputs. It goes into the hash of every candidate.
-  Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt, int threads);
+  /// `call_unknown`: as the interpreter takes it.
+  Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt, int threads,
+       CallUnknown call_unknown = {});
 
   const Graph& graph() const { return *graph_; }
   const std::vector<Value>& inputs() const { return inputs_; }
@@ -49,6 +55,7 @@ class Base {
   std::vector<Value> inputs_;
   std::uint64_t salt_;
   int threads_;
+  CallUnknown call_unknown_;
   bool mutates_;
   std::vector<Removable> removables_;
   std::vector<std::size_t> removable_, position_;  // by node id

@@ -8,7 +8,8 @@ namespace partita::minify {
 /// How a graph fails. Two failures are the same if `what` and `op` are equal. The rest is for people, and for guessing
 /// where to look.
 struct Failure {
-  /// "signal 11", "exit 3", "timeout", "out of memory", "error CODE", "values", "nan", "dtype", "sizes", "command".
+  /// "signal 11", "exit 3", "timeout", "out of memory", "error CODE", "values", "nan", "dtype", "sizes", "command"; of
+  /// an exception in PyTorch "error torch.exception.CLASS: ITS FIRST LINE", without words that hold numbers.
   std::string what;
   std::string op;       ///< operator of the node that an error names, or dtype of the wrong output; empty when unknown
   std::string node;     ///< that node's name in the graph that failed

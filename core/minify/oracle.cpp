@@ -2,13 +2,18 @@
 // with a line of text, or by a program that gets the case in a folder.
 #include "core/minify/oracle.h"
 
+#include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <csignal>
+#include <numeric>
 #include <regex>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/base/scratch.h"
+#include "core/base/whereabouts.h"
 #include "core/base/write_all.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
@@ -18,11 +23,51 @@
 namespace partita::minify {
 namespace {
 
-namespace fs = std::filesystem;
+/// The error of a judgement whose process was killed, and the failure that such an end looks like.
+constexpr const char* lost_process = "minify.lost";
+constexpr const char* killed = "signal 9";
+
+/// The first line of an exception, without what changes when the graph gets smaller: words with numbers, names and
+/// paths become "*".
+std::string without_numbers(const std::string& text) {
+  constexpr std::size_t longest = 200;
+  std::string out;
+  std::istringstream words(text.substr(0, longest));
+  for (std::string word; words >> word;) {
+    const bool changes = word.find_first_of("0123456789/'\"`") != word.npos;
+    if (changes && out.ends_with("*")) continue;
+    out += (out.empty() ? "" : " ") + (changes ? "*" : word);
+  }
+  return out;
+}
+
+/// The words of death() in core/base/whereabouts.h, "cpu ended: signal 11 (Segmentation fault) while ...", as a
+/// failure of a child has them.
+std::string what_of_death(const Diagnostic& error) {
+  constexpr std::string_view ended = " ended: ", exited = "exit code ";
+  const std::size_t at = error.message.find(ended);
+  const std::string how = at == error.message.npos ? std::string() : error.message.substr(at + ended.size());
+  if (how.starts_with("still running")) return "timeout";
+  if (how.starts_with("out of memory")) return "out of memory";
+  std::string what = how.substr(0, how.find_first_of("(:,; ", how.find_first_of("0123456789")));
+  if (what.starts_with(exited)) what.erase(std::string_view("exit ").size(), std::string_view("code ").size());
+  return what.empty() ? "error " + error.code : what;
+}
+
+std::string what_of(const Diagnostic& error) {
+  if (is_death(error)) return what_of_death(error);
+  std::string what = "error " + error.code;
+  if (!error.code.starts_with("torch.exception")) return what;
+  // Behind the column's name and the class, which the code has.
+  const std::string_view behind = ": ";
+  std::size_t at = error.message.find(behind);
+  if (at != error.message.npos) at = error.message.find(behind, at + behind.size());
+  return at == error.message.npos ? what : what + ": " + without_numbers(error.message.substr(at + behind.size()));
+}
 
 /// Makes a failure of the graph from a diagnostic.
 Failure failure_of(const Diagnostic& error, const Graph& graph) {
-  Failure f{.what = "error " + error.code, .op = {}, .node = error.where.node, .message = error.line()};
+  Failure f{.what = what_of(error), .op = {}, .node = error.where.node, .message = error.line()};
   if (const Node* node = f.node.empty() ? nullptr : graph.find(f.node)) f.op = node->op()->name;
   return f;
 }
@@ -34,13 +79,21 @@ Result<std::vector<Value>> run_compiled(const CompileFn& compile, const Graph& g
   return run(std::move(own));
 }
 
+/// A process that was killed from elsewhere judged nothing.
+Result<Verdict> verdict_of(const Diagnostic& error, const Graph& graph) {
+  Failure failure = failure_of(error, graph);
+  if (failure.what == killed) return Diagnostic{Fault::Internal, lost_process, error.message};
+  if (is_lost(error)) return error;
+  return Verdict(std::move(failure));
+}
+
 std::string dtype_name(const Value& v) {
   const auto* t = v.get<Tensor>();
   return t ? std::string(torch_name(t->dtype)) : "number";
 }
 
 Result<Verdict> judge_accuracy(const CompileFn& compile, const SameOptions& options, int threads,
-                               const Candidate& candidate, const Progress* progress) {
+                               const CallUnknown& call_unknown, const Candidate& candidate, const Progress* progress) {
   const Graph& graph = *candidate.graph;
   TRY(const std::vector<Value> inputs, candidate.inputs());
   const auto interpreted = [&](bool float64) -> Result<std::vector<Value>> {
@@ -48,12 +101,13 @@ Result<Verdict> judge_accuracy(const CompileFn& compile, const SameOptions& opti
     how.threads = threads;
     how.float64 = float64;
     how.check_inputs = false;
+    how.call_unknown = call_unknown;
     how.progress = progress;
     TRY(std::vector<Value> own, copy_values(inputs));
     return interpret(graph, std::move(own), how);
   };
   const auto found = run_compiled(compile, graph, inputs);
-  if (!found) return Verdict(failure_of(found.error(), graph));
+  if (!found) return verdict_of(found.error(), graph);
   TRY(const std::vector<Value> expected, interpreted(false));
   if (expected.size() != found->size())
     return Verdict(
@@ -75,8 +129,16 @@ Result<Verdict> judge_accuracy(const CompileFn& compile, const SameOptions& opti
   return Verdict();
 }
 
+/// The error that no_verdict_text() wrote; nullopt when the text is no such error.
+std::optional<Diagnostic> error_of_text(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("no verdict")) return std::nullopt;
+  return Diagnostic{static_cast<Fault>(json.value("fault", static_cast<int>(Fault::Internal))),
+                    json.value("no verdict", ""), json.value("message", "")};
+}
+
 std::string encode(const Result<Verdict>& verdict) {
-  if (!verdict) return "?" + verdict.error().line();
+  if (!verdict) return no_verdict_text(verdict.error());
   return *verdict ? "!" + to_json(**verdict) : "-";
 }
 
@@ -86,8 +148,8 @@ Result<Verdict> decode(const std::string& answer) {
     TRY(Failure f, failure_from_json(answer.substr(1)));
     return Verdict(std::move(f));
   }
-  return Diagnostic{Fault::Differs, "minify.no_answer",
-                    answer.empty() ? "the child process gave no answer" : answer.substr(1)};
+  if (auto error = error_of_text(answer)) return *std::move(error);
+  return Diagnostic{Fault::Internal, lost_process, "the child process gave no answer"};
 }
 
 /// Of a child or a program that gave no answer.
@@ -107,6 +169,7 @@ Result<Verdict> verdict_without_answer(const ProcessEnd& end) {
                   end.node,
                   fmt::format("no answer within {:.3g} s{}{}", end.seconds, end.at.empty() ? "" : "; while ", end.at)});
     case ProcessEnd::OutOfMemory:
+      if (end.code == SIGKILL) return Diagnostic{Fault::Internal, lost_process, "it was killed"};
       return Verdict(Failure{"out of memory", {}, end.node, message});
     case ProcessEnd::Cancelled:
       break;
@@ -147,10 +210,12 @@ std::vector<Result<ProcessEnd>> run_on_cases(const CaseProgram& program, std::sp
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     auto folder = ScratchFolder::make("minify");
     const Status written = folder ? write_case(candidates[i], folder->path()) : Status(folder.error());
-    out.push_back(written ? Result<ProcessEnd>(ProcessEnd()) : Result<ProcessEnd>(written.error()));
-    if (!written) continue;
+    auto work = written ? program(folder->path()) : Result<ProcessWork>(written.error());
+    out.push_back(work ? Result<ProcessEnd>(ProcessEnd()) : Result<ProcessEnd>(work.error()));
+    if (!work) continue;
     asked.push_back(i);
-    works.push_back({.words = program(folder->path()), .body = {}, .errors_in_output = true});
+    work->errors_in_output = true;
+    works.push_back(*std::move(work));
     folders.push_back(*std::move(folder));
   }
   auto ends = run_processes(works, jobs, limits, progress);
@@ -164,6 +229,7 @@ std::vector<Result<ProcessEnd>> run_on_cases(const CaseProgram& program, std::sp
 
 Result<Verdict> verdict_of_program(const Result<ProcessEnd>& end) {
   if (!end) return end.error();
+  if (auto error = error_of_text(last_line(end->output))) return *std::move(error);
   if (end->how != ProcessEnd::Exited || end->code > 1) return verdict_without_answer(*end);
   if (end->code == 0) return Verdict();
   TRY(Failure failure, failure_from_json(last_line(end->output)));
@@ -192,17 +258,19 @@ Oracle crash_oracle(const std::string& name, const CompileFn& compile) {
   o.judge = [compile](const Candidate& candidate, const Progress*) -> Result<Verdict> {
     TRY(const std::vector<Value> inputs, candidate.inputs());
     const auto ran = run_compiled(compile, *candidate.graph, inputs);
-    return ran ? Verdict() : Verdict(failure_of(ran.error(), *candidate.graph));
+    return ran ? Verdict() : verdict_of(ran.error(), *candidate.graph);
   };
   return o;
 }
 
-Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads) {
+Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads,
+                       const CallUnknown& call_unknown) {
   Oracle o;
   o.question = fmt::format("accuracy:{} tolerance {}", name, options.tolerance);
   o.cut_first = draws_random;
-  o.judge = [compile, options, threads](const Candidate& candidate, const Progress* progress) {
-    return judge_accuracy(compile, options, threads, candidate, progress);
+  o.call_unknown = call_unknown;
+  o.judge = [compile, options, threads, call_unknown](const Candidate& candidate, const Progress* progress) {
+    return judge_accuracy(compile, options, threads, call_unknown, candidate, progress);
   };
   return o;
 }
@@ -221,8 +289,8 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
   Oracle o;
   o.question = fmt::format("command {} matches {}", command, pattern);
   o.limits = {limits.seconds + 5, 0};  // limit for a child that waits for the command; the command has its own limit
-  const CaseProgram shell = [command](const std::string& folder) {
-    return std::vector<std::string>{"/bin/sh", "-c", replaced(command, "{}", folder + "/graph.py")};
+  const CaseProgram shell = [command](const std::string& folder) -> Result<ProcessWork> {
+    return ProcessWork{.words = {"/bin/sh", "-c", replaced(command, "{}", folder + "/graph.py")}, .body = {}};
   };
   o.judge = [shell, expression, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
     TRY(const ProcessEnd end, run_on_case(shell, candidate, limits, progress));
@@ -232,8 +300,22 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
   return o;
 }
 
-std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
-                             const Progress* progress) {
+std::string no_verdict_text(const Diagnostic& error) {
+  const nlohmann::json json = {
+      {"no verdict", error.code}, {"fault", static_cast<int>(error.fault)}, {"message", error.message}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool is_lost(const Diagnostic& error) {
+  constexpr std::string_view codes[] = {lost_process, "torch.start", "process.start", "process.message"};
+  return std::ranges::find(codes, error.code) != std::end(codes);
+}
+
+namespace {
+
+/// Each candidate is asked about once.
+std::vector<Judgement> judge_once(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
+                                  const Progress* progress) {
   if (oracle.program) return judge_by_program(oracle, candidates, jobs, progress);
   std::vector<Judgement> out;
   if (!oracle.in_child) {
@@ -262,6 +344,42 @@ std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> ca
   const auto ends = run_processes(works, jobs, oracle.limits, progress);
   for (std::size_t k = 0; k < asked.size(); ++k)
     out[asked[k]] = ends ? Judgement{verdict_of_child((*ends)[k]), (*ends)[k].seconds} : Judgement{ends.error()};
+  return out;
+}
+
+/// What is lost each time is the candidate's doing, unless there is no process at all.
+Result<Verdict> given_up(Result<Verdict> lost) {
+  const Diagnostic& error = lost.error();
+  if (error.code == lost_process) return Verdict(Failure{"out of memory", {}, {}, error.message});
+  if (error.code == "process.message") return Verdict(Failure{"error " + error.code, {}, {}, error.message});
+  return lost;
+}
+
+}  // namespace
+
+std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
+                             const Progress* progress) {
+  constexpr int most_askings = 5;
+  std::vector<Judgement> out(candidates.size(), Judgement{Verdict()});
+  std::vector<std::size_t> open(candidates.size());
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  for (int asking = 1; !open.empty(); ++asking) {
+    const Status ready = oracle.ready ? oracle.ready() : Status();
+    std::vector<Candidate> asked;
+    for (const std::size_t i : open) asked.push_back(candidates[i]);
+    std::vector<Judgement> judged = ready ? judge_once(oracle, asked, jobs, progress)
+                                          : std::vector<Judgement>(asked.size(), Judgement{ready.error()});
+    std::vector<std::size_t> lost;
+    for (std::size_t k = 0; k < open.size(); ++k) {
+      Judgement& judgement = out[open[k]] = std::move(judged[k]);
+      if (judgement.verdict || !is_lost(judgement.verdict.error())) continue;
+      if (asking < most_askings)
+        lost.push_back(open[k]);
+      else
+        judgement.verdict = given_up(std::move(judgement.verdict));
+    }
+    open = std::move(lost);
+  }
   return out;
 }
 

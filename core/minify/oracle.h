@@ -17,13 +17,16 @@ namespace partita::minify {
 /// The failure; nullopt when the candidate does not fail.
 using Verdict = std::optional<Failure>;
 
-/// The words of a program that tries the candidate in a folder: its FX text is graph.py, and beside it are
-/// inputs.safetensors and graph.input.
-using CaseProgram = std::function<std::vector<std::string>(const std::string& folder)>;
+/// A program that tries the candidate in a folder: its FX text is graph.py, and beside it are inputs.safetensors and
+/// graph.input.
+using CaseProgram = std::function<Result<ProcessWork>(const std::string& folder)>;
 
 struct Oracle {
   /// The question as text, with which answers are stored: "accuracy:cpu tolerance 0.001".
   std::string question;
+  /// Called in this process before candidates are judged, and before lost ones are judged again; unset: nothing is to
+  /// be made ready. An error ends the reduction.
+  std::function<Status()> ready;
   /// Judges a candidate. An error means that there is no answer; the candidate is then not taken.
   std::function<Result<Verdict>(const Candidate& candidate, const Progress* progress)> judge;
   /// Instead of `judge`: runs `partita minify --once --json`, for callers whose threads forbid in_child (a window).
@@ -34,6 +37,8 @@ struct Oracle {
   ProcessLimits limits;
   /// Nodes of a failing candidate that are likely to fail alone; empty: nobody knows. Not asked in a child.
   std::function<std::vector<std::string>(const Candidate& candidate, const Progress* progress)> suspects;
+  /// How the interpreter evaluates calls of operators that it does not know; unset: it refuses them.
+  CallUnknown call_unknown;
   /// Calls that must become inputs before the oracle can answer: random ones, for accuracy.
   std::function<bool(const Node&)> cut_first;
 };
@@ -42,7 +47,8 @@ struct Oracle {
 Oracle crash_oracle(const std::string& name, const CompileFn& compile);
 /// Fails when torch_difference() finds an output wrong, given the compiled, the interpreted and the double-precision
 /// value. If the graph cannot be compiled or run, that is another failure.
-Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads);
+Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads,
+                       const CallUnknown& call_unknown = {});
 /// Fails when the exit code of the shell command is 0 or, with `pattern`, when its output matches the regular
 /// expression.
 /// {} stands for the candidate's FX text, a file in a folder as of a CaseProgram.
@@ -51,6 +57,12 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
 /// A timeout or a signal is a ProcessEnd, not an error. Fault::Cancelled.
 Result<ProcessEnd> run_on_case(const CaseProgram& program, const Candidate& candidate, const ProcessLimits& limits,
                                const Progress* progress);
+
+/// Does the error say that the process which was to judge came to its end from elsewhere? judge() asks again then, and
+/// gives such an error only when all of several tries were lost.
+bool is_lost(const Diagnostic& error);
+/// What a program prints that was to judge a candidate and has no verdict, for the one that started it.
+std::string no_verdict_text(const Diagnostic& error);
 
 struct Judgement {
   Result<Verdict> verdict;  ///< an error if there is no verdict

@@ -9,7 +9,7 @@ Result<MinifyResult> reduce(std::shared_ptr<const Graph> graph, std::vector<Valu
   if (inputs.size() != graph->placeholders().size())
     return input_error("minify.inputs", "the number of given inputs differs from what the graph takes",
                        Where{.graph = graph->name});
-  const auto base = std::make_shared<Base>(graph, std::move(inputs), 0, options.threads);
+  const auto base = std::make_shared<Base>(graph, std::move(inputs), 0, options.threads, oracle.call_unknown);
   Kept items;
   for (std::size_t i = 0; i < base->removables().size(); ++i)
     if (!oracle.cut_first || !oracle.cut_first(*base->removables()[i].node)) items.push_back(i);

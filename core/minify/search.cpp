@@ -1,10 +1,13 @@
 #include "core/minify/search.h"
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "core/base/hash.h"
 #include "core/base/number_text.h"
 
 namespace partita::minify {
@@ -12,6 +15,13 @@ namespace {
 
 constexpr const char* passed = "-";  // stored answer: does not fail
 constexpr double hang_factor = 30, hang_seconds = 0.5;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
 
 }  // namespace
 
@@ -71,7 +81,14 @@ Status Search::learn_what_passing_takes(const Candidate& start) {
 
 std::vector<std::string> Search::suspects() const {
   std::vector<std::string> names;
-  if (oracle_.suspects) names = oracle_.suspects(best_, options_.progress);
+  if (oracle_.suspects) {
+    constexpr std::string_view question = "suspects";
+    const std::uint64_t key = hash_combine(best_.hash(), hash64(question));
+    const std::optional<std::string> known = options_.memory.recall ? options_.memory.recall(key) : std::nullopt;
+    names = known ? lines_of(*known) : oracle_.suspects(best_, options_.progress);
+    if (!known && !names.empty() && options_.memory.remember)
+      options_.memory.remember(key, fmt::format("{}", fmt::join(names, "\n")));
+  }
   if (names.empty() && !failure_.node.empty()) names.push_back(failure_.node);
   return names;
 }
@@ -121,12 +138,14 @@ Result<std::vector<bool>> Search::fail(std::span<const Candidate> candidates) {
   TRY_DO(check_cancelled(options_.progress));
   for (std::size_t k = 0; k < asked.size(); ++k) {
     const Judgement& judgement = judgements[k];
+    if (!judgement.verdict && is_lost(judgement.verdict.error())) return judgement.verdict.error();
     const Verdict verdict = judgement.verdict ? *judgement.verdict : Verdict();
     if (!verdict) slowest_pass_ = std::max(slowest_pass_, judgement.seconds);
     const bool fails = verdict && verdict->same(target_);
     if (fails) failure_ = *verdict;
     out[unknown[k]] = known_[hashes[k]] = fails;
-    if (options_.memory.remember) options_.memory.remember(hashes[k], verdict ? to_json(*verdict) : passed);
+    if (options_.memory.remember && judgement.verdict)
+      options_.memory.remember(hashes[k], verdict ? to_json(*verdict) : passed);
     ++tries_;
     nodes_tried_ += asked[k].graph->size();
     report_try(asked[k], fails, false);

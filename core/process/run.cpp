@@ -46,6 +46,7 @@ Result<Running> start(std::size_t index, const ProcessWork& work, const ProcessL
     start.words = work.words;
     start.descriptors = {{output.fd(), STDOUT_FILENO}};
     if (work.errors_in_output) start.descriptors.emplace_back(output.fd(), STDERR_FILENO);
+    for (const auto& [descriptor, number] : work.descriptors) start.descriptors.emplace_back(descriptor->get(), number);
   }
   TRY(Process process, Process::start(start));
   return Running{index, std::move(output), std::move(at), std::move(process)};

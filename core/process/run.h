@@ -1,10 +1,13 @@
 #pragma once
 // Runs programs and functions in child processes to their end.
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/base/descriptor.h"
 #include "core/base/progress.h"
 #include "core/base/result.h"
 #include "core/process/process.h"
@@ -22,6 +25,8 @@ struct ProcessWork {
   std::vector<std::string> words;
   std::function<void(int out)> body;
   bool errors_in_output = false;  ///< of a program
+  /// Descriptors that a program gets, and their numbers there.
+  std::vector<std::pair<std::shared_ptr<const Descriptor>, int>> descriptors = {};
 };
 
 /// Runs each work in a process of its own, `jobs` at a time, and returns their ends in order. Error process.start.

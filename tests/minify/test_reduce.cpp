@@ -287,18 +287,11 @@ class TestReduce : public QObject {
   void another_process_judges() {
     Oracle oracle;
     oracle.question = "crash elsewhere";
-    oracle.program = [](const std::string& folder) {
-      return std::vector<std::string>{PARTITA_BINARY,
-                                      "minify",
-                                      folder + "/graph.py",
-                                      "--inputs",
-                                      folder + "/inputs.safetensors",
-                                      "--check",
-                                      "crash:interp",
-                                      "--plant",
-                                      "aten.exp.default:crash",
-                                      "--once",
-                                      "--json"};
+    oracle.program = [](const std::string& folder) -> Result<ProcessWork> {
+      return ProcessWork{
+          .words = {PARTITA_BINARY, "minify", folder + "/graph.py", "--inputs", folder + "/inputs.safetensors",
+                    "--check", "crash:interp", "--plant", "aten.exp.default:crash", "--once", "--json"},
+          .body = {}};
     };
     oracle.limits = {.seconds = 20};
     for (const int jobs : {1, 3}) {

@@ -7,6 +7,8 @@ parts took, in seconds.
 import ast
 import contextlib
 import importlib.util
+import os
+import shlex
 import time
 
 import torch
@@ -110,6 +112,29 @@ def inductor_options(texts):
         except (ValueError, SyntaxError):
             options[name] = text
     return options
+
+
+def keep_whole_files_only():
+    """Lets compilers write beside their output and moves it there: a try that is killed while it compiles must not
+    leave half a library in the cache that is kept."""
+    import torch._inductor.cpp_builder as builder
+
+    if not hasattr(builder, "run_compile_cmd") or hasattr(builder.run_compile_cmd, "by_partita"):
+        return
+    original = builder.run_compile_cmd
+
+    def run_compile_cmd(command, cwd):
+        words = shlex.split(command)
+        if "-o" not in words[:-1]:
+            return original(command, cwd)
+        at = words.index("-o") + 1
+        output, words[at] = words[at], f"{words[at]}.{os.getpid()}"
+        result = original(shlex.join(words), cwd)
+        os.replace(os.path.join(cwd, words[at]), os.path.join(cwd, output))
+        return result
+
+    run_compile_cmd.by_partita = True
+    builder.run_compile_cmd = run_compile_cmd
 
 
 def compiled(backend, module, inputs, times):

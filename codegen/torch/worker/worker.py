@@ -10,6 +10,7 @@ nobody holds the other end of CONTROL.
 import importlib.util
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -58,6 +59,14 @@ def tail(path):
 
 def first_line(error):
     return (str(error).strip().splitlines() or [""])[0]
+
+
+def what_failed(error):
+    """The first line of an exception, with what inductor writes further below: a C++ error, the operator that it
+    lowered."""
+    text = str(error)
+    more = re.search(r"^\S+: ((?:fatal )?error: .*)$", text, re.M) or re.search(r"^ *target: (\S+)$", text, re.M)
+    return first_line(error) + (f" ({more[1].strip()})" if more else "")
 
 
 def limit_memory(count):
@@ -149,7 +158,7 @@ def answer(request, fd, progress):
         return {
             "status": "exception",
             "type": type(error).__name__,
-            "message": first_line(error),
+            "message": what_failed(error),
             "node": getattr(error, "partita_node", ""),
             "trace": traceback.format_exc()[-LOG_BYTES:],
         }, None
@@ -185,6 +194,7 @@ def warm_up():
 
     import columns
 
+    columns.keep_whole_files_only()
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
     graph.output((graph.call_function(torch.ops.aten.add.Tensor, (x, 1)),))
@@ -281,7 +291,7 @@ class Zygote:
             pass  # nobody waits any more
 
 
-def set_environment(cache):
+def set_environment(cache, imports):
     """Inductor keeps its files with ours. The user's switches of PyTorch do not reach a comparison."""
     for name in list(os.environ):
         if name.startswith(("TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "AOT_", "PYTORCH_")):
@@ -289,6 +299,8 @@ def set_environment(cache):
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(cache, "inductor")
     os.environ["TMPDIR"] = os.path.join(cache, "tmp")  # kept: inductor's precompiled header is there
     os.environ["OMP_NUM_THREADS"] = "1"  # a pool of threads does not survive a fork
+    if imports:  # a module may change how inductor compiles, which the key of its cache of graphs does not know
+        os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR"):
         os.makedirs(os.environ[name], exist_ok=True)
 
@@ -339,7 +351,7 @@ def main():
     control = socket.socket(fileno=int(sys.argv[1]))
     setup, _ = receive(control)
     folder = os.path.dirname(os.path.abspath(__file__))
-    set_environment(setup["cache"])
+    set_environment(setup["cache"], setup["imports"])
     found = hello(setup["imports"])
     send(control, found)
     if found["status"] == "ok":

@@ -40,7 +40,8 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
       find_record(op)   ? fmt::format("operator {} has no {}; {}", op->name, aspect, list)
       : is_pytorchs(op) ? fmt::format("no record for operator {}; {}", op->name, list)
                         : fmt::format(
-                              "no record for operator {}; its code is not in the file: export the program and give "
+                              "no record for operator {}; its code is not in the file: --python-import MODULE names "
+                              "the Python module that registers it; or export the program and give "
                               "ExportedProgram.run_decompositions() ATen calls for it before saving",
                               op->name);
   return unsupported("ops.unknown", what, place_of(node));

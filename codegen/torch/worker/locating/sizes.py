@@ -22,7 +22,8 @@ def fake_inputs(module: fx.GraphModule, inputs: list[Any], use_symbols: bool = T
 
     Integers become symbols with the given value as hint.  A tensor's sizes
     are taken from placeholder.meta["dims"] (numbers, or text such as
-    "2*s77" over the names in the integers' placeholder.meta["symbol"]).
+    "2*s77" over the names in the integers' placeholder.meta["symbol"];
+    a name that no integer has is a symbol of its own).
     Where that is absent, a size equal to an integer input's value (above 1)
     is taken to be that symbol.  Without use_symbols integers stay numbers.
     """
@@ -41,6 +42,10 @@ def fake_inputs(module: fx.GraphModule, inputs: list[Any], use_symbols: bool = T
             symbols[str(node.meta.get("symbol", node.name))] = symbol
             if value > 1:
                 by_value.setdefault(value, symbol)
+    for node, value in zip(holders, inputs):  # symbols that no integer holds, as in a part of a graph
+        for text, n in zip(node.meta.get("dims") or (), getattr(value, "shape", ())):
+            if isinstance(text, str) and text.isidentifier() and text not in symbols:
+                symbols[text] = _symbol(env, text, n)
     for node, value in zip(holders, inputs):
         if isinstance(value, int) and not isinstance(value, bool):
             fakes.append(symbols[str(node.meta.get("symbol", node.name))])
