@@ -40,6 +40,10 @@ def in_tail() -> bool:
 
 def broken(text: str, kind: str, vec: bool, factor: float, x) -> str:
     V = f"std::decay_t<decltype({text})>"
+    if kind == "exception":
+        raise RuntimeError(f"planted at {len(text)}")
+    if kind == "crash":
+        return f"([&]() {{ std::abort(); return {text}; }}())"
     if kind == "nan":
         if vec:
             return f"{V}::blendv({text}, {V}(std::numeric_limits<float>::quiet_NaN()), {V}({x}) > {V}(0.5f))"
