@@ -136,7 +136,6 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
     if (backend.starts_with("torch:inductor")) oracle.suspects = located_nodes(backend, q.backend_options);
     return oracle;
   };
-  TRY_DO(q.backend->start(q.backend_options));  // tries are forks of this process
   q.oracle = q.oracle_of(q.backend->make(q.backend_options));
   q.oracle.question += check.plant.empty() ? "" : " planted " + check.plant;
   q.oracle.question += check.train ? " in a training step" : "";
