@@ -83,7 +83,8 @@ Result<int> list(const ListVerbOptions& options) {
     print_json(loaded, rows, warnings);
   else
     print_table(loaded, rows);
-  for (const Diagnostic& w : warnings) std::fprintf(stderr, "partita: warning: %s\n", w.line().c_str());
+  for (const Diagnostic& w : warnings)
+    std::fprintf(stderr, "partita: %s: %s\n", w.severity == Severity::Note ? "note" : "warning", w.line().c_str());
   return 0;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -86,9 +87,12 @@ Result<std::string> render(const std::string& path, const Artefact& artefact, co
 
 Result<int> show(const ShowVerbOptions& options) {
   TRY(Loaded loaded, load(options.path));
-  TRY(const Artefact* artefact, loaded.pick(options.graph));
+  // Of a file that holds no graph, its first text.
+  const bool is_text = options.graph.empty() && std::ranges::none_of(loaded.artefacts, &Artefact::is_graph);
+  TRY(const Artefact* artefact, is_text ? &loaded.artefacts.front() : loaded.pick(options.graph));
   TRY(std::string text, render(options.path, *artefact, options.format));
-  for (const Diagnostic& w : loaded.warnings) std::fprintf(stderr, "partita: warning: %s\n", w.line().c_str());
+  for (const Diagnostic& w : loaded.warnings)
+    std::fprintf(stderr, "partita: %s: %s\n", w.severity == Severity::Note ? "note" : "warning", w.line().c_str());
   if (!options.output.empty()) {
     TRY_DO(write_file(options.output, text));
     return 0;

@@ -9,6 +9,7 @@
 #include "core/load/pt2_subclasses.h"
 #include "core/load/safetensors.h"
 #include "core/load/sources.h"
+#include "core/load/without_graph.h"
 #include "core/ops/facts/requires_grad.h"
 
 namespace partita {
@@ -130,6 +131,8 @@ Status load_archive_bytes(const std::shared_ptr<const FileBytes>& bytes, const s
   for (const std::string& name : zip.names())
     if (name.starts_with(folder) && name.ends_with(".json"))
       models.push_back(name.substr(folder.size(), name.size() - folder.size() - 5));
+  TRY(const bool is_aoti, load_aoti(zip, root, path, prefix, loading));
+  if (models.empty() && is_aoti) return {};
   if (models.empty())
     return pt2::bad(zip.has(root + "archive_format")
                         ? "it has no program (models/NAME.json); torch.export.save raised an error or was stopped "
@@ -165,7 +168,13 @@ Status load_pickle(std::shared_ptr<const FileBytes> bytes, const std::string& pr
   auto pickle = read_pickle(bytes->text());
   if (!pickle) return placed(pickle.error(), bytes->path());
   std::string id = prefix.empty() ? fs::path(bytes->path()).stem().string() : "";
-  add(Artefact::of_string(describe(*pickle)), prefix, id, bytes->path(), loading);
+  const auto snapshot = describe_snapshot(*pickle);
+  add(Artefact::of_string(snapshot ? *snapshot : describe(*pickle)), prefix, id, bytes->path(), loading);
+  if (snapshot)
+    tell_what(bytes->path(),
+              fmt::format("a memory snapshot of torch.cuda.memory: {}; it holds no graph",
+                          snapshot->substr(0, snapshot->find('\n'))),
+              loading);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "core/load/fx_text.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
+#include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"
 
 namespace partita {
@@ -53,8 +54,11 @@ struct FileKind {
 };
 /// The first that recognises a file reads it.
 constexpr FileKind file_kinds[] = {
-    {false, is_archive, load_archive},    {false, is_safetensors, load_tensors}, {false, is_pickle, load_pickle},
-    {true, is_trace_log, load_trace_log}, {true, is_text_log, load_text_log},    {true, is_fx_text, load_fx_text_file},
+    {false, is_archive, load_archive},      {false, is_cache_artifacts, load_cache_artifacts},
+    {false, is_safetensors, load_tensors},  {false, is_pickle, load_pickle},
+    {true, is_trace_log, load_trace_log},   {true, is_text_log, load_text_log},
+    {true, is_debug_mode, load_debug_mode}, {true, is_output_code, load_output_code},
+    {true, is_fx_text, load_fx_text_file},
 };
 
 /// Texts are recognised by their whole content, the others by its beginning.
@@ -189,18 +193,46 @@ std::string prefix_of(const std::string& file, const std::string& folder) {
   return fs::path(file).lexically_relative(folder).replace_extension().generic_string();
 }
 
+void shorten_ids(std::vector<FilePart>& files, std::vector<Artefact>& artefacts) {
+  std::vector<std::string> full;
+  std::unordered_map<std::string_view, int> endings;
+  for (const Artefact& a : artefacts) full.push_back(a.id);
+  for (const std::string_view id : full)
+    for (std::size_t at = 0, slash; at <= id.size(); at = slash == id.npos ? id.size() + 1 : slash + 1) {
+      slash = id.find('/', at);
+      ++endings[id.substr(at)];
+    }
+  for (FilePart& file : files) {
+    const auto fits = [&](std::size_t dropped) {
+      for (std::size_t i = file.begin; i < file.end; ++i)
+        if (dropped >= full[i].size() || endings[std::string_view(full[i]).substr(dropped)] != 1 ||
+            (dropped > 0 && full[i][dropped - 1] != '/'))
+          return false;
+      return true;
+    };
+    std::size_t& dropped = file.dropped = file.prefix.size() + 1;
+    while (dropped > 0 && !fits(dropped)) dropped = dropped < 2 ? 0 : file.prefix.rfind('/', dropped - 2) + 1;
+    for (std::size_t i = file.begin; i < file.end; ++i) artefacts[i].id.erase(0, dropped);
+  }
+}
+
 Status load_folder(const std::string& path, Loading& loading) {
   std::vector<std::string> files;
   TRY_DO(list_files(path, files, loading));
+  std::vector<FilePart> parts;
   std::size_t done = 0;
   for (const std::string& file : files) {
     TRY_DO(step(&loading.progress, static_cast<double>(done++) / static_cast<double>(files.size()),
                 fs::path(file).filename().string()));
-    Status loaded = load_file(file, prefix_of(file, path), false, loading);
+    const std::size_t begin = loading.out.artefacts.size();
+    std::string prefix = prefix_of(file, path);
+    Status loaded = load_file(file, prefix, false, loading);
+    parts.push_back({std::move(prefix), begin, loading.out.artefacts.size()});
     if (loaded) continue;
     if (loaded.error().fault == Fault::Cancelled) return loaded;
     loading.out.warnings.push_back(std::move(loaded).error());
   }
+  shorten_ids(parts, loading.out.artefacts);
   return {};
 }
 

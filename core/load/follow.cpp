@@ -36,6 +36,7 @@ struct Followed::File {
   std::unique_ptr<TraceLogReader> log;  ///< null: not a log
   std::size_t read = 0;                 ///< bytes of the log
   std::vector<std::string> ids;         ///< of its artefacts, in order, where it is no log
+  std::size_t dropped = 0;              ///< characters that ids of a folder's file are shorter by
 };
 
 namespace {
@@ -116,13 +117,24 @@ Status Followed::look(Loading& loading, LoadNews* news) {
   const std::size_t known = loading.out.warnings.size();
   TRY_DO(list_files(path_, files, loading));
   if (news) loading.out.warnings.resize(known);  // they were said at the beginning
+  std::vector<FilePart> parts;
   for (std::size_t i = 0; i < files.size(); ++i) {
     TRY_DO(step(&loading.progress, static_cast<double>(i) / static_cast<double>(files.size()),
                 fs::path(files[i]).filename().string()));
-    Status looked = look_at(files[i], prefix_of(files[i], path_), loading, news);
+    FilePart part{prefix_of(files[i], path_), loading.out.artefacts.size()};
+    Status looked = look_at(files[i], part.prefix, loading, news);
+    part.end = loading.out.artefacts.size();
+    parts.push_back(std::move(part));
     if (looked) continue;
     if (looked.error().fault == Fault::Cancelled) return looked;
     loading.out.warnings.push_back(std::move(looked).error());
+  }
+  if (!news) shorten_ids(parts, loading.out.artefacts);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::size_t& dropped = files_[files[i]].dropped;
+    if (!news) dropped = parts[i].dropped;
+    for (std::size_t k = parts[i].begin; news && k < parts[i].end; ++k)
+      loading.out.artefacts[k].id.erase(0, dropped);  // as those of the file were shortened at the beginning
   }
   return {};
 }

@@ -12,8 +12,9 @@ namespace partita {
 std::string_view record_name(const Artefact& a) {
   std::string_view id = a.id;
   id.remove_prefix(std::min(id.size(), id.rfind('/') + 1));
-  if (!a.group.empty() && id.size() > a.group.size() && id[a.group.size()] == '.' && !log_of(a).empty())
-    id.remove_prefix(a.group.size() + 1);
+  const std::size_t dot = id.find('.');
+  if (dot != id.npos && id.substr(0, dot).find_first_not_of("0123456789_!") == id.npos && !log_of(a).empty())
+    id.remove_prefix(dot + 1);
   const std::size_t last = id.find_last_not_of("0123456789");
   if (last != std::string_view::npos && last + 1 < id.size() && id[last] == '_') id = id.substr(0, last);
   return id;

@@ -1,6 +1,8 @@
 #include "core/load/session.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "core/load/fx_text.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
+#include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"
 
 namespace partita {
@@ -146,9 +149,45 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
   return on_device(std::move(graph));
 }
 
+namespace {
+
+/// Is it the artefact's id with more of its path before it? Ids of a folder's files are short.
+bool is_long_id(std::string_view asked, const Artefact& a) {
+  if (asked.size() <= a.id.size() || !asked.ends_with("/" + a.id)) return false;
+  // The path may end with parts that the id has too.
+  const std::string ending = "/" + std::string(asked);
+  for (std::filesystem::path path = std::filesystem::path(a.where.file).replace_extension(); path.has_relative_path();
+       path = path.parent_path())
+    if ((path / a.id).generic_string().ends_with(ending) || (path / a.id).generic_string() == asked) return true;
+  return false;
+}
+
+std::string ids_of(const std::vector<const Artefact*>& graphs) {
+  std::string ids;
+  for (std::size_t i = 0; i < std::min<std::size_t>(graphs.size(), 12); ++i) ids += (i ? ", " : "") + graphs[i]->id;
+  if (graphs.size() > 12) ids += fmt::format(", and {} more", graphs.size() - 12);
+  return ids;
+}
+
+/// The graphs that a word may mean that is no id: those whose ids end with it, or those of that kind.
+std::vector<const Artefact*> meant(const std::vector<const Artefact*>& graphs, std::string_view word) {
+  std::vector<const Artefact*> out;
+  const auto take = [&](const auto& is) {
+    if (out.empty()) std::ranges::copy_if(graphs, std::back_inserter(out), is);
+  };
+  take([&](const Artefact* a) { return a->id.ends_with("/" + std::string(word)); });
+  take([&](const Artefact* a) { return kind_name(a->kind) == word; });
+  take([&](const Artefact* a) { return a->id.ends_with("." + std::string(word)); });
+  return out;
+}
+
+}  // namespace
+
 const Artefact* Loaded::find(std::string_view id) const {
   for (const Artefact& a : artefacts)
     if (a.id == id) return &a;
+  for (const Artefact& a : artefacts)
+    if (is_long_id(id, a)) return &a;
   return nullptr;
 }
 
@@ -170,14 +209,19 @@ Result<const Artefact*> Loaded::pick(std::string_view id) const {
       if (of_kind.size() > 1) break;
     }
   }
-  if (graphs.empty())
+  if (graphs.empty()) {
+    for (const Diagnostic& note : warnings)
+      if (note.code == what_code) return input_error(note.code, note.message, note.where);
     return input_error("load.no_graph", "holds no graph; partita list shows what is in it", {.file = path});
-  std::string ids;
-  for (std::size_t i = 0; i < std::min<std::size_t>(graphs.size(), 12); ++i) ids += (i ? ", " : "") + graphs[i]->id;
-  if (graphs.size() > 12) ids += fmt::format(", and {} more", graphs.size() - 12);
-  std::string what = id.empty() ? fmt::format("holds {} graphs", graphs.size())
-                                : fmt::format("no graph '{}' in it", id.substr(0, 100));
-  return input_error("load.graph_id", fmt::format("{}; choose one with --graph: {}", what, ids), {.file = path});
+  }
+  const std::vector<const Artefact*> found = id.empty() ? std::vector<const Artefact*>() : meant(graphs, id);
+  if (found.size() == 1) return found[0];
+  const std::string what = id.empty()      ? fmt::format("holds {} graphs", graphs.size())
+                           : found.empty() ? fmt::format("no graph '{}' in it", id.substr(0, 100))
+                                           : fmt::format("{} graphs are '{}'", found.size(), id.substr(0, 100));
+  return input_error("load.graph_id",
+                     fmt::format("{}; choose one with --graph: {}", what, ids_of(found.empty() ? graphs : found)),
+                     {.file = path});
 }
 
 Status check_not_empty(const Loaded& loaded) {

@@ -104,14 +104,16 @@ struct Loaded {
   std::vector<Artefact> artefacts;   ///< in the order of the file or log; folders by path
   std::vector<Diagnostic> warnings;  ///< errors of the parts that could not be read; notes: of what was
 
-  const Artefact* find(std::string_view id) const;  ///< null when there is none
-  /// The graph with that id. With an empty id, the only graph, or the only one of the preferred kind (joint first, then
-  /// exported, dynamo, inference, forward). Error load.graph_id lists the ids.
+  /// By its id, or by the id with more of its path before it; null when there is none.
+  const Artefact* find(std::string_view id) const;
+  /// The graph with that id, or the only one that is meant by the end of an id or by a kind ("joint"). With an empty
+  /// id, the only graph, or the only one of the preferred kind (joint first, then exported, dynamo, inference,
+  /// forward). Error load.graph_id lists the ids; load.no_graph says what the file is instead.
   Result<const Artefact*> pick(std::string_view id) const;
 };
 
-/// Opens FX text, .pt2 archives, TORCH_TRACE logs, torch_compile_debug and graph_dumper folders, other folders,
-/// safetensors and pickles. Error when nothing in it can be read. `progress` may be null.
+/// Opens what docs/files.md lists: FX text, prints, archives, logs, folders, and files without a graph. Error when
+/// nothing in it can be read. `progress` may be null.
 Result<Loaded> load(const std::string& path, const Progress* progress = nullptr);
 
 }  // namespace partita

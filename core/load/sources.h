@@ -24,6 +24,15 @@ Status load_folder(const std::string& path, Loading& loading);
 Status list_files(const std::string& folder, std::vector<std::string>& files, Loading& loading);
 /// What the ids of a file's artefacts begin with, in a folder that is opened.
 std::string prefix_of(const std::string& file, const std::string& folder);
+/// The artefacts of one file of a folder, and what their ids begin with: its path.
+struct FilePart {
+  std::string prefix;
+  std::size_t begin = 0, end = 0;
+  std::size_t dropped = 0;  ///< characters at the beginning of their ids that shorten_ids() left out
+};
+/// Leaves out the folders and file names that no id needs to be the only one that ends so. The ids of a file keep one
+/// form.
+void shorten_ids(std::vector<FilePart>& files, std::vector<Artefact>& artefacts);
 /// Loads one file, whose content decides the reader. Ids get the prefix `prefix` (empty for a file opened by itself).
 /// `alone`: the file was not found in a folder. In folders, what cannot be read is only a warning, and plain text is
 /// kept.

@@ -156,11 +156,13 @@ class TestFollow : public QObject {
     append(folder + "/a.py", graph_of("cos"));
     append(folder + "/empty.py", "");
     Followed followed(folder);
-    QCOMPARE(ids(followed.begin(nullptr)->artefacts), Ids{"a"});
+    append(folder + "/rank_0.log", record("\"dynamo_output_graph\": {}", graph_of("cos")));
+    QCOMPARE(ids(followed.begin(nullptr)->artefacts), (Ids{"a", "0_0.dynamo_output_graph"}));  // as load() has them
+    append(folder + "/rank_0.log", record("\"aot_joint_graph\": {}", graph_of("neg")));
     append(folder + "/run/b.py", graph_of("sin"));
     append(folder + "/rank_1.log", record("\"dynamo_output_graph\": {}", graph_of("abs")));
     auto news = followed.next(nullptr);
-    QCOMPARE(ids(news->artefacts), (Ids{"rank_1/0_0.dynamo_output_graph", "run/b"}));
+    QCOMPARE(ids(news->artefacts), (Ids{"0_0.aot_joint_graph", "rank_1/0_0.dynamo_output_graph", "run/b"}));
     // A file that was still being written, and one that was empty.
     std::filesystem::resize_file(folder + "/a.py", 0);
     append(folder + "/a.py", graph_of("tanh"));

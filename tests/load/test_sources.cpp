@@ -293,9 +293,9 @@ void TestSources::trace_log_reports_damage_and_keeps_the_rest() {
 
 void TestSources::text_log_strips_its_prefix() {
   Loaded loaded = opened("torch_logs.txt");
-  QCOMPARE(loaded.artefacts.size(), 4u);
   std::vector<std::pair<std::string, std::size_t>> got;
-  for (const Artefact& a : loaded.artefacts) got.emplace_back(kind_name(a.kind), (*a.graph())->size());
+  for (const Artefact& a : loaded.artefacts)
+    if (a.is_graph()) got.emplace_back(kind_name(a.kind), (*a.graph())->size());
   QVERIFY((got == std::vector<std::pair<std::string, std::size_t>>{
                       {"joint", 19}, {"forward", 12}, {"backward", 10}, {"forward", 3}}));
 }

@@ -163,6 +163,10 @@ void Documents::add_news(const QString& path, LoadNews news) {
 
 void Documents::tell_warnings(const QString& path, const std::vector<Diagnostic>& warnings) {
   for (const Diagnostic& warning : warnings) window_.log(text(warning.line()), true);
+  // What a file without a graph is, in a line, is no loss.
+  for (const Diagnostic& w : warnings)
+    if (warnings.size() == 1 && w.code == "load.no_graph")
+      return window_.show_problem(tr("%1 holds no graph").arg(file_title(path)), text(w.line()));
   const auto is_note = [](const Diagnostic& d) { return d.severity == Severity::Note; };
   const auto notes = static_cast<int>(std::ranges::count_if(warnings, is_note));
   const int unread = static_cast<int>(warnings.size()) - notes;
