@@ -118,7 +118,8 @@ Result<int> run(const DiffVerbOptions& o) {
     print_json(found);
   else
     print_text(found, o.all);
-  for (const Diagnostic& w : found.warnings) fmt::print(stderr, "partita: warning: {}\n", w.line());
+  for (const Diagnostic& w : found.warnings)
+    fmt::print(stderr, "partita: {}: {}\n", w.severity == Severity::Note ? "note" : "warning", w.line());
   return found.differs() ? 1 : 0;
 }
 

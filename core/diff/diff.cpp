@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/diff/calls.h"
 #include "core/diff/facts.h"
 #include "core/diff/matched_graph.h"
 
@@ -283,6 +284,7 @@ Result<Diff> diff(const std::vector<const Loaded*>& opened, const Progress* prog
   // Where no graph differs, no collective does, if all runs compiled in the same order.
   for (std::size_t run = 0; run < out.runs.size(); ++run)
     graphs_differ |= !std::ranges::is_sorted(matched, {}, [&](const Compilations& c) { return c[run]; });
+  compare_calls(out.runs, out.rows);
   if (graphs_differ) compare_collectives(out.runs, out.rows, out.warnings);
   drop_repeated_options(out.rows);
   std::ranges::stable_sort(out.rows, {}, [](const DiffRow& row) { return std::pair(row.aspect, row.follows); });

@@ -19,6 +19,7 @@ namespace partita {
   V(Option, "options")               \
   V(Guard, "guards")                 \
   V(Input, "inputs")                 \
+  V(Call, "calls")                   \
   V(Operator, "operators")           \
   V(Saved, "saved values")           \
   V(Kernel, "kernels")               \
