@@ -145,7 +145,7 @@ class Finder {
     return storage;
   }
 
-  /// Does the line belong to the graph, whose lines so far are `seen`? `done`: the graph ends with it.
+  /// Does the line belong to the graph whose heading has that indentation? `done`: the graph ends with it.
   static bool belongs(FxForm form, std::size_t indent, std::string_view content, bool& done) {
     fx::Line line;
     if (content.empty() || !fx::read_line(content, 0, line)) line = {};
@@ -183,7 +183,7 @@ class Finder {
       const std::string_view whole_line = seen(line.begin, line.end, plain);
       const auto skipped = prefix_of(whole_line, prefix);
       if (!skipped) {
-        if (++between > max_lines_between) break;
+        if (++between > max_lines_between || !look_ahead()) break;
         continue;
       }
       const std::string_view content = whole_line.substr(*skipped);
@@ -208,10 +208,11 @@ class Finder {
 
   /// Does what stands before the heading stand before the graph's lines, too? Else these follow as they are. Lines of
   /// another process may come between.
-  bool is_on_each_line(std::size_t at, std::string_view prefix, FxForm form) const {
+  bool is_on_each_line(std::size_t at, std::string_view prefix, FxForm form) {
     fx::Line line;
     for (int i = 0; i < max_lines_between && fx::read_line(text_, at, line); ++i, at = line.end) {
       if (line.content.empty()) continue;
+      if (!look_ahead()) return false;
       std::string plain;
       const std::string_view shown = seen(line.begin, line.end, plain);
       if (prefix_of(shown, prefix)) return true;
@@ -220,16 +221,24 @@ class Finder {
     return false;
   }
 
+  /// Takes one of the lines that may be read beyond a heading; false when there are no more.
+  bool look_ahead() {
+    if (look_aheads_ == 0) return false;
+    --look_aheads_;
+    return true;
+  }
+
   /// The line without escapes and without the first `skip` characters that are seen of it.
   void add_pieces(std::size_t begin, std::size_t end, std::size_t skip,
                   std::vector<std::pair<std::size_t, std::size_t>>& out) const {
+    if (!coloured_) return void(out.emplace_back(begin + skip, end - begin - skip));
     const std::string_view raw = text_.substr(begin, end - begin);
     std::size_t from = 0;
     const auto add = [&](std::size_t to) {
       if (to > from) out.emplace_back(begin + from, to - from);
     };
     for (std::size_t i = 0; i < raw.size();) {
-      const std::size_t behind = coloured_ ? behind_escape(raw, i) : i;
+      const std::size_t behind = behind_escape(raw, i);
       if (behind > i) {
         add(i);
         from = i = behind;
@@ -244,6 +253,7 @@ class Finder {
   std::string_view text_;
   bool coloured_;
   int number_ = 1;
+  std::size_t look_aheads_ = 10'000'000;  ///< lines that may still be read beyond a heading to find the graph's
   std::vector<FxSection> out_;
   std::unordered_set<std::size_t> taken_;  ///< beginnings of lines behind a prefix that are part of a graph
 };
