@@ -160,6 +160,14 @@ Result<SymbolMap> learn_hints(Graph& graph, const ExportedProgram* program, cons
   return symbols;
 }
 
+/// Is the attribute a graph to the call that takes it? Tensors of such a call are in lists behind its graphs.
+bool is_sub_graph(const Node& node) {
+  return std::ranges::any_of(node.users(), [&](const Node* user) {
+    return user->op()->of_library("higher_order") &&
+           std::ranges::any_of(user->args(), [&](const Arg& arg) { return arg.node() == &node; });
+  });
+}
+
 Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::uint64_t> seed) {
   for (const Node* node : graph) {
     if (!node->is(Op::get_attr()) || graph.attributes.contains(node->target) || graph.child(node->target)) continue;
@@ -171,6 +179,12 @@ Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::
     } else if (seed && node->meta.tensor()) {
       TRY(Value made_up, random_value(node->meta, *graph.shapes, hash_combine(*seed, hash64(node->target))));
       graph.attributes[node->target] = *made_up.get<Tensor>();
+    } else if (is_sub_graph(*node)) {
+      return unsupported("io.sub_graph",
+                         fmt::format("the text does not have the sub graph self.{}: prints and scripts of torch 2.13 "
+                                     "leave it out; take the graph from a log or from print_readable()",
+                                     node->target),
+                         place_of(*node));
     } else {
       const std::string& name = node->target;
       return input_error(

@@ -208,6 +208,12 @@ Result<const Artefact*> Loaded::pick(std::string_view id) const {
       if (of_kind.size() == 1) return of_kind[0];
       if (of_kind.size() > 1) break;
     }
+    // A minifier keeps its steps in a folder beside the script that it began with.
+    std::vector<const Artefact*> first;
+    std::ranges::copy_if(graphs, std::back_inserter(first), [](const Artefact* a) {
+      return std::filesystem::path(a->where.file).parent_path().filename() != "checkpoints";
+    });
+    if (first.size() == 1) return first[0];
   }
   if (graphs.empty()) {
     for (const Diagnostic& note : warnings)

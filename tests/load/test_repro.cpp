@@ -40,6 +40,7 @@ class TestRepro : public QObject {
   void a_script_has_its_inputs_data();
   void a_script_has_its_inputs();
   void a_script_elsewhere_finds_its_run();
+  void a_folder_runs_the_script_that_it_began_with();
   void a_script_without_values_has_none();
   void damaged_values_are_told();
   void values_stay_below_the_folder();
@@ -79,6 +80,15 @@ void TestRepro::a_script_elsewhere_finds_its_run() {
   QVERIFY(loaded.artefacts[0].companion);
   QCOMPARE(loaded.artefacts[0].companion->sample_inputs.size(), 4U);
   QVERIFY((*loaded.artefacts[0].graph())->child("true_graph_0"));
+}
+
+void TestRepro::a_folder_runs_the_script_that_it_began_with() {
+  const fs::path minifier = copy("run_2_14") / "minifier";
+  fs::copy(minifier / "minifier_launcher.py", minifier / "checkpoints/19.py");
+  const Loaded loaded = opened(minifier);
+  const auto picked = loaded.pick("");
+  QVERIFY(picked && (*picked)->id == "minifier_launcher");
+  QVERIFY(loaded.find("19") && loaded.find("19")->companion);  // its values are beside it
 }
 
 void TestRepro::a_script_without_values_has_none() {
