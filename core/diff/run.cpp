@@ -11,10 +11,24 @@
 namespace partita {
 namespace {
 
+/// The same by "Recompiling function NAME in FILE:LINE", which only logs of stderr have.
+void find_recompiled_function(Compilation& compilation) {
+  constexpr std::string_view before = "Recompiling function ", between = " in ";
+  const Artefact* reasons = compilation.record("recompile_reasons");
+  const auto text = reasons ? reasons->text() : Result<std::string>(std::string());
+  if (!text || !text->starts_with(before)) return;
+  const std::string line = text->substr(before.size(), text->find('\n') - before.size());
+  const std::size_t in = line.find(between);
+  if (in == line.npos) return;
+  compilation.name = line.substr(0, in);
+  compilation.code = fmt::format("{} {}", compilation.name,
+                                 std::filesystem::path(line.substr(in + between.size())).filename().string());
+}
+
 /// The name and place of the compiled function, as the metrics at the end of the compilation say.
 void find_function(Compilation& compilation) {
   const Artefact* metrics = compilation.record("compilation_metrics");
-  if (!metrics) return;
+  if (!metrics) return find_recompiled_function(compilation);
   for (const nlohmann::json& record : records(*metrics)) {
     if (!record.is_object()) continue;
     const auto text = [&](const char* key) {

@@ -20,6 +20,9 @@ constexpr std::string_view kAround[] = {"Encountered graph break when attempting
                                         "Failed to handle graph break gracefully",
                                         "*** While handling this graph break", "Stack variable source attribution:"};
 
+/// What stands above failed guards in a log of stderr.
+constexpr std::string_view kAroundGuards[] = {"Recompiling function ", "triggered by the following guard failure(s):"};
+
 bool begins_with_any(std::string_view line, std::span<const std::string_view> beginnings) {
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return line.starts_with(beginning); });
 }
@@ -109,7 +112,7 @@ FailedGuard read_guard(std::string_view line) {
 void add_guards(std::string_view text, std::vector<FailedGuard>& out) {
   bool in_trace = false;
   for (const std::string_view line : lines_of(text)) {
-    if (trimmed(line).empty()) continue;
+    if (trimmed(line).empty() || begins_with_any(trimmed(line), kAroundGuards)) continue;
     if (line.starts_with(kTrace)) {
       in_trace = true;
       if (!out.empty()) out.back().at = {};
@@ -117,7 +120,8 @@ void add_guards(std::string_view text, std::vector<FailedGuard>& out) {
       read_trace_line(line, out.back().at);
     } else {
       in_trace = false;
-      out.push_back(read_guard(trimmed(line)));
+      const std::string_view words = trimmed(line);
+      out.push_back(read_guard(behind(words, "- ").value_or(words)));
     }
   }
 }

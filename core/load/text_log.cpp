@@ -142,7 +142,6 @@ class TextLogReader {
     for (const Artefact::Piece& piece : message.pieces) text += text_.substr(piece.begin, piece.size);
     const Channel channel = channel_of(message.head.channel);
     if (add_graphs(message, channel, text)) return;
-    if (channel.record == "recompile_reasons") keep_reasons(message);
     if (channel.apart && !text.starts_with("Output code written")) {
       add(Artefact::of_text(bytes_, std::move(message.pieces)), message, channel.record);
       return;
@@ -171,19 +170,6 @@ class TextLogReader {
       add(std::move(a), placed, message.head.prefix.empty() ? "program_output" : message.head.channel);
     }
     return true;
-  }
-
-  /// Of "Recompiling function f in FILE:LINE", "triggered by ...:", "- 0/0: GUARD" what stands behind the dashes.
-  void keep_reasons(Message& message) const {
-    std::vector<Artefact::Piece> reasons;
-    for (const Artefact::Piece& piece : message.pieces) {
-      constexpr std::string_view dash = "    - ";
-      if (text_.substr(piece.begin, piece.size).starts_with(dash))
-        reasons.push_back({piece.begin + dash.size(), piece.size - dash.size(), false});
-      else if (!reasons.empty())
-        reasons.push_back(piece);
-    }
-    if (!reasons.empty()) message.pieces = std::move(reasons);
   }
 
   /// Ids are "rank_0/0_0.NAME".
