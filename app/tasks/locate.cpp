@@ -3,99 +3,21 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "app/tasks/file_names.h"
 #include "app/tasks/visited_run.h"
 #include "codegen/torch/column.h"
+#include "core/aot/graph_io.h"
+#include "core/aot/run_program.h"
+#include "core/base/whereabouts.h"
+#include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
+#include "core/partition/joint_parts.h"
+#include "core/partition/partition.h"
 
 namespace partita {
 
 namespace {
-
-/// A field of a field of the report; null when there is none.
-const nlohmann::json& at(const nlohmann::json& report, std::initializer_list<const char*> path) {
-  static const nlohmann::json none;
-  const nlohmann::json* here = &report;
-  for (const char* key : path) {
-    if (!here->is_object() || !here->contains(key)) return none;
-    here = &(*here)[key];
-  }
-  return *here;
-}
-
-std::string text_of(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : value.dump();
-}
-
-std::string joined(const nlohmann::json& list) {
-  std::vector<std::string> out;
-  if (list.is_array())
-    for (const nlohmann::json& item : list) out.push_back(text_of(item));
-  return fmt::format("{}", fmt::join(out, ", "));
-}
-
-/// What still failed when the kernel was taken apart, in words.
-std::string held_text(const nlohmann::json& held) {
-  constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"one_node", "the node alone fails"},
-      {"all_outputs", "it fails with all its nodes as results"},
-      {"kernel_alone", "it fails with its nodes compiled alone"},
-      {"between_negations", "the node fails between exact operators"},
-      {"prefix", "the nodes up to this one fail"},
-      {"with_producer:", "fails together with what it reads, "},
-      {"with_consumer:", "fails together with what reads it, "},
-      {"right_without:", "is right without "}};
-  std::vector<std::string> out;
-  if (!held.is_array()) return {};
-  for (const nlohmann::json& item : held) {
-    std::string text = text_of(item);
-    for (const auto& [name, said] : words)
-      if (text.starts_with(name)) text = std::string(said) + text.substr(name.size());
-    out.push_back(std::move(text));
-  }
-  return fmt::format("{}", fmt::join(out, "; "));
-}
-
-/// A rule of judge.py that a value broke, in words.
-std::string kind_text(const std::string& kind) {
-  constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"rms", "errors beyond rounding"}, {"bias", "errors in one direction"},
-      {"peak", "some elements far off"}, {"tail", "the rest of the vector loop is wrong"},
-      {"nan", "NaN on one side"},        {"inf", "infinite on one side"},
-      {"integer", "other integers"},     {"dtype", "another dtype"},
-      {"shape", "another shape"},        {"out_of_bounds", "writes outside its buffer"}};
-  for (const auto& [name, said] : words)
-    if (kind == name) return std::string(said);
-  return kind;
-}
-
-std::int64_t count_at(const nlohmann::json& from, const char* key) {
-  const nlohmann::json& n = at(from, {key});
-  return n.is_number_integer() ? n.get<std::int64_t>() : 0;
-}
-
-double number_at(const nlohmann::json& from, const char* key) {
-  const nlohmann::json& x = at(from, {key});
-  return x.is_number() ? x.get<double>() : NAN;
-}
-
-std::string first_wrong_text(const nlohmann::json& list) {
-  std::vector<std::string> out;
-  if (list.is_array())
-    for (const nlohmann::json& one : list)
-      out.push_back(fmt::format("[{}]: {} in place of {}", joined(at(one, {"index"})), text_of(at(one, {"got"})),
-                                text_of(at(one, {"want"}))));
-  return fmt::format("{}", fmt::join(out, "; "));
-}
-
-std::string evidence_text(const nlohmann::json& one) {
-  return fmt::format("{} ({}): {}, {} of {} elements; error {} times eager's, mean difference z {}",
-                     text_of(at(one, {"buffer"})), text_of(at(one, {"node"})), kind_text(text_of(at(one, {"kind"}))),
-                     text_of(at(one, {"wrong"})), text_of(at(one, {"total"})), text_of(at(one, {"rms_ratio"})),
-                     text_of(at(one, {"z"})));
-}
 
 /// Names nodes of the file in place of those that the flow made of them, and adds the place in the user's program.
 void add_places(nlohmann::json& report, const Graph& graph, const NodesByPlace& file) {
@@ -119,112 +41,19 @@ void add_places(nlohmann::json& report, const Graph& graph, const NodesByPlace& 
       if (buffer.is_object() && buffer.contains("given")) name_in_file(buffer["given"]);
 }
 
-}  // namespace
-
-std::string Located::verdict() const {
-  return text_of(at(report, {"verdict"}));
+/// A graph that eager does not run on these inputs has no right results: error locate.eager.
+Status check_eager(const nlohmann::json& report, const Graph& graph) {
+  if (report.value("stage", "") != "eager" || !report.contains("exception")) return {};
+  const nlohmann::json& exception = report["exception"];
+  return input_error(
+      "locate.eager",
+      fmt::format("the graph fails in eager, too: {}: {}", exception.value("type", ""), exception.value("message", "")),
+      {.graph = graph.name});
 }
 
-std::vector<std::string> Located::given_nodes() const {
-  std::vector<std::string> out;
-  if (const nlohmann::json& given = at(report, {"node", "given"}); given.is_array())
-    for (const nlohmann::json& name : given) out.push_back(text_of(name));
-  return out;
-}
-
-std::string Located::headline() const {
-  const std::string verdict = this->verdict(), kernel = kernel_name();
-  if (verdict == "clean")
-    return at(report, {"sure"}) == true ? "nothing is wrong" : "nothing wrong was found, but not all could be judged";
-  if (verdict == "kernel")
-    return fmt::format("kernel {} of {}, {}, is wrong", text_of(at(report, {"kernel", "number"})),
-                       text_of(at(report, {"kernel", "of"})), kernel);
-  if (verdict == "memory")
-    return "a buffer is overwritten while it is needed" + (kernel.empty() ? "" : ", by " + kernel);
-  if (verdict == "layout") return "a result has other strides than eager's";
-  if (verdict == "wrapper") return "results are taken wrongly from right buffers";
-  if (verdict == "stage") return fmt::format("the graph is wrong after {}", text_of(at(report, {"stage"})));
-  if (verdict == "exception")
-    return fmt::format("{} fails: {}: {}", text_of(at(report, {"stage"})), text_of(at(report, {"exception", "type"})),
-                       text_of(at(report, {"exception", "message"})));
-  return "results differ, and what makes them wrong is not known";
-}
-
-std::string Located::certainty() const {
-  std::string text;
-  if (!clean())
-    text = at(report, {"sure"}) == true             ? "sure"
-           : at(report, {"kernel", "sure"}) == true ? "sure of the kernel, not of the node"
-                                                    : "not sure";
-  if (const std::string reason = text_of(at(report, {"reason"})); !reason.empty())
-    text += (text.empty() ? "" : ": ") + reason;
-  return text;
-}
-
-std::vector<std::pair<std::string, std::string>> Located::facts() const {
-  std::vector<std::pair<std::string, std::string>> out;
-  const auto fact = [&](const char* what, const std::string& content) {
-    if (!content.empty()) out.emplace_back(what, content);
-  };
-  if (at(report, {"node"}).is_object()) {
-    fact("node", fmt::format("{} = {}{}", text_of(at(report, {"node", "node"})), text_of(at(report, {"node", "op"})),
-                             at(report, {"node", "sure"}) == true ? "" : " (not sure)"));
-    fact("in the graph", fmt::format("{}", fmt::join(given_nodes(), ", ")));
-    fact("at", text_of(at(report, {"node", "origin"})));
-  }
-  fact("taken apart", held_text(at(report, {"held"})));
-  if (const nlohmann::json& switches = at(report, {"switches"}); switches.is_array())
-    for (const nlohmann::json& row : switches)
-      fact("switch", fmt::format("{}: {}{}", text_of(at(row, {"switch"})), text_of(at(row, {"verdict"})),
-                                 at(row, {"changes_verdict"}) == true ? ", which changes it" : ""));
-  fact("also wrong", joined(at(report, {"other_kernels"})));
-  if (const nlohmann::json& notes = at(report, {"notes"}); notes.is_array())
-    for (const nlohmann::json& note : notes) fact("note", text_of(note));
-  return out;
-}
-
-std::vector<WrongBuffer> Located::wrong_buffers() const {
-  std::vector<WrongBuffer> out;
-  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
-    for (const nlohmann::json& one : evidence)
-      out.push_back({text_of(at(one, {"kernel"})), text_of(at(one, {"buffer"})), text_of(at(one, {"node"})),
-                     kind_text(text_of(at(one, {"kind"}))), count_at(one, "wrong"), count_at(one, "total"),
-                     number_at(one, "rms_ratio"), first_wrong_text(at(one, {"first_wrong"}))});
-  return out;
-}
-
-std::vector<JudgedNode> Located::judged_nodes() const {
-  std::vector<JudgedNode> out;
-  if (const nlohmann::json& buffers = at(report, {"buffers"}); buffers.is_array())
-    for (const nlohmann::json& one : buffers)
-      if (const nlohmann::json& given = at(one, {"given"}); given.is_array())
-        for (const nlohmann::json& name : given)
-          out.push_back(
-              {text_of(name), text_of(at(one, {"kernel"})), at(one, {"wrong"}) == true, number_at(one, "error")});
-  return out;
-}
-
-std::string Located::kernel_name() const {
-  return text_of(at(report, {"kernel", "name"}));
-}
-
-std::string Located::kernel_code() const {
-  return text_of(at(report, {"kernel", "code"}));
-}
-
-std::vector<std::string> Located::lines() const {
-  std::string first = fmt::format("{}: {}", graph, headline());
-  if (const std::string sure = certainty(); !sure.empty()) first += (clean() ? ": " : "; ") + sure;
-  std::vector<std::string> out = {std::move(first)};
-  for (const auto& [what, content] : facts()) out.push_back(fmt::format("{}: {}", what, content));
-  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
-    for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
-      out.push_back("evidence: " + evidence_text(evidence[i]));
-  return out;
-}
-
-Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                    const std::string& against, bool switches) {
+/// A graph that Partita makes the forward and the backward of.
+Result<std::vector<Located>> locate_made(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                         const std::string& against, bool switches) {
   const auto generator = std::make_shared<Generator>(request.seed);
   torch::ColumnOptions how{
       .config = config(), .progress = request.progress, .generator = nullptr, .inference = !request.train};
@@ -240,6 +69,7 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
       TRY(const CompiledFn run, torch::column("torch:eager", eager)(*graph));
       return CompiledFn([&, name, graph, run](std::vector<Value> inputs) -> Result<std::vector<Value>> {
         TRY(nlohmann::json report, torch::locate(against, *graph, inputs, how, switches));
+        TRY_DO(check_eager(report, *graph));
         add_places(report, *graph, places);
         found.push_back({name, std::move(report)});
         return run(std::move(inputs));
@@ -250,8 +80,168 @@ Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& 
   options.forward = searched("forward", false);
   options.backward = searched("backward", true);
   const auto done = run_visited(artefact, io, request, options);
-  // A graph that fails in eager, too, was found to do so, and has no results.
-  if (!done && (found.empty() || done.error().fault == Fault::Cancelled)) return done.error();
+  if (!done) return done.error();
+  return found;
+}
+
+/// The inputs of the program that PyTorch's joint graph has gradients for; empty when no joint graph tells.
+std::vector<bool> differentiated_in(const CompilationGraphs& compilation, std::size_t inputs) {
+  for (const CompilationGraphs::Stage& stage : compilation.stages) {
+    const auto graph =
+        stage.graph->kind == ArtefactKind::Joint ? stage.graph->graph() : Result<std::unique_ptr<Graph>>(nullptr);
+    if (!graph || !*graph || !is_joint(**graph)) continue;
+    const auto parts = find_joint_parts(**graph, std::nullopt);
+    if (!parts || parts->primals.size() != inputs) continue;
+    std::vector<bool> out(inputs, false);
+    for (std::size_t i = 0; i < parts->gradients.size(); ++i)
+      if (parts->gradients[i].node()) out[parts->gradient_of[i]] = true;
+    return out;
+  }
+  return {};
+}
+
+/// Tangents by output of the graph, of which an archive's signature gives some to mutated inputs.
+std::vector<Value> tangents_of(const Graph& graph, const ExportedProgram* program, const TensorFile& io) {
+  std::vector<Value> out;
+  int user = 0;
+  bool any = false;
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const bool results = !program || i >= program->outputs.size() ||
+                         program->outputs[i].kind == ProgramOutputKind::UserOutput ||
+                         program->outputs[i].kind == ProgramOutputKind::Loss;
+    const Tensor* given = results ? io.find(fmt::format("tangent.{}", user++)) : nullptr;
+    out.push_back(given ? Value(*given) : Value());
+    any = any || given;
+  }
+  return any ? out : std::vector<Value>();
+}
+
+/// Error locate.inputs when a value has other sizes than the graph says.
+Status check_sizes(const Graph& graph, const GraphInputs& inputs) {
+  const std::vector<Node*> placeholders = graph.placeholders();
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const TensorMeta* meta = placeholders[i]->meta.tensor();
+    const Tensor* given = inputs.values[i].get<Tensor>();
+    if (!meta || !given) continue;
+    bool same = meta->sizes.size() == given->sizes.size();
+    for (std::size_t d = 0; same && d < given->sizes.size(); ++d)
+      same = !meta->sizes[d].is_int() || meta->sizes[d].as_int() == given->sizes[d];
+    if (!same)
+      return input_error("locate.inputs",
+                         fmt::format("{} is {}, and the inputs give it the sizes [{}]", placeholders[i]->name(),
+                                     annotation(placeholders[i]->meta), fmt::join(given->sizes, ", ")));
+  }
+  return {};
+}
+
+/// The graphs of the log that can be read, which live as long as `kept`.
+std::vector<torch::ProgramQuestion::LogGraph> log_graphs(const CompilationGraphs& compilation,
+                                                         std::vector<std::unique_ptr<Graph>>& kept) {
+  std::vector<torch::ProgramQuestion::LogGraph> out;
+  const auto read = [&](const Artefact* artefact) -> const Graph* {
+    if (!artefact) return nullptr;
+    auto graph = artefact->graph();
+    if (!graph) return nullptr;
+    kept.push_back(*std::move(graph));
+    return kept.back().get();
+  };
+  for (const CompilationGraphs::Stage& stage : compilation.stages)
+    if (const Graph* graph = read(stage.graph))
+      out.push_back(
+          {stage.role, stage.graph->id, stage.backward ? stage.backward->id : "", graph, read(stage.backward)});
+  return out;
+}
+
+/// The end of a process in which inductor and its kernels ran is what was found; whose fault it was is not known.
+Located of_death(const Diagnostic& death) {
+  return {"stages",
+          {{"verdict", "exception"},
+           {"sure", false},
+           {"stage", "run"},
+           {"kernel", nullptr},
+           {"node", nullptr},
+           {"held", nlohmann::json::array()},
+           {"evidence", nlohmann::json::array()},
+           {"reason", "the process ended, by what it was at or by what ran before"},
+           {"exception", {{"type", "the process"}, {"message", death.message}}}}};
+}
+
+const char* kind_of(const CompilationGraphs& compilation, const Graph& graph) {
+  if (compilation.begins_with_program() || has_torch_calls(graph)) return "program";
+  if (compilation.start->kind == ArtefactKind::Backward) return "backward";
+  return compilation.start->kind == ArtefactKind::Forward ? "forward" : "inference";
+}
+
+}  // namespace
+
+bool LocatedCompilation::clean() const {
+  return std::ranges::all_of(graphs, &Located::clean);
+}
+
+Result<std::vector<Located>> locate(const CompilationGraphs& compilation, const TensorFile& io,
+                                    const RunRequest& request, const std::string& against, bool switches) {
+  const Artefact& start = *compilation.start;
+  TRY(const std::unique_ptr<Graph> graph, start.graph());
+  torch::ProgramQuestion question{.name = start.id, .graph = graph.get()};
+  question.kind = kind_of(compilation, *graph);
+  const bool program = question.kind == "program";
+  if (!program && request.train) return locate_made(start, io, request, against, switches);
+  TRY(GraphInputs inputs, gather_inputs(*graph, start.program.get(), io, request.random_weights));
+  TRY_DO(check_sizes(*graph, inputs));
+  question.requires_grad.assign(inputs.values.size(), false);
+  if (program && (request.train || compilation.train)) {
+    question.requires_grad = differentiated_in(compilation, inputs.values.size());
+    if (question.requires_grad.empty())
+      question.requires_grad = inputs_to_differentiate(*graph, start.program.get(), inputs, io);
+    question.tangents = tangents_of(*graph, start.program.get(), io);
+  }
+  const bool train = std::ranges::find(question.requires_grad, true) != question.requires_grad.end();
+  if (request.train && !train) return nothing_to_differentiate(*graph);
+  question.inputs = std::move(inputs.values);
+  std::vector<std::unique_ptr<Graph>> kept;
+  question.log = log_graphs(compilation, kept);
+  const torch::ColumnOptions how{
+      .config = config(), .progress = request.progress, .generator = nullptr, .inference = !train};
+  auto reports = torch::locate_program(against, question, how, switches);
+  if (!reports && is_death(reports.error())) return std::vector{of_death(reports.error())};
+  if (!reports) return reports.error();
+  std::vector<Located> found;
+  const NodesByPlace places(*graph);
+  for (nlohmann::json& report : *reports) {
+    TRY_DO(check_eager(report, *graph));
+    add_places(report, *graph, places);
+    std::string name = report.value("graph", "");
+    found.push_back({std::move(name), std::move(report)});
+  }
+  return found;
+}
+
+Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                    const std::string& against, bool switches) {
+  return locate({.start = &artefact, .stages = {}}, io, request, against, switches);
+}
+
+Result<std::vector<LocatedCompilation>> locate_all(const std::vector<CompilationGraphs>& compilations,
+                                                   const RunRequest& request, const std::string& against,
+                                                   bool switches) {
+  std::vector<LocatedCompilation> found;
+  for (const CompilationGraphs& compilation : compilations) {
+    const auto n = static_cast<double>(found.size());
+    LocatedCompilation& one = found.emplace_back(LocatedCompilation{.name = compilation.start->id});
+    TRY_DO(step(request.progress, n / static_cast<double>(compilations.size()), one.name));
+    const auto search = [&]() -> Result<std::vector<Located>> {
+      TRY(const TensorFile io, read_io(request, *compilation.start));
+      return locate(compilation, io, request, against, switches);
+    };
+    auto graphs = search();
+    if (graphs)
+      one.graphs = *std::move(graphs);
+    else if (const Diagnostic& error = graphs.error();
+             error.fault == Fault::Cancelled || error.code == "torch.start" || error.code == "backend.unknown")
+      return error;
+    else
+      one.left_out = error.message;
+  }
   return found;
 }
 
@@ -266,14 +256,19 @@ Result<std::vector<Located>> asked_locate(const Artefact& artefact, const Locate
   return locate(artefact, io, request, asked.against, asked.switches);
 }
 
-nlohmann::ordered_json to_json(const std::vector<Located>& found) {
-  nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
-  for (const Located& l : found) {
-    nlohmann::ordered_json one = {{"graph", l.graph}};
-    one.update(nlohmann::ordered_json(l.report));
-    graphs.push_back(std::move(one));
+nlohmann::ordered_json to_json(const std::vector<LocatedCompilation>& found) {
+  nlohmann::ordered_json graphs = nlohmann::ordered_json::array(), left_out = graphs;
+  for (const LocatedCompilation& compilation : found) {
+    for (const Located& l : compilation.graphs) {
+      nlohmann::ordered_json one = {{"compilation", compilation.name}};
+      one.update(to_json(l));
+      graphs.push_back(std::move(one));
+    }
+    if (!compilation.left_out.empty())
+      left_out.push_back({{"compilation", compilation.name}, {"reason", compilation.left_out}});
   }
-  return {{"found", !std::ranges::all_of(found, &Located::clean)}, {"graphs", std::move(graphs)}};
+  const bool wrong = !std::ranges::all_of(found, &LocatedCompilation::clean);
+  return {{"found", wrong}, {"graphs", std::move(graphs)}, {"left_out", std::move(left_out)}};
 }
 
 }  // namespace partita

@@ -219,12 +219,22 @@ CompileFn column(std::string_view name, const ColumnOptions& options) {
   };
 }
 
-Result<json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
-                    const ColumnOptions& options, bool switches) {
-  TRY(const ColumnName column, parse_column(name));
+namespace {
+
+/// The column that locate() looks into.
+Result<ColumnName> looked_into(std::string_view name) {
+  TRY(ColumnName column, parse_column(name));
   if (column.name != "inductor" || !column.device.empty())
     return input_error("backend.unknown",
                        fmt::format("{} has no kernels that can be looked into; torch:inductor on a CPU has", name));
+  return column;
+}
+
+}  // namespace
+
+Result<json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
+                    const ColumnOptions& options, bool switches) {
+  TRY(const ColumnName column, looked_into(name));
   Exchange exchange(std::string(name), options);
   json request = graph_request(exchange, column, graph, inputs, options.inference);
   request["verb"] = "locate";
@@ -233,6 +243,32 @@ Result<json> locate(std::string_view name, const Graph& graph, const std::vector
   const json& report = exchange.answer()["report"];
   if (!report.is_object() || text_at(report, "verdict").empty()) return exchange.unreadable("no report");
   return report;
+}
+
+Result<std::vector<json>> locate_program(std::string_view name, const ProgramQuestion& question,
+                                         const ColumnOptions& options, bool switches) {
+  TRY(const ColumnName column, looked_into(name));
+  Exchange exchange(question.name.empty() ? std::string(name) : fmt::format("{} of {}", name, question.name), options);
+  json request = graph_request(exchange, column, *question.graph, question.inputs, options.inference);
+  const auto described = [&](const Graph& graph) {
+    return graph_json(graph, [&](const Tensor& t) { return exchange.describe(Value(t)); });
+  };
+  request["verb"] = "locate_program";
+  request["switches"] = switches;
+  request["kind"] = question.kind;
+  request["requires_grad"] = question.requires_grad;
+  request["tangents"] = exchange.describe(question.tangents);
+  json& log = request["log"] = json::array();
+  for (const auto& one : question.log) {
+    log.push_back({{"role", one.role}, {"id", one.id}, {"graph", described(*one.graph)}, {"backward", nullptr}});
+    if (one.backward) log.back()["backward"] = {{"id", one.backward_id}, {"graph", described(*one.backward)}};
+  }
+  TRY_DO(exchange.ask(std::move(request), question.graph, true, false));
+  const json& reports = exchange.answer()["report"];
+  if (!reports.is_array() || reports.empty() ||
+      !std::ranges::all_of(reports, [](const json& r) { return r.is_object() && !text_at(r, "verdict").empty(); }))
+    return exchange.unreadable("no reports");
+  return reports.get<std::vector<json>>();
 }
 
 Result<Value> call_operator(const Node& call, const std::vector<Value>& args,

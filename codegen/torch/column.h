@@ -55,6 +55,29 @@ CompileFn column(std::string_view name, const ColumnOptions& options);
 Result<nlohmann::json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
                               const ColumnOptions& options, bool switches = false);
 
+/// A graph and what it is searched with.
+struct ProgramQuestion {
+  /// A graph of the same compilation, from a log: what it is there, its id, and the backward that goes with it.
+  struct LogGraph {
+    std::string role, id, backward_id;
+    const Graph* graph = nullptr;
+    const Graph* backward = nullptr;  ///< may be null
+  };
+  std::string name;  ///< of the graph, for messages
+  const Graph* graph = nullptr;
+  std::vector<Value> inputs;
+  std::vector<bool> requires_grad;  ///< by input
+  std::vector<Value> tangents;      ///< by output of the graph, None where none is given; empty: made up
+  std::string kind;                 ///< "program", or "forward", "backward", "inference" for what inductor gets
+  std::vector<LogGraph> log;
+};
+
+/// As locate(), for a graph of dynamo's, from which PyTorch makes those of inductor, or for one that inductor gets:
+/// first says which of PyTorch's stages is wrong. Reports on the stages and on each graph, {"graph": "stages", ...}.
+/// With `inference` of the options nothing is differentiated.
+Result<std::vector<nlohmann::json>> locate_program(std::string_view name, const ProgramQuestion& question,
+                                                   const ColumnOptions& options, bool switches);
+
 /// Calls an operator in the user's Python, on these values. What it writes to arguments is in them afterwards. Errors
 /// as of a run.
 Result<Value> call_operator(const Node& call, const std::vector<Value>& args,

@@ -33,24 +33,6 @@ std::string gradient_key(const std::string& key) {
   return key.starts_with("param.") ? "grad." + key.substr(6) : "grad." + key;
 }
 
-/// The placeholders to differentiate: those that the IO file marks, and parameters. Parameters of text count only if
-/// the file marks nothing.
-std::vector<bool> wanted(const Graph& graph, const ExportedProgram* program, const GraphInputs& inputs,
-                         const TensorFile& io) {
-  std::vector<bool> wants;
-  std::vector<Node*> placeholders = graph.placeholders();
-  bool marked =
-      std::any_of(io.tensors.begin(), io.tensors.end(), [](auto& entry) { return entry.second.requires_grad; });
-  for (std::size_t i = 0; i < placeholders.size(); ++i) {
-    const Tensor* given = io.find(inputs.keys[i]);
-    const ProgramInput* from = program ? program->input(placeholders[i]->name()) : nullptr;
-    bool parameter = from ? from->kind == ProgramInputKind::Parameter && !is_frozen(program, *placeholders[i])
-                          : !program && !marked && text_role(*placeholders[i]).role == InputRole::Parameter;
-    wants.push_back(parameter || (given && given->requires_grad));
-  }
-  return wants;
-}
-
 /// a + b
 Result<Tensor> sum(const Tensor& a, const Tensor& b) {
   const DType wide = is_complex(a.dtype) ? DType::Complex128 : DType::Float64;
@@ -128,6 +110,30 @@ std::set<std::size_t> written_inputs(const Graph& graph, const std::vector<Value
 
 }  // namespace
 
+std::vector<bool> inputs_to_differentiate(const Graph& graph, const ExportedProgram* program, const GraphInputs& inputs,
+                                          const TensorFile& io) {
+  std::vector<bool> wants;
+  std::vector<Node*> placeholders = graph.placeholders();
+  bool marked =
+      std::any_of(io.tensors.begin(), io.tensors.end(), [](auto& entry) { return entry.second.requires_grad; });
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const Tensor* given = io.find(inputs.keys[i]);
+    const ProgramInput* from = program ? program->input(placeholders[i]->name()) : nullptr;
+    bool parameter = from ? from->kind == ProgramInputKind::Parameter && !is_frozen(program, *placeholders[i])
+                          : !program && !marked && text_role(*placeholders[i]).role == InputRole::Parameter;
+    wants.push_back(parameter || (given && given->requires_grad));
+  }
+  return wants;
+}
+
+Diagnostic nothing_to_differentiate(const Graph& graph) {
+  return input_error(
+      "run.train",
+      "there is nothing to differentiate: the file has no parameters; mark inputs by requires_grad in the "
+      "--inputs file's metadata",
+      {.graph = graph.name});
+}
+
 Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& io,
                                               const RunOptions& options) {
   return trace::compiled([&] { return compile(artefact, io, options); });
@@ -146,7 +152,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   f.caller_ = f.inputs_;
   AotOptions how = as_run(*graph, options.aot);
   const bool joint = how.train && is_joint(*graph);
-  const std::vector<bool> callers = wanted(*graph, f.program_.get(), f.inputs_, io);
+  const std::vector<bool> callers = inputs_to_differentiate(*graph, f.program_.get(), f.inputs_, io);
   if (!joint) {
     TRY(f.wrappers_, wrap_inputs(*graph, f.inputs_, true));
   }
@@ -158,10 +164,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
       if (callers[c]) f.wants_[f.at_[c]] = true;
     how.requires_grad = f.wants_;
     if (std::find(how.requires_grad.begin(), how.requires_grad.end(), true) == how.requires_grad.end())
-      return input_error("run.train",
-                         "there is nothing to differentiate: the file has no parameters; mark inputs by "
-                         "requires_grad in the --inputs file's metadata",
-                         {.graph = graph->name});
+      return nothing_to_differentiate(*graph);
   }
   if (!how.train) how.values = f.inputs_.values;
   trace::input(*graph, joint ? nullptr : f.program_ ? "exported_program" : "dynamo_output_graph");

@@ -77,6 +77,13 @@ class TrainedFunction {
   std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph
 };
 
+/// By placeholder, whether a training run differentiates it: those that the IO file marks, and parameters; parameters
+/// of text only if the file marks nothing.
+std::vector<bool> inputs_to_differentiate(const Graph& graph, const ExportedProgram* program, const GraphInputs& inputs,
+                                          const TensorFile& io);
+/// The error run.train.
+Diagnostic nothing_to_differentiate(const Graph& graph);
+
 /// Runs the graph as it stands, by a compiler that takes any graph: an interpreter. Results as step()'s.
 Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io,
                                 std::optional<std::uint64_t> random_weights, const CompileFn& compile);

@@ -3,6 +3,7 @@ compile, code that does not run.
 
   locate.py PARTITA; $PARTITA_TEST_PYTHON names a Python with PyTorch, without which this is skipped."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -64,6 +65,73 @@ with tempfile.TemporaryDirectory() as folder:
     assert kernels[rows["mm_1"]["kernel"]]["given"] == ["mm_1"], kernels
     report, text = locate("relu", "compile_error", 1)
     assert report["verdict"] == "exception" and "fails" in text, report
+
+    # A log: dynamo's graph, what AOTAutograd made of it, and a second compilation that has a wrong graph.
+    def record(kind, compile_id, text):
+        text = text.rstrip()
+        entry = {kind: {}, "frame_id": compile_id, "frame_compile_id": 0, "attempt": 0,
+                 "has_payload": hashlib.md5(text.encode()).hexdigest()}  # fmt: skip
+        lines = "".join(f"\t{line}\n" for line in text.splitlines())
+        return f"V1129 09:00:00.000000 1 torch/_dynamo/output_graph.py:1] {json.dumps(entry)}\n{lines}"
+
+    DYNAMO = """class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[40, 24][24, 1]cpu", L_w_: "f32[24, 24][24, 1]cpu"):
+        l_x_ = L_x_
+        l_w_ = L_w_
+        mm: "f32[40, 24][24, 1]cpu" = l_x_ @ l_w_
+        tanh: "f32[40, 24][24, 1]cpu" = torch.tanh(mm)
+        abs_1: "f32[40, 24][24, 1]cpu" = tanh.abs()
+        last: "f32[40, 24][24, 1]cpu" = torch.log1p(abs_1)
+        return (last,)
+"""
+    ATEN = """class <lambda>(torch.nn.Module):
+    def forward(self, arg0_1: "f32[40, 24][24, 1]cpu", arg1_1: "f32[24, 24][24, 1]cpu"):
+        mm: "f32[40, 24][24, 1]cpu" = torch.ops.aten.mm.default(arg0_1, arg1_1)
+        tanh: "f32[40, 24][24, 1]cpu" = torch.ops.aten.{op}.default(mm)
+        abs_1: "f32[40, 24][24, 1]cpu" = torch.ops.aten.abs.default(tanh)
+        log1p: "f32[40, 24][24, 1]cpu" = torch.ops.aten.log1p.default(abs_1)
+        return (log1p,)
+"""
+    path = f"{folder}/trace.log"
+
+    def search(*records, more=(), as_text=False):
+        with open(path, "w") as file:
+            file.write("".join(records))
+        words = [PARTITA, "--python", PYTHON, "locate", path, "--random-weights", "0", *more]
+        words += [] if as_text else ["--json"]
+        done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=folder)
+        if as_text:
+            return done.returncode, done.stdout
+        return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+
+    right, wrong = ATEN.format(op="tanh"), ATEN.format(op="sigmoid")
+    unknown = DYNAMO.replace("torch.tanh", "torch.nobody")
+    records = (record("dynamo_output_graph", 0, DYNAMO), record("aot_inference_graph", 0, right),
+               record("dynamo_output_graph", 1, unknown),
+               record("dynamo_output_graph", 2, DYNAMO), record("aot_inference_graph", 2, wrong))  # fmt: skip
+    code, answer, _ = search(*records)
+    ids = [f"{k}_0.dynamo_output_graph" for k in range(3)]
+    found = {(g["compilation"], g["graph"]): g for g in answer["graphs"]}
+    assert code == 1 and set(found) == {(ids[k], g) for k in (0, 2) for g in ("stages", "forward")}, (code, answer)
+    assert [(one["compilation"], "nobody" in one["reason"]) for one in answer["left_out"]] == [(ids[1], True)], answer
+    assert all(found[ids[0], g]["verdict"] == "clean" for g in ("stages", "forward")), found
+    assert found[ids[0], "forward"]["artefact"] == "0_0.aot_inference_graph", found
+    report = found[ids[2], "stages"]  # PyTorch makes a right graph here: it is told, and not for sure
+    assert report["verdict"] == "stage" and not report["sure"] and report["source"] == "2_0.aot_inference_graph", report
+    assert [r["verdict"] for r in report["stages"] if r["source"]] == ["wrong"], report["stages"]
+    code, text = search(*records, as_text=True)
+    assert code == 1 and "the log's graph 2_0.aot_inference_graph (inference graph) is wrong; not sure" in text, text
+    assert f"{ids[1]}: left out: " in text, text
+    code, answer, _ = search(record("dynamo_output_graph", 0, DYNAMO), record("aot_inference_graph", 0, right),
+                             more=("--against", f"torch:inductor+{KNOBS['log1p']}=accuracy"))  # fmt: skip
+    report = answer["graphs"][1]
+    assert code == 1 and report["verdict"] == "kernel" and report["node"]["given"] == ["log1p"], report
+    code, answer, _ = search(record("dynamo_output_graph", 0, DYNAMO),
+                             more=("--against", f"torch:inductor+{KNOBS['log1p']}=accuracy"))  # fmt: skip
+    report = answer["graphs"][1]
+    assert code == 1 and report["artefact"] == "" and report["node"]["given"] == ["last"], report
+    code, answer, errors = search(record("dynamo_output_graph", 0, unknown), record("dynamo_output_graph", 1, unknown))
+    assert code == 2 and errors.count("\n") == 1 and "nobody" in errors, errors
 
     broken = subprocess.run([PARTITA, "--python", PYTHON, "locate", f"{folder}/log1p.py", "--random-weights", "0",
                              "--against", "torch:eager"], capture_output=True, text=True, env=env)  # fmt: skip

@@ -114,7 +114,8 @@ void InductorController::find(const LocateRequest& request) {
         TRY(Found found, locate(artefact, request, progress));
         CheckRow kept = row;
         kept.ok = std::ranges::all_of(found, &Located::clean);
-        kept.report = to_json(found).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        kept.report = to_json(std::vector{LocatedCompilation{row.graph, found, {}}})
+                          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
         TRY_DO(keep_in_store(store, kept));
         return found;
       },

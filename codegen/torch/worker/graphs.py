@@ -38,6 +38,9 @@ COMPUTING = (
     "_C._functorch._vmap_increment_nesting _C._functorch._vmap_decrement_nesting "
     "_C._functorch._grad_increment_nesting _C._functorch._grad_decrement_nesting "
     "_functorch.eager_transforms._set_tensor_requires_grad _functorch.eager_transforms._create_differentiable "
+    "_functorch.eager_transforms._autograd_grad _functorch.predispatch._unwrap_for_grad "
+    "_C._functorch.set_inplace_requires_grad_allowed "
+    "_C._autograd._saved_tensors_hooks_disable _C._autograd._saved_tensors_hooks_enable "
     "amp.autocast_mode._enter_autocast amp.autocast_mode._exit_autocast "
     "autograd.grad_mode.set_grad_enabled"
 ).split()
@@ -101,7 +104,7 @@ def methods():
     overridable = get_overridable_functions().get(torch.Tensor, [])
     names = {f.__name__ for f in overridable if hasattr(f, "__name__")} - UNSAFE_METHODS
     return names | {"size", "stride", "dim", "numel", "item", "to", "type", "new", "cpu", "cuda", "contiguous",
-                    "requires_grad_", "detach", "detach_", "is_contiguous", "element_size", "storage_offset"}  # fmt: skip
+                    "__round__", "requires_grad_", "detach", "detach_", "is_contiguous", "element_size", "storage_offset"}  # fmt: skip
 
 
 def operator_named(name):

@@ -125,7 +125,39 @@ def locate(request, memory, times, progress):
     return []
 
 
-VERBS = {"run": run, "call": call, "locate": locate}
+def locate_program(request, memory, times, progress):
+    """No values; the reports go into the answer."""
+    import columns
+    import graphs
+    from locating import program, program_search
+
+    def built(described):
+        try:
+            return graphs.Builder(described, memory, "").module
+        except values.Refused as error:  # a graph of the log; the others are looked at
+            return str(error)
+
+    import values
+
+    inputs = [memory.value(v) for v in request["inputs"]]
+    for value, wanted in zip(inputs, request["requires_grad"]):
+        if wanted:
+            value.requires_grad_()
+    log = []
+    for one in request["log"]:
+        back = one["backward"]
+        log.append(program.LogGraph(one["role"], one["id"], built(one["graph"]), back and back["id"],
+                                    back and built(back["graph"])))  # fmt: skip
+    asked = program.Program(graphs.Builder(request["graph"], memory, "").module, inputs,
+                            [memory.value(v) for v in request["tangents"]], not request["is_inference"],
+                            columns.inductor_options(request["options"]), request["kind"], log)  # fmt: skip
+    if asked.kind != "program":
+        columns.refuse_shared_writes(asked.module, inputs)
+    request["report"] = program_search.locate_program(asked, progress, request["switches"])
+    return []
+
+
+VERBS = {"run": run, "call": call, "locate": locate, "locate_program": locate_program}
 
 
 def answer(request, fd, progress):

@@ -1,7 +1,7 @@
 """Measures locate on the corpus: no alarms without a fault, right answers with planted ones.
 
 A test tool, not part of the package: it builds graphs from the corpus's FX
-text.  Usage: try_locate.py clean|planted|other [name part] [--bf16] [--limit N]
+text.  Usage: try_locate.py clean|planted|other|stages [name part] [--bf16] [--limit N]
 """
 
 from __future__ import annotations
@@ -287,6 +287,31 @@ def in_child(work, seconds: float):
     return result
 
 
+def dynamo_graph(function, inputs) -> fx.GraphModule:
+    """The graph that dynamo makes of a call."""
+    import torch._dynamo
+    found: list[fx.GraphModule] = []
+
+    def keep(module, _):
+        found.append(module)
+        return module.forward
+    torch._dynamo.reset()
+    torch.compile(function, backend=keep, fullgraph=True)(*inputs)
+    return found[0]
+
+
+def by_name(module: fx.GraphModule, function, inputs) -> list:
+    """The inputs in the order of dynamo's placeholders."""
+    import inspect
+    given = dict(zip(inspect.signature(function).parameters, inputs))
+    return [given[n.target.removeprefix("L_").removesuffix("_")] for n in module.graph.nodes if n.op == "placeholder"]
+
+
+def plant_kernel(op: str) -> None:
+    import plant
+    plant.plant(op, "value", 1.05)
+
+
 def warm():
     """Imports, and one tiny compilation, so that children start fast."""
     torch.set_num_threads(1)
@@ -340,6 +365,9 @@ if __name__ == "__main__":
     warm()
     if a.what == "clean":
         clean(a)
+    elif a.what == "stages":
+        import plant_stage
+        sys.exit(1 if plant_stage.main(a) else 0)
     elif a.what == "other":
         import plant_other
         plant_other.main(a)

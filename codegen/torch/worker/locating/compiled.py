@@ -288,11 +288,19 @@ def _hook_provenance(debug: Any, out: Compiled) -> list[tuple[Any, Any]]:
     return hooked
 
 
+def own_node(op: Any) -> Any:
+    """The node whose value an operation or buffer of inductor's is.  Inductor names one that only writes into a buffer
+    later, too; that is not among its origins."""
+    node = op.get_origin_node() if hasattr(op, "get_origin_node") else None
+    wrong = node is not None and mutated_args(node) and node not in getattr(op, "origins", ())
+    return None if wrong else node
+
+
 def _describe(kernel: Kernel, op: Any) -> None:
     """Adds what one inductor operation reads and writes."""
     if op is None or not hasattr(op, "get_outputs"):
         return
-    own = op.get_origin_node() if kernel.extern and hasattr(op, "get_origin_node") else None
+    own = own_node(op) if kernel.extern else None
     # An extern call is one node; its origins also hold what was fused into what it reads.
     for origin in getattr(op, "origins", ()) if own is None else [own]:
         if origin.name not in kernel.nodes:

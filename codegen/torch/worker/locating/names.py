@@ -10,7 +10,7 @@ from typing import Optional
 
 from torch import fx
 
-from .compiled import Compiled
+from .compiled import Compiled, own_node
 from .eager_values import mutated_args
 
 OVERWRITE = ("index_put", "scatter", "index_add", "index_copy", "copy", "masked_scatter", "_unsafe_index_put",
@@ -41,7 +41,7 @@ class Names:
         buffer = self.buffers.get(name)
         if buffer is None:
             return None, False
-        origin = buffer.get_origin_node() if hasattr(buffer, "get_origin_node") else None
+        origin = own_node(buffer)
         later = self.mutators.get(name, [])
         written_later = {n.name for b in later for n in self._origins(b)}
         if origin is not None and origin.name in self.nodes and origin.name not in written_later:
@@ -50,8 +50,7 @@ class Names:
 
     def creator(self, name: str) -> Optional[fx.Node]:
         """The node that the buffer was made for, before anything was written into it."""
-        buffer = self.buffers.get(name)
-        origin = buffer.get_origin_node() if hasattr(buffer, "get_origin_node") else None
+        origin = own_node(self.buffers.get(name))
         return self.nodes.get(origin.name) if origin is not None else None
 
     def _base(self, mutation: str) -> tuple[Optional[fx.Node], bool]:

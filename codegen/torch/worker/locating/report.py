@@ -7,8 +7,15 @@ verdict    "clean"; "kernel": a kernel of inductor's is wrong; "memory": a
            from right buffers; "exception": something raised; "unsure": the
            results differ and the cause is not known.
 sure       whether the accusation is certain; reason says why not.
+graph      "stages", "forward" (also one of inference) or "backward", where a search began with dynamo's graph or a log's:
+           one report for the stages before inductor, then one for each graph that inductor gets.  artefact is its id
+           in the log, or "" where PyTorch made it here; given nodes are dynamo's then.
+stages     of the report on the stages, in the order tried: {"stage", "source": id in the log, "" for PyTorch's own here,
+           "verdict": "right", "wrong" or "not judged", "note"}.
 stage      eager, trace, post-grad passes, lowering, code generation,
-           compilation of kernels, run, decompositions.
+           compilation of kernels, run, decompositions; of the report on the stages: pre-grad passes, AOTAutograd,
+           joint passes, partition, or with source the id of the log's graph that is wrong.
+pass       of a wrong stage: {"pass": name, "removed": lines, "added": lines}.
 kernel     key, name, place in the order of calls, its nodes, its code; its own
            "sure" may be true where the node is not certain.
 node       the wrong node after inductor's passes, the nodes of the given
@@ -211,12 +218,27 @@ def set_stage(out: dict[str, Any], stage: str, bad: list, found: Optional[dict[s
     out["wrong_outputs"] = [{"what": w, **v.as_json()} for w, v in bad]
     if doubtful:
         out["reason"] = "there was no double-precision value to compare with"
-    if stage == "decompositions" and all(v.kind == "dtype" for _, v in bad):
-        out.update(sure=False, reason="PyTorch's own decomposition gives another dtype than its eager operator")
     if found and found.get("node"):
         out["node"] = {"node": found["node"], "op": "", "given": [found["node"]], "stack": [], "sure": True}
     elif found:
         out["pass"] = found
+
+
+def pass_json(name: str, before: str, after: str) -> dict[str, Any]:
+    """A pass, and the lines of the graph that it changed."""
+    old, new = before.splitlines(), after.splitlines()
+    return {"pass": name, "removed": [line.strip() for line in old if line not in new][:20],
+            "added": [line.strip() for line in new if line not in old][:20]}
+
+
+def rename_given(out: dict[str, Any], names: dict[str, Optional[str]]) -> None:
+    """Says the names of dynamo's graph in place of those of the graph made of it."""
+    def renamed(given: list[str]) -> list[str]:
+        return list(dict.fromkeys(names[g] for g in given if names.get(g)))
+    rows = [out["node"], *(out["kernel"] or {}).get("nodes", []), *out["buffers"], *out["kernels"]]
+    for row in rows:
+        if row:
+            row["given"] = renamed(row["given"])
 
 
 def set_no_kernel(out: dict[str, Any], built: Any, run: Any, bad: list, views: list[int],

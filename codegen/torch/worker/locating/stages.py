@@ -20,6 +20,7 @@ import torch
 from torch import fx
 
 from . import eager_values
+from . import report
 from . import truths
 from .compiled import Compiled, Progress, given_name, patches
 from .judge import Verdict, judge, within_spread
@@ -197,9 +198,7 @@ def wrong_pass(ref: Reference, built: Compiled, inputs: list[Any], is_inference:
         progress(f"pass {name}")
         outputs, _, after = eager_values.run_eager(gm, inputs)
         if not _missing(outputs) and ref.wrong(outputs, after):
-            old, new = state["text"].splitlines(), text.splitlines()
-            state["found"] = {"pass": name, "removed": [line.strip() for line in old if line not in new][:20],
-                              "added": [line.strip() for line in new if line not in old][:20]}
+            state["found"] = report.pass_json(name, state["text"], text)
         state["text"] = text
     mode = next((f.fake_mode for f in built.fakes if hasattr(f, "fake_mode")), None)
     if mode is None:
@@ -208,17 +207,6 @@ def wrong_pass(ref: Reference, built: Compiled, inputs: list[Any], is_inference:
             V.set_fake_mode(mode), each_pass(check):
         post_grad_passes(gm, is_inference)
     return state["found"]
-
-
-def first_wrong_stage(graphs: list[tuple[str, fx.GraphModule]], inputs: list[Any]) -> Optional[str]:
-    """For several graphs of one log that take the same inputs (dynamo's,
-    joint, before and after post-grad): the first that differs from the first."""
-    ref = reference(graphs[0][1], inputs)
-    for name, module in graphs[1:]:
-        outputs, _, after = eager_values.run_eager(module, inputs)
-        if _missing(outputs) or ref.wrong(outputs, after):
-            return name
-    return None
 
 
 def wrong_strides(built: Compiled, outputs: list[Any]) -> list[dict[str, Any]]:
