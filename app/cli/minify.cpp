@@ -66,7 +66,8 @@ std::string as_text(const minify::MinifyResult& r, const minify::Culprit& culpri
 Result<int> try_once(const MinifyVerbOptions& o, const MinifyQuestion& q, const minify::Start& start) {
   const Candidate candidate = minify::with_inputs(start.graph, start.inputs, 0);
   const Result<minify::Verdict> judged = minify::judge(q.oracle, candidate, nullptr);
-  if (!judged && o.json && minify::is_lost(judged.error())) {  // for the program that asks
+  const bool asked_by_program = o.json && (o.check.python_process >= 0 || (!judged && minify::is_lost(judged.error())));
+  if (!judged && asked_by_program) {
     fmt::print("{}\n", minify::no_verdict_text(judged.error()));
     return judged.error().exit_code();
   }

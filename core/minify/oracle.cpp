@@ -79,11 +79,12 @@ Result<std::vector<Value>> run_compiled(const CompileFn& compile, const Graph& g
   return run(std::move(own));
 }
 
-/// A process that was killed from elsewhere judged nothing.
+/// A process that was killed from elsewhere judged nothing, and where PyTorch has no such backend or operator nothing
+/// was run.
 Result<Verdict> verdict_of(const Diagnostic& error, const Graph& graph) {
   Failure failure = failure_of(error, graph);
   if (failure.what == killed) return Diagnostic{Fault::Internal, lost_process, error.message};
-  if (is_lost(error)) return error;
+  if (is_lost(error) || error.code == "torch.refused") return error;
   return Verdict(std::move(failure));
 }
 

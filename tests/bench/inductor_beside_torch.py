@@ -2,7 +2,8 @@
 """Partita's minifier on inductor beside PyTorch's, with a fault that inductor has for tests. Ratios hold on a busy
 machine, seconds do not. Run it with a Python that has PyTorch.
 
-  inductor_beside_torch.py PARTITA SOURCE [ours|theirs]...   158 calls; all when nothing is named
+  inductor_beside_torch.py PARTITA SOURCE [ours|no-isolate|isolate|gpt12]...   all when nothing is named; the first three
+                                               have a graph of 158 calls, gpt12 (the corpus's forward) a tanh 1 % too large
 """
 import json, os, subprocess, sys, tempfile, time
 
@@ -37,15 +38,26 @@ def ours(partita, source, work):
     with open(path, "w") as file:
         file.write('class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[64, 64][64, 1]cpu", '
                    f'w: "f32[64, 64][64, 1]cpu"):\n{body()}')  # fmt: skip
-    python = WarmPython(sys.executable, source, work)
-    command = [partita, "minify", path, "--check", f"accuracy:torch:inductor+{KNOB}={VALUE}", "--json", "-o", f"{work}/out"]
+    return minified("158 calls", partita, path, f"torch:inductor+{KNOB}={VALUE}", WarmPython(sys.executable, source, work), work)
+
+
+def gpt12(partita, source, work):
+    path = os.path.join(os.environ.get("PARTITA_CORPUS", f"{source}/../shared/corpus"), "big/gpt12/forward.py")
+    fault = json.dumps({"op": "tanh", "kind": "value", "factor": 1.01})
+    env = {**os.environ, "PARTITA_PLANT": fault, "PYTHONPATH": f"{source}/tests/bench/locate"}
+    python = WarmPython(sys.executable, source, work, ["plant_by_environment"], env)
+    return minified("gpt12 forward", partita, path, "torch:inductor", python, work)
+
+
+def minified(name, partita, path, backend, python, work):
+    command = [partita, "minify", path, "--check", f"accuracy:{backend}", "--json", "-o", f"{work}/out"]
     env = {**os.environ, "PARTITA_STORE": f"{work}/store.sqlite"}
     begun = time.perf_counter()
     done = subprocess.run(command + python.words, env=env, check=True, stdout=subprocess.PIPE, pass_fds=python.pass_fds)
     whole = time.perf_counter() - begun
     python.close()
     found = json.loads(done.stdout)
-    print(f"Partita, warm worker, empty cache: {whole:.2f} s, {found['tries']} tries, {found['calls']['after']} calls left")
+    print(f"{name}: Partita, warm worker, empty cache: {whole:.2f} s, {found['tries']} tries, {found['calls']['after']} calls left")
     for s in found["strategies"]:
         print(f"  {s['name']}: {s['tries']} tries, {s['seconds']:.2f} s")
     return whole
@@ -85,15 +97,16 @@ def theirs(work, *options):
 
 def main():
     partita, source = sys.argv[1:3]
-    named = sys.argv[3:] or ["ours", "theirs"]
+    named = sys.argv[3:] or ["ours", "no-isolate", "isolate", "gpt12"]
     with tempfile.TemporaryDirectory() as work:
-        mine = [ours(partita, source, work)] if "ours" in named else []
-        if "theirs" in named:
-            write_launcher(work)
-            for options in ((), ("--no-isolate",)):
-                seconds = theirs(work, *options)
-                for m in mine:
-                    print(f"  {seconds / m:.0f} times ours")
+        mine = ours(partita, source, work) if "ours" in named else None
+        for options in ("no-isolate", "isolate"):
+            if options in named:
+                write_launcher(work)
+                seconds = theirs(work, f"--{options}")
+                print(f"  {seconds / mine:.1f} times ours" if mine else "")
+        if "gpt12" in named:
+            gpt12(partita, source, work)
 
 
 main()

@@ -90,7 +90,13 @@ with tempfile.TemporaryDirectory() as folder:
     once = ["minify", f"{folder}/static.py", "--check", f"accuracy:{FAULT}", "--once", "--python-process"]
     shared = partita(*once, str(python.pass_fds[0]), code=1, python="/nonexistent/python", pass_fds=python.pass_fds)
     assert shared["what"] == "values", shared
+    evil = graph("evil", HEAD.format('x: "f32[4][1]cpu"') + "        a = os.system('true')\n        return (a,)\n")
+    once[1] = evil
+    answer = partita(*once, str(python.pass_fds[0]), code=3, python="/nonexistent/python", pass_fds=python.pass_fds)
+    assert answer["no verdict"] == "torch.refused", answer
     python.close()
+    refused = subprocess.run([PARTITA, "--python", PYTHON, *once[:-1]], capture_output=True, text=True, env=env)
+    assert refused.returncode == 3 and refused.stderr.count("\n") == 1 and "os.system" in refused.stderr, refused.stderr
     for number in ("0", "77"):
         none = subprocess.run([PARTITA, *once, number], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL)
         assert none.returncode == 2 and none.stderr.count("\n") == 1, none.stderr
