@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/load/output_flow.h"
 #include "core/load/records.h"
 
 namespace partita {
@@ -219,6 +220,9 @@ void link(InductorCode& code, const Json& mapping, const Json& traces) {
     find_own_nodes(k, pre.get(), post.get());
     keep_known(k.nodes, post.get(), k.missed);
     keep_known(k.sources, pre.get(), k.missed);
+  }
+  if (post) link_by_flow(code.text, *post, code.kernels);
+  for (InductorKernel& k : code.kernels) {
     if (post) std::ranges::stable_sort(k.nodes, {}, [&](const std::string& name) { return post->find(name)->id(); });
     if (k.nodes.empty() && k.sources.empty()) k.link = k.frames.empty() ? Link::None : Link::Lines;
     // Frames of the nodes, where no traces were logged.
@@ -238,6 +242,12 @@ Json parsed_json(const Artefact& a) {
   return text ? Json::parse(*text, nullptr, false) : Json();
 }
 
+/// Of a record that says what the cache answered.
+std::string key_of(const Json& answer) {
+  const auto key = answer.is_object() ? answer.find("key") : answer.end();
+  return answer.is_object() && key != answer.end() && key->is_string() ? key->get<std::string>() : std::string();
+}
+
 }  // namespace
 
 std::string_view name(InductorKernel::Link link) {
@@ -248,6 +258,8 @@ std::string_view name(InductorKernel::Link link) {
       return "lines";
     case Link::Comments:
       return "comments";
+    case Link::Flow:
+      return "flow";
     case Link::Mapping:
       return "mapping";
   }
@@ -295,6 +307,8 @@ std::vector<InductorCode> inductor_code(const Loaded& loaded) {
       if (!of_group(all[j])) continue;
       if (record_name(all[j]) == "inductor_provenance_tracking_node_mappings") mapping = parsed_json(all[j]);
       if (record_name(all[j]) == "inductor_provenance_tracking_kernel_stack_traces") traces = parsed_json(all[j]);
+      if (record_name(all[j]).starts_with("fx_graph_cache_") && code.key.empty())
+        code.key = key_of(parsed_json(all[j]));
     }
     link(code, mapping, traces);
     out.push_back(std::move(code));

@@ -16,6 +16,7 @@ struct InductorKernel {
     None,      ///< nothing
     Lines,     ///< only the source lines: inductor_provenance_tracking_kernel_stack_traces
     Comments,  ///< the comments at its code or call
+    Flow,      ///< the values that the wrapper hands to it and from it
     Mapping,   ///< inductor_provenance_tracking_node_mappings
   };
   std::string name;        ///< "cpp_fused_gelu_0", "extern_kernels.addmm"
@@ -37,6 +38,7 @@ struct InductorCode {
   const Artefact* post_grad = nullptr;  ///< the graph that it was made from; null: the file does not have it
   const Artefact* pre_grad = nullptr;   ///< the graph before AOTAutograd
   std::string text;                     ///< the whole output code
+  std::string key;                      ///< of the cache, "fdyey4..."; empty: the log has none, or it was bypassed
   std::vector<InductorKernel> kernels;  ///< in the order of the calls
   std::size_t found = 0, missed = 0;    ///< links to nodes, and kernels or names without one
 
