@@ -27,6 +27,14 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       ->capture_default_str();
 }
 
+void add_profile_options(CLI::App& app, std::string& profile, std::string& steps) {
+  auto* file =
+      app.add_option("--profile", profile,
+                     "what export_chrome_trace of torch.profiler wrote of the run of this log, .json or .json.gz: "
+                     "the times of the program itself");
+  app.add_option("--steps", steps, "only these steps of the profile, counted from 1: 3 or 2-4")->needs(file);
+}
+
 void add_worker_options(CLI::App& app, RunRequest& request) {
   request.worker.emplace();
   app.add_option("--plant", request.worker->plant,

@@ -15,6 +15,8 @@ namespace partita {
 CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph);
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);
+/// Declares --profile and --steps.
+void add_profile_options(CLI::App& app, std::string& profile, std::string& steps);
 /// Runs compiled code in a worker, and declares --plant and --timeout for it.
 void add_worker_options(CLI::App& app, RunRequest& request);
 

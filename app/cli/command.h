@@ -34,4 +34,12 @@ inline std::string without_control(std::string text) {
   return text;
 }
 
+/// The same of a text of several lines, without newlines at its end.
+inline std::string printable_lines(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = '?';
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
 }  // namespace partita::cli

@@ -8,6 +8,7 @@
 
 #include "app/cli/command.h"
 #include "app/progress_line.h"
+#include "app/tasks/profile_queries.h"
 #include "core/base/number_text.h"
 
 namespace partita::cli {
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct DiffVerbOptions {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, profiles;
   bool all = false, json = false;
 };
 
@@ -105,15 +106,28 @@ void print_json(const Diff& diff) {
 
 Result<int> run(const DiffVerbOptions& o) {
   ProgressLine line;
+  std::vector<std::string> paths = o.paths;
+  if (paths.size() == 1 && o.profiles.size() > 1) paths.resize(o.profiles.size(), paths.front());
+  if (!o.profiles.empty() && o.profiles.size() != paths.size())
+    return input_error("cli.usage", fmt::format("there are {} logs and {} profiles; give --profile once for each log",
+                                                paths.size(), o.profiles.size()));
   std::vector<Loaded> loaded;
   std::vector<const Loaded*> opened;
-  for (const std::string& path : o.paths) {
+  for (const std::string& path : paths) {
     TRY(loaded.emplace_back(), load(path, &line.progress()));
   }
   for (const Loaded& l : loaded) opened.push_back(&l);
   TRY(Diff found, diff(opened, &line.progress()));
   for (const Loaded& l : loaded)
     for (const Diagnostic& w : l.warnings) found.warnings.push_back(w);
+  std::vector<ProfiledLog> profiled_logs;
+  for (std::size_t i = 0; i < o.profiles.size(); ++i) {
+    TRY(profiled_logs.emplace_back(), profiled(loaded[i], o.profiles[i], &line.progress()));
+    for (const std::string& note : profiled_logs.back().notes) {
+      found.warnings.push_back(input_error("diff.profile", note, {.file = o.profiles[i]}));
+    }
+  }
+  if (!profiled_logs.empty()) add_run_times(found, profiled_logs);
   if (o.json)
     print_json(found);
   else
@@ -131,9 +145,15 @@ const Command diff_command = {
       auto o = std::make_shared<DiffVerbOptions>();
       app.add_option("paths", o->paths, "Two or more files or folders; or one folder, whose logs are compared")
           ->required();
+      app.add_option(
+             "--profile", o->profiles,
+             "what export_chrome_trace of torch.profiler wrote of a run, once for each log, in their order: run "
+             "times; with one log, profiles of several runs of it")
+          ->expected(1)
+          ->take_all();
       app.add_flag("--all", o->all, "also what follows from other differences, and more than 20 of a kind");
       app.add_flag("--json", o->json, "one JSON document");
-      app.footer("Exit code 1 when something differs; compile times are told, but do not count.");
+      app.footer("Exit code 1 when something differs; compile and run times are told, but do not count.");
       return [o] { return run(*o); };
     }};
 

@@ -11,7 +11,9 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
+#include "app/progress_line.h"
 #include "app/run_options.h"
+#include "app/tasks/profile.h"
 #include "core/base/number_text.h"
 
 namespace partita::cli {
@@ -184,6 +186,21 @@ Result<int> inductor(const KernelsVerbOptions& o, const Loaded& loaded) {
   return o.json ? print_json(document) : 0;
 }
 
+/// What the program's own run spent in inductor's kernels.
+Result<int> profiled_kernels(const KernelsVerbOptions& o, const Loaded& loaded) {
+  if (!o.show.empty())
+    return input_error("cli.usage", "--profile tells times; --backend pytorch --show code prints the code");
+  ProgressLine line;
+  TRY(ProfiledLog log, profiled(loaded, o.request.profile, &line.progress()));
+  TRY(const StepRange steps, steps_of(*log.profile, o.request.steps));
+  if (!o.request.graph.empty()) {
+    TRY_DO(keep_graph(log, o.request.graph));
+  }
+  if (o.json) return print_json(to_json(log, steps));
+  fmt::print("{}\n", printable_lines(to_text(log, steps)));
+  return 0;
+}
+
 Result<const KernelForm*> find_form(const StagedCompiler& compiler, const std::string& name) {
   std::vector<std::string> names;
   for (const KernelForm& form : compiler.forms) {
@@ -223,6 +240,7 @@ Result<int> run(const KernelsVerbOptions& o) {
   if (!o.kernel.empty() && o.show.empty())
     return input_error("cli.usage", "--kernel chooses what --show prints; give --show, too");
   TRY(const Loaded loaded, load(o.request.path));
+  if (!o.request.profile.empty()) return profiled_kernels(o, loaded);
   if (o.backend == pytorch) return inductor(o, loaded);
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
@@ -257,6 +275,7 @@ const Command kernels_command = {
     [](CLI::App& app) -> Action {
       auto o = std::make_shared<KernelsVerbOptions>();
       add_run_options(app, o->request);
+      add_profile_options(app, o->request.profile, o->request.steps);
       app.add_option("--backend", o->backend,
                      "a compiler, as `run --backend`; pytorch: what a log or debug folder has of inductor's")
           ->capture_default_str();

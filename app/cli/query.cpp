@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/progress_line.h"
 #include "app/run_options.h"
 #include "app/tasks/queries.h"
 #include "core/base/file_watch.h"
@@ -22,13 +23,6 @@ struct QueryVerbOptions {
   std::vector<std::string> words;
   bool json = false, follow = false;
 };
-
-std::string printable_lines(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = '?';
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
 
 std::string json_of(const QueryVerbOptions& o, const Artefact* graph, const QueryAnswer& answer, int indent) {
   nlohmann::ordered_json document = {{"question", o.question}, {"arguments", o.words}};
@@ -88,6 +82,8 @@ Result<int> run(const QueryVerbOptions& o) {
   if (o.follow && query != queries().end()) return follow(o, *query);
   TRY(const Loaded loaded, load(o.request.path));
   QuerySubject subject{loaded, nullptr, o.request};
+  ProgressLine line;
+  if (!o.request.profile.empty()) subject.request.progress = &line.progress();  // it may have gigabytes
   if (query != queries().end() && query->needs_graph) {
     TRY(subject.artefact, loaded.pick(o.request.graph));
   }
@@ -115,6 +111,7 @@ extern const Command query_command;
 const Command query_command = {"query", "Fixed questions about a graph, answered exactly", [](CLI::App& app) -> Action {
                                  auto o = std::make_shared<QueryVerbOptions>();
                                  add_run_options(app, o->request);
+                                 add_profile_options(app, o->request.profile, o->request.steps);
                                  app.add_option("question", o->question, "one of those below")->required();
                                  app.add_option("words", o->words, "what the question is about");
                                  app.add_flag("--json", o->json, "one JSON document");

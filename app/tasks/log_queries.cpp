@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/profile_queries.h"
 #include "core/base/number_text.h"
 #include "core/diff/facts.h"
 #include "core/diff/timeline.h"
@@ -137,6 +138,7 @@ QueryAnswer facts_of(const QuerySubject& subject, Facts (*facts)(const Compilati
 }  // namespace
 
 Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>&) {
+  if (!subject.request.profile.empty()) return run_times_of(subject);
   QueryAnswer out;
   const std::vector<Run> runs = runs_of({&subject.loaded});
   for (const Run& run : runs)

@@ -4,6 +4,7 @@
 namespace partita {
 
 // Questions about a trace log; words are not needed.
+/// Of compiling; with a profile, of the program's own run.
 Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>& words);
 /// A row for each line that broke a graph, with the graphs that ended there.
 Result<QueryAnswer> breaks_of(const QuerySubject& subject, const std::vector<std::string>& words);

@@ -22,7 +22,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
-#include "core/ops/schema/schema.h"
+#include "core/ops/facts/memory.h"
 #include "core/partition/cost.h"
 #include "core/partition/partition.h"
 
@@ -144,11 +144,8 @@ Result<std::vector<const Node*>> handed_to_backward(const QuerySubject& s, const
 
 /// The input of which the value is a view, or that it is; null for what has memory of its own.
 const Node* viewed_input(const Node& value) {
-  const Node* n = &value;
-  for (const Schema* schema = find_schema(n->op()); schema && schema->is_view && !n->inputs().empty();
-       schema = find_schema(n->op()))
-    n = n->inputs()[0];
-  return n->is_placeholder() ? n : nullptr;
+  const Node* memory = memory_of(&value);
+  return memory->is_placeholder() ? memory : nullptr;
 }
 
 /// Of a forward that is cut out already, which must not be differentiated again.
@@ -389,7 +386,11 @@ const std::vector<Query> questions = {
     {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
     {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},
     {"breaks", {}, "the lines that break graphs in a trace log, compilations that failed, and why", false, breaks_of},
-    {"times", {}, "where the time of compiling went, as a trace log says", false, compile_times_of},
+    {"times",
+     {},
+     "where the time of compiling went, as a trace log says; with --profile, that of the run itself",
+     false,
+     compile_times_of},
     {"recompilations", {}, "why a trace log's programs were compiled again", false, recompilations_of},
     {"caches", {}, "what caches answered in a trace log", false, caches_of},
     {"guards", {}, "under what a trace log's compiled code may run", false, guards_of},
@@ -419,6 +420,8 @@ Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& quest
         "query.arguments",
         fmt::format("{} takes {}", question,
                     query->arguments.empty() ? "nothing" : fmt::format("{}", fmt::join(query->arguments, " "))));
+  if (!subject.request.profile.empty() && query->answer != compile_times_of)
+    return input_error("query.profile", fmt::format("{} is not about a profile; with --profile ask times", question));
   if (query->needs_graph && !subject.artefact)
     return input_error("query.graph", "this question is about one graph; choose it with --graph");
   return query->answer(subject, words);

@@ -20,6 +20,7 @@ class PlantWatch;
 
 struct RunRequest {
   std::string path, graph, inputs;
+  std::string profile, steps;  ///< a chrome trace of the program's own run, and the steps of it to count: "2-4"
   bool train = false;
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from

@@ -24,6 +24,7 @@ namespace partita {
   V(Saved, "saved values")           \
   V(Kernel, "kernels")               \
   V(Cache, "caches")                 \
+  V(RunTime, "run times")            \
   V(Time, "compile times")           \
   V(Node, "nodes")
 
@@ -59,7 +60,7 @@ struct DiffRow {
   std::string where = {};           ///< line of the program
   bool follows = false;             ///< from another node that differs
   /// Times are never the same twice: they are told, and do not make runs differ.
-  bool differs() const { return aspect != DiffAspect::Time; }
+  bool differs() const { return aspect != DiffAspect::Time && aspect != DiffAspect::RunTime; }
 };
 
 struct Diff {

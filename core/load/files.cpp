@@ -7,6 +7,7 @@
 #include "core/base/natural_order.h"
 #include "core/load/fx_text.h"
 #include "core/load/runnable.h"
+#include "core/load/profile/event_stream.h"
 #include "core/load/sources.h"
 #include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"
@@ -161,6 +162,13 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
     if (alone) return refuse("is empty; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
+  if (alone && (is_chrome_trace(head) || is_gzip(head)))
+    return refuse(
+        is_gzip(head)
+            ? "is compressed by gzip; a profile is opened with its log: partita open LOG --profile FILE, and "
+              "other files after gunzip"
+            : "is a chrome trace, which has times and no graph; open it with the log of its run: partita open "
+              "LOG --profile FILE");
   const FileKind* kind = kind_of(head, path, false);
   if (!kind && !is_text(head)) {
     if (alone)

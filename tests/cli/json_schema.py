@@ -62,6 +62,11 @@ with tempfile.TemporaryDirectory() as folder:
     for config in ("fuse=true", "fuse=false"):  # entries to explain
         partita("run", PROGRAM, "--inputs", IO, "--backend", "cpu", "--config", config)
     entries = [row["id"] for row in json.loads(partita("store", "list", "--json")) if "autograd_cache" in row["title"]]
+    profile = f"{folder}/profile.json"
+    with open(profile, "w") as file:
+        json.dump([{"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": at, "dur": length}
+                   for cat, name, at, length in [("user_annotation", "## Call CompiledFxGraph None ##", 0, 10),
+                                                 ("cpu_op", "aten::addmm", 1, 2), ("cpu_op", "aten::foo", 4, 2)]], file)
     wrong = ["--plant", "aten.gelu.default:wrong"]
     between = ["--random-weights", "0", "--backends", "interp,cpu"]
     runs = {
@@ -78,7 +83,8 @@ with tempfile.TemporaryDirectory() as folder:
         "diff": [["diff", PROGRAM, joint], ["diff", joint, joint, joint]],
         "export": [["export", PROGRAM]],
         "kernels": [["kernels", PROGRAM, "--train"], ["kernels", PROGRAM, "--inputs", IO, "--show", "asm"],
-                    ["kernels", f"{SOURCE}/tests/load/inductor.log", "--backend", "pytorch"]],
+                    ["kernels", f"{SOURCE}/tests/load/inductor.log", "--backend", "pytorch"],
+                    ["kernels", f"{SOURCE}/tests/load/inductor.log", "--profile", profile]],
         "list": [["list", PROGRAM], ["list", f"{folder}/aot"]],
         "minify": [["minify", joint, "--check", "accuracy:cpu", *wrong, "-o", f"{folder}/repro"]],
         "ops": [["ops"], ["ops", "aten.addmm.default"], ["ops", "aten.gelu.default"]],
