@@ -20,6 +20,7 @@
 #include <fmt/ranges.h>
 
 #include "app/cli/command.h"
+#include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/tasks/compilers.h"
 #include "app/window_tools.h"
@@ -28,6 +29,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/style.h"
+#include "views/profile/profile_controller.h"
 #include "views/run/run_controller.h"
 #include "views/window/event_log.h"
 #include "views/window/session.h"
@@ -37,7 +39,8 @@ namespace {
 
 struct OpenVerbOptions {
   std::vector<std::string> paths, against;
-  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler, events;
+  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler, events, profile,
+                          steps;
   double scale = 1, after = 0;
 };
 
@@ -63,6 +66,13 @@ Status show_asked(views::Session& bench, const OpenVerbOptions& options) {
   if (!options.overlay.empty())
     bench.views().get<views::GraphController>().show_overlay(QString::fromStdString(options.overlay));
   return {};
+}
+
+// The profile of the log that was opened; its page in front, unless something else is asked for.
+void open_profile(views::Session& bench, const OpenVerbOptions& options) {
+  auto& profiles = bench.views().get<views::ProfileController>();
+  if (options.view.empty() && options.overlay.empty() && options.select.empty()) profiles.show();
+  profiles.open(QString::fromStdString(options.profile), QString::fromStdString(options.steps));
 }
 
 /// By the ending; png for standard output.
@@ -99,7 +109,7 @@ Result<int> take_screenshot(QApplication& app, views::Session& bench, const Open
   auto size = QString::fromStdString(options.size).split('x');
   bench.window().resize(size[0].toInt(), size[1].toInt());
   bench.window().show();
-  bool asked = false;
+  bool asked = false, profile_asked = options.profile.empty();
   QTimer poll;
   QElapsedTimer clock;
   clock.start();
@@ -112,6 +122,11 @@ Result<int> take_screenshot(QApplication& app, views::Session& bench, const Open
     quiet = bench.jobs().idle() ? quiet + 1 : 0;
     bool late = asked && options.after > 0 && static_cast<double>(clock.elapsed()) > options.after * 1000;
     if (quiet < 3 && !late) return;
+    if (!profile_asked) {
+      profile_asked = true;
+      quiet = 0;
+      return open_profile(bench, options);
+    }
     if (!asked) {
       asked = true;
       quiet = 0;
@@ -136,6 +151,8 @@ Result<int> run(const OpenVerbOptions& options) {
   for (const std::string& path : options.paths)
     if (!options.screenshot.empty() && !std::filesystem::exists(path))
       return input_error("open.missing", path + ": no such file or folder; give one that exists");
+  if (!options.profile.empty() && options.paths.empty())
+    return input_error("cli.usage", "--profile belongs to a log; give the path that TORCH_TRACE wrote, too");
   if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
   // For a screenshot, Qt's messages about its platform do not matter to the user.
   if (!options.screenshot.empty())
@@ -191,9 +208,11 @@ Result<int> run(const OpenVerbOptions& options) {
   bench.window().restore_layout();
   bench.window().fit_screen();
   bench.window().show();
-  bool asked = false;
+  bool asked = false, profile_asked = options.profile.empty();
   QObject::connect(&bench.jobs(), &views::JobTracker::changed, &app, [&] {
-    if (!bench.jobs().idle() || !bench.documents().current() || std::exchange(asked, true)) return;
+    if (!bench.jobs().idle() || !bench.documents().current()) return;
+    if (!std::exchange(profile_asked, true)) return open_profile(bench, options);
+    if (std::exchange(asked, true)) return;
     if (Status there = show_asked(bench, options); !there) bench.window().report(there.error());
   });
   const int code = app.exec();
@@ -240,6 +259,7 @@ Action add_open(CLI::App& app) {
         const auto names = view_names();
         return std::ranges::find(names, name) != names.end() ? std::string() : "there is no view '" + name + "'";
       });
+  add_profile_options(app, options->profile, options->steps);
   app.add_option("--compiler", options->compiler, "The compiler of the view run, by its name in partita run --help");
   app.add_option("--against", options->against,
                  "A column of the views compare and values, as partita compare takes it; given once for each")

@@ -249,7 +249,8 @@ std::vector<Controller::OverlaySource> GraphController::overlays() {
   const Document* document = bench_.documents().current();
   const bool refused = document && !document->no_kernels.isEmpty();
   const QString how = tr("Graph > Time the nodes and plan the kernels (Ctrl+T)");
-  return {{OverlayKind::Time, [this] { measure(bench_.views().inputs()); }, tr("Not timed yet: %1").arg(how)},
+  return {{OverlayKind::Time, [this] { measure(bench_.views().inputs()); },
+           tr("Not timed yet: %1, or File > Open a profile… for the times of your own run").arg(how)},
           {OverlayKind::Kernel, [this] { measure(bench_.views().inputs()); },
            refused ? tr("The compiler has no plan for this graph: %1").arg(document->no_kernels)
                    : tr("Not planned yet: %1").arg(how)}};
@@ -275,6 +276,7 @@ void GraphController::measure(const QString& io) {
         }
         Document* of = bench_.documents().find(key);
         if (!of) return;
+        for (auto& [node, facts] : of->facts) facts.forget_times();  // of a profile
         for (const auto& [node, seconds] : measured->seconds) of->facts[node].seconds = seconds;
         if (measured->kernels)
           for (const auto& [node, kernel] : *measured->kernels) of->facts[node].kernel = kernel;

@@ -103,6 +103,14 @@ QString largest_text(const Document& document, std::vector<const SavedValue*> sa
   return largest.join("<br>");
 }
 
+QString time_text(const NodeFacts& facts) {
+  const QString seconds = seconds_text(facts.seconds);
+  if (facts.kernel_times.empty()) return seconds + " in the interpreter";
+  if (facts.kernel_times.size() == 1)
+    return QString("%1 in your run, the whole of %2").arg(seconds, text(facts.kernel_times.front().first));
+  return QString("%1 in your run, in %2").arg(seconds, count_text(std::ssize(facts.kernel_times), "kernel"));
+}
+
 }  // namespace
 
 NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts) {
@@ -139,7 +147,7 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
           {"error", error_text(facts->error) +
                         (facts->tolerance >= 0 ? " (tolerance " + error_text(facts->tolerance) + ")" : "") +
                         (facts->inherited_from.empty() ? "" : ", after " + link_to(facts->inherited_from))});
-    if (facts->seconds >= 0) account.rows.push_back({"time", seconds_text(facts->seconds) + " in the interpreter"});
+    if (facts->seconds >= 0) account.rows.push_back({"time", time_text(*facts).toHtmlEscaped()});
     if (!facts->kernel.empty()) account.rows.push_back({"kernel", code(escaped(facts->kernel))});
     if (!facts->pass.empty()) account.rows.push_back({"made by", escaped(facts->pass)});
   }
@@ -176,14 +184,15 @@ NodeAccount account_of(const Document& document, const Picture& picture, int fra
   account.subtitle = QObject::tr("folded; Enter shows what is in it");
   account.why_no_pin = why_not_pinned(document, {}, Pin::Save);
   std::vector<const Node*> nodes, reads, users;
-  double seconds = -1, error = -1;
+  double error = -1;
+  NodeFacts times;
   for (const Node* node : *picture.graph) {
     if (!inside(*node)) continue;
     nodes.push_back(node);
     std::ranges::copy_if(node->inputs(), std::back_inserter(reads), [&](const Node* in) { return !inside(*in); });
     std::ranges::copy_if(node->users(), std::back_inserter(users), [&](const Node* user) { return !inside(*user); });
     if (const auto facts = document.facts.find(node->name()); facts != document.facts.end()) {
-      if (facts->second.seconds >= 0) seconds = std::max(seconds, 0.0) + facts->second.seconds;
+      times.add_times(facts->second);
       error = std::max(error, facts->second.error);
     }
   }
@@ -198,7 +207,7 @@ NodeAccount account_of(const Document& document, const Picture& picture, int fra
     if (!saved.empty()) account.rows.push_back({"saved", largest_text(document, std::move(saved))});
   }
   if (error >= 0) account.rows.push_back({"largest error", error_text(error)});
-  if (seconds >= 0) account.rows.push_back({"time", seconds_text(seconds) + " in the interpreter"});
+  if (times.seconds >= 0) account.rows.push_back({"time", time_text(times).toHtmlEscaped()});
   if (!nodes.empty() && nodes.front()->origin && !nodes.front()->origin->file.empty())
     account.rows.push_back({"from", frame_html(nodes.front()->origin->of_user())});
   account.rows.push_back({"begins with", nodes.empty() ? QString() : link(*nodes.front())});

@@ -141,7 +141,7 @@ std::vector<NodeFacts> facts_by_card(const Picture& picture, const Facts& facts)
     const int index = node ? picture.card_of[node->id()] : -1;
     if (index < 0 || picture.cards[index].node) continue;
     NodeFacts& sum = known[index];
-    if (fact.seconds >= 0) sum.seconds = std::max(sum.seconds, 0.0) + fact.seconds;
+    sum.add_times(fact);
     if (!std::isnan(sum.error) && !(fact.error <= sum.error)) sum.error = fact.error;
     if (fact.wrong && (!sum.wrong || fact.inherited_from.empty())) sum.inherited_from = fact.inherited_from;
     sum.wrong |= fact.wrong;
@@ -182,6 +182,22 @@ const OverlayRow& row_of(OverlayKind kind) {
 }
 
 }  // namespace
+
+void NodeFacts::forget_times() {
+  seconds = -1;
+  kernel_times.clear();
+}
+
+void NodeFacts::add_kernel(const std::string& name, double time) {
+  if (std::ranges::any_of(kernel_times, [&](const auto& k) { return k.first == name; })) return;
+  kernel_times.emplace_back(name, time);
+  seconds = std::max(seconds, 0.0) + time;
+}
+
+void NodeFacts::add_times(const NodeFacts& other) {
+  if (other.kernel_times.empty() && other.seconds >= 0) seconds = std::max(seconds, 0.0) + other.seconds;
+  for (const auto& [name, time] : other.kernel_times) add_kernel(name, time);
+}
 
 std::vector<OverlayKind> overlay_kinds() {
   std::vector<OverlayKind> kinds;
@@ -232,8 +248,9 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
     scale_errors(overlay, std::move(numbers), known, theme);
   } else if (row.number) {
     scale(overlay, numbers, row.text, theme);
+    const bool measured = std::ranges::any_of(known, [](const NodeFacts& f) { return !f.kernel_times.empty(); });
     if (kind == OverlayKind::Time && overlay.ramp)
-      overlay.legend.push_back({QColor(), "in the interpreter, one by one"});
+      overlay.legend.push_back({QColor(), measured ? "in your run, whole kernels" : "in the interpreter, one by one"});
   } else {
     std::vector<int> per_family(16);
     for (const Card& card : picture.cards) ++per_family[static_cast<int>(card.family)];

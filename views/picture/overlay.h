@@ -22,8 +22,17 @@ struct NodeFacts {
   std::string inherited_from;  ///< the node at which its difference began; empty: here, or it has none
   double tolerance = -1;       ///< its absolute part
   double seconds = -1;
+  /// Where the seconds are of the user's own run: the compiled kernels that the node is part of, each once with its
+  /// whole time. Empty: they are of the interpreter.
+  std::vector<std::pair<std::string, double>> kernel_times;
   std::string kernel;
   std::string pass;
+
+  void forget_times();
+  /// Adds a kernel's time, unless it is there.
+  void add_kernel(const std::string& name, double time);
+  /// Adds the times of a node to those of others: a kernel of both counts once.
+  void add_times(const NodeFacts& other);
 };
 using Facts = std::unordered_map<std::string, NodeFacts>;  ///< by node name
 
