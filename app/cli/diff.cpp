@@ -52,7 +52,8 @@ void print_text(const Diff& diff, bool all) {
     const auto end = std::find_if(row, diff.rows.end(), [&](const DiffRow& r) { return r.aspect != row->aspect; });
     const auto own = std::find_if(row, end, [](const DiffRow& r) { return r.follows; });
     const auto count = std::distance(row, own), follow = std::distance(own, end);
-    fmt::print("\n{}:{}{}\n", aspect_name(row->aspect), count > 0 ? fmt::format(" {} differ", count) : "",
+    fmt::print("\n{}:{}{}\n", aspect_name(row->aspect),
+               count > 0 ? fmt::format(" {} {}", count, row->aspect == DiffAspect::RunTime ? "rows" : "differ") : "",
                follow > 0 ? fmt::format("{} {} follow from other differences", count > 0 ? "," : "", follow) : "");
     const auto shown = all ? end : row + std::min<std::ptrdiff_t>(count, most_rows);
     for (auto at = row; at != shown; ++at) {

@@ -6,8 +6,8 @@
 
 #include "core/base/natural_order.h"
 #include "core/load/fx_text.h"
-#include "core/load/runnable.h"
 #include "core/load/profile/event_stream.h"
+#include "core/load/runnable.h"
 #include "core/load/sources.h"
 #include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"

@@ -239,6 +239,7 @@ class Flow {
     operators_.insert(node);
     if (std::ranges::find(kernels_[k].nodes, node->name()) == kernels_[k].nodes.end())
       kernels_[k].nodes.push_back(node->name());
+    if (kernels_[k].link < InductorKernel::Link::Comments) kernels_[k].link = InductorKernel::Link::Flow;
     const Call& call = calls_[k];
     const std::vector<const Node*> tensors = tensors_of(*node);
     if (tensors.size() == call.reads.size())

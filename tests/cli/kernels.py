@@ -84,7 +84,7 @@ with tempfile.TemporaryDirectory() as work:
         print(f"{os.path.relpath(log, source)}: {found} links found, {missed} missed")
         check(found > 0, f"{log}: no link")
         linked = [k for g in document["graphs"] for k in g["kernels"] if k["nodes"] or k["sources"]]
-        check(all(k["link"] in ("mapping", "comments") for k in linked), f"{log}: a link out of nothing")
+        check(all(k["link"] in ("mapping", "comments", "flow") for k in linked), f"{log}: a link out of nothing")
     if os.path.exists(f"{CORPUS}/models/gpt2/trace"):
         # The comments of a backward name its own nodes among those of the program; kernels in C++ have none.
         backward = json.loads(run(f"{CORPUS}/models/gpt2/trace", "--backend", "pytorch", "--json"))["graphs"][1]
