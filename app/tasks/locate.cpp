@@ -33,12 +33,11 @@ void add_places(nlohmann::json& report, const Graph& graph, const NodesByPlace& 
     }
     return place;
   };
-  if (at(report, {"node", "given"}).is_array())
-    if (const std::string place = name_in_file(report["node"]["given"]); !place.empty())
-      report["node"]["origin"] = place;
-  if (at(report, {"buffers"}).is_array())
-    for (nlohmann::json& buffer : report["buffers"])
-      if (buffer.is_object() && buffer.contains("given")) name_in_file(buffer["given"]);
+  if (nlohmann::json& node = report["node"]; node.is_object())
+    if (const std::string place = name_in_file(node["given"]); !place.empty()) node["origin"] = place;
+  if (nlohmann::json& buffers = report["buffers"]; buffers.is_array())
+    for (nlohmann::json& buffer : buffers)
+      if (buffer.is_object()) name_in_file(buffer["given"]);
 }
 
 /// A graph that eager does not run on these inputs has no right results: error locate.eager.
