@@ -1,6 +1,7 @@
 // What PyTorch leaves beside a repro script: the values of its inputs, and the graph with all its parts.
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -47,10 +48,11 @@ std::optional<fs::path> below(const fs::path& root, const fs::path& path) {
   return end == real_root.end() ? std::optional(real) : std::nullopt;
 }
 
-/// The folder of a script's run: what "minifier" lies in.
+/// The folder of a script's run: what "minifier" and "torchinductor" lie in.
 fs::path run_of(const fs::path& folder, const fs::path& saved) {
   if (folder.filename() == "minifier") return folder.parent_path();
   if (folder.filename() == "checkpoints") return folder.parent_path().parent_path();
+  if (folder.parent_path().filename() == "torchinductor") return folder.parent_path().parent_path();
   return saved.empty() ? fs::path() : folder / saved.parent_path().parent_path();
 }
 
@@ -151,6 +153,21 @@ bool lacks_sub_graphs(std::string_view text) {
 }
 
 }  // namespace
+
+std::shared_ptr<const Companion> find_sub_graphs(std::string_view text, std::string_view group,
+                                                 std::span<const Artefact> beside) {
+  if (text.find(fx::lost_module) == text.npos || !lacks_sub_graphs(text)) return nullptr;
+  const auto script = parse_fx_text(text);
+  if (!script) return nullptr;
+  for (const Artefact& a : beside) {
+    auto graph = a.is_graph() && a.group == group ? a.graph() : input_error("load.no_graph", "");
+    if (!graph || (*graph)->children.empty() || !same_nodes(**script, **graph)) continue;
+    auto out = std::make_shared<Companion>();
+    out->whole = *std::move(graph);
+    return out;
+  }
+  return nullptr;
+}
 
 std::shared_ptr<const Companion> read_repro(const std::string& path, std::string_view text,
                                             std::vector<Diagnostic>& warnings) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,5 +26,10 @@ LoadArgs read_load_args(std::string_view text);
 /// there is nothing of it. What is there and damaged is told in `warnings`.
 std::shared_ptr<const Companion> read_repro(const std::string& path, std::string_view text,
                                             std::vector<Diagnostic>& warnings);
+
+/// The sub graphs that such a script in a log leaves out, from the same graph among the others of its compilation. Null
+/// if it lacks none, or none of them is the same.
+std::shared_ptr<const Companion> find_sub_graphs(std::string_view text, std::string_view group,
+                                                 std::span<const Artefact> beside);
 
 }  // namespace partita

@@ -9,6 +9,7 @@
 
 #include "core/base/md5.h"
 #include "core/load/fx_lines.h"
+#include "core/load/runnable.h"
 #include "core/load/trace_record.h"
 
 namespace partita {
@@ -207,8 +208,14 @@ void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t p
     all.grown = true;
     return;
   }
+  constexpr std::string_view lost = " = <lambda>()";
+  const std::string_view content = bytes_->text().substr(payload, end - payload);
   Artefact a = Artefact::of_text(bytes_, {{payload, end - payload, true}});
-  if (holds_graph(bytes_->text().substr(payload, end - payload))) a.kind = kind_of_name(record.name);
+  if (holds_graph(content)) {
+    a.kind = kind_of_name(record.name);
+    if (content.find(lost) != content.npos)
+      if (const auto text = a.text()) a.companion = find_sub_graphs(*text, record.compile_id, loading.out.artefacts);
+  }
   a.where.line = line_ + 1;
   loading.add(named(std::move(a), record.compile_id, record.name));
 }

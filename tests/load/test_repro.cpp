@@ -41,6 +41,7 @@ class TestRepro : public QObject {
   void a_script_has_its_inputs();
   void a_script_elsewhere_finds_its_run();
   void a_folder_runs_the_script_that_it_began_with();
+  void a_script_of_a_log_has_its_sub_graphs();
   void a_script_without_values_has_none();
   void damaged_values_are_told();
   void values_stay_below_the_folder();
@@ -89,6 +90,26 @@ void TestRepro::a_folder_runs_the_script_that_it_began_with() {
   const auto picked = loaded.pick("");
   QVERIFY(picked && (*picked)->id == "minifier_launcher");
   QVERIFY(loaded.find("19") && loaded.find("19")->companion);  // its values are beside it
+}
+
+void TestRepro::a_script_of_a_log_has_its_sub_graphs() {
+  // As torch 2.13 logs it: the graph, and then the script of it.
+  const fs::path run = left / "run_2_13";
+  std::string log;
+  for (const auto& [record, file] :
+       {std::pair{"\"aot_forward_graph\": {}", run / "torchinductor/model__0_forward_1.0/fx_graph_readable.py"},
+        {"\"artifact\": {\"name\": \"fx_graph_runnable\"}", run / "minifier/minifier_launcher.py"}}) {
+    log += "V1128 13:55:42.366000 7 torch/x.py:1] {" + std::string(record) +
+           ", \"frame_id\": 0, \"frame_compile_id\": 0, \"has_payload\": \"\"}\n";
+    for (const QString& line : QString::fromStdString(read_text(file)).split('\n'))
+      log += "\t" + line.toStdString() + "\n";
+  }
+  const fs::path path = fs::path(dir_.path().toStdString()) / "trace.log";
+  std::ofstream(path) << log;
+  const Loaded loaded = opened(path);
+  const Artefact* script = loaded.find("0_0.fx_graph_runnable");
+  QVERIFY(script && script->companion);
+  QVERIFY((*script->graph())->child("false_graph_0"));
 }
 
 void TestRepro::a_script_without_values_has_none() {
