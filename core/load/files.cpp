@@ -58,7 +58,7 @@ constexpr FileKind file_kinds[] = {
     {false, is_archive, load_archive},      {false, is_cache_artifacts, load_cache_artifacts},
     {false, is_safetensors, load_tensors},  {false, is_pickle, load_pickle},
     {true, is_trace_log, load_trace_log},   {true, is_text_log, load_text_log},
-    {true, is_debug_mode, load_debug_mode}, {true, is_output_code, load_output_code},
+    {true, is_debug_mode, load_debug_mode}, {true, is_text_without_graph, load_text_without_graph},
     {true, is_fx_text, load_fx_text_file},
 };
 

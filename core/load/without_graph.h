@@ -29,8 +29,8 @@ Status load_cache_artifacts(std::shared_ptr<const FileBytes> bytes, const std::s
 bool is_debug_mode(std::string_view text, std::string_view path);
 Status load_debug_mode(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 
-/// Python that inductor or torch.compiler.precompile wrote.
-bool is_output_code(std::string_view text, std::string_view path);
-Status load_output_code(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
+/// Python that inductor or torch.compiler.precompile wrote, and the other texts of a debug folder.
+bool is_text_without_graph(std::string_view text, std::string_view path);
+Status load_text_without_graph(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 
 }  // namespace partita

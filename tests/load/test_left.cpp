@@ -181,6 +181,9 @@ void TestLeft::files_without_a_graph_say_what_they_are_data() {
       "a program of torch.compiler.precompile", "x = 1");
   row("output code", put("q.py", "import torch\nasync_compile = AsyncCompile()\n"), "output_code",
       "code that inductor wrote", "AsyncCompile");
+  row("inductor's kernels", put("ir_pre_fusion.txt", "op0: SchedulerNode(ComputedBuffer)\nop0.writes = []\n"),
+      "ir_pre_fusion", "what inductor made of a graph", "op0.writes");
+  row("mappings", put("m.json", "{\"preToPost\": {}}"), "m", "which nodes and kernels", "preToPost");
 }
 
 void TestLeft::files_without_a_graph_say_what_they_are() {
