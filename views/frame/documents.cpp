@@ -166,7 +166,7 @@ void Documents::tell_warnings(const QString& path, const std::vector<Diagnostic>
   // What a file without a graph is, in a line, is no loss.
   for (const Diagnostic& w : warnings)
     if (warnings.size() == 1 && w.code == "load.no_graph")
-      return window_.show_problem(tr("%1 holds no graph").arg(file_title(path)), text(w.line()));
+      return window_.show_problem(tr("%1: %2").arg(file_title(path), text(w.message)), text(w.line()));
   const auto is_note = [](const Diagnostic& d) { return d.severity == Severity::Note; };
   const auto notes = static_cast<int>(std::ranges::count_if(warnings, is_note));
   const int unread = static_cast<int>(warnings.size()) - notes;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "core/ir/print.h"
 #include "views/look/arrange.h"
@@ -231,7 +232,15 @@ NodeAccount account_of(const Document& document) {
   account.rows.push_back({"file", escaped(document.path.toStdString())});
   account.rows.push_back({"nodes", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(graph.size()), "node"),
                                                          count_text(static_cast<std::int64_t>(calls.size()), "call"))});
-  account.rows.push_back({"inputs", QString("%1, %2").arg(graph.placeholders().size()).arg(size_text(inputs))});
+  const std::vector<Node*> placeholders = graph.placeholders();
+  const auto unknown_inputs =
+      std::ranges::count_if(placeholders, [](const Node* input) { return !input->meta.known(); });
+  QString bytes = size_text(inputs);
+  if (unknown_inputs > 0)  // of a print or plain code, all of them
+    bytes = std::cmp_equal(unknown_inputs, placeholders.size())
+                ? QString("of unknown size")
+                : QString("%1 and %2 of unknown size").arg(bytes).arg(unknown_inputs);
+  account.rows.push_back({"inputs", QString("%1, %2").arg(placeholders.size()).arg(bytes)});
   account.rows.push_back({"outputs", QString::number(graph.outputs().size())});
   account.rows.push_back({"calls", calls_text(calls)});
   for (const auto& [name, what] : document.wrappers)
