@@ -1,32 +1,14 @@
 #include "core/load/fx_print.h"
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 
-#include "core/base/config.h"
-#include "core/base/memory.h"
-#include "core/base/python_text.h"
-#include "core/base/text.h"
-#include "core/ir/python_operators.h"
-#include "core/load/fx_expression.h"
 #include "core/load/fx_lines.h"
+#include "core/load/fx_nodes.h"
 
 namespace partita::fx {
 namespace {
 
 constexpr int deepest_list = 100;
-
-/// What stands between `before` and `after` in the text, which goes on behind it; nullopt when it has none.
-std::optional<std::string_view> between(std::string_view& text, std::string_view before, std::string_view after) {
-  if (!text.starts_with(before)) return std::nullopt;
-  const std::size_t end = text.find(after, before.size());
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view found = text.substr(before.size(), end - before.size());
-  text.remove_prefix(end + after.size());
-  return found;
-}
 
 /// The parts of "a, (b, c), {d: e}" between commas that stand in no bracket.
 std::vector<std::string_view> parts_of(std::string_view list) {
@@ -57,105 +39,22 @@ bool is_bracketed(std::string_view text, char open, char close) {
   return false;
 }
 
-/// The graph that is made line by line.
-class Builder {
- public:
-  int line = 1;  ///< that is read, for errors
-
-  Diagnostic bad(std::string message) const { return input_error("load.fx_text", std::move(message), {.line = line}); }
-  Node* find(std::string_view name) const {
-    const auto it = nodes_.find(name);
-    return it == nodes_.end() ? nullptr : it->second;
-  }
-
-  /// A Python expression over the nodes so far, or over none.
-  Result<Arg> expression(std::string_view text, bool over_nodes) {
-    Graph scratch;
-    Graph& graph = over_nodes ? *graph_ : scratch;
-    Lexer lexer = Lexer::of_expression(text);
-    ExpressionReader reader(lexer, graph);
-    if (over_nodes) reader.names = nodes_;
-    const std::size_t before = graph.id_limit();
-    auto value = reader.argument();
-    if (!value) return bad(std::move(value).error().message);
-    if (lexer.peek().kind != TokenKind::End || graph.id_limit() != before)
-      return bad(fmt::format("'{}' is no argument", text.substr(0, 60)));
-    return value;
-  }
-
-  /// Adds a node by FX's word for its kind. An output's value and a placeholder's default are its arguments.
-  Status add(std::string_view op, std::string_view name, std::string_view target, Args args, Kwargs kwargs) {
-    if (graph_->size() > config().graph_limit) return bad(too_many_nodes());
-    if (graph_->output()) return bad("a node behind the output");
-    if (op == "output") {
-      if (args.size() != 1) return bad("an output without a value");
-      graph_->set_output(std::move(args[0]));
-      return {};
-    }
-    if (!is_identifier(name)) return bad(fmt::format("'{}' is no name of a node", name.substr(0, 60)));
-    if (find(name)) return bad(fmt::format("the node '{}' occurs twice", name.substr(0, 60)));
-    Node* node = nullptr;
-    if (op == "placeholder") {
-      node = graph_->placeholder(name);
-      node->set_args(std::move(args), {});
-    } else if (op == "get_attr") {
-      node = graph_->create(Op::get_attr(), {}, {}, name);
-    } else if (const Op* call = called(op, target)) {
-      node = graph_->create(call, std::move(args), std::move(kwargs), name);
-    } else {
-      return bad(fmt::format("'{}' is no kind of node", op.substr(0, 60)));
-    }
-    if (!node->op()->is_call()) node->target = target;
-    nodes_[name] = last_ = node;
-    return {};
-  }
-  /// Gives the last node what is known of it: f32[2, 3][3, 1]cpu.
-  Status annotate(std::string_view annotation) {
-    auto meta = parse_annotation(annotation);
-    if (!meta) return bad(meta.error().message);
-    last_->meta = *std::move(meta);
-    return {};
-  }
-
-  Result<std::unique_ptr<Graph>> finish() {
-    if (!graph_->output()) return bad("'return' expected, found the end of the graph");
-    return std::move(graph_);
-  }
-
- private:
-  /// Null: not a kind of call.
-  static const Op* called(std::string_view op, std::string_view target) {
-    constexpr std::string_view ops = "torch.ops.", built_in = "builtins.", operators = "operator.";
-    if (op == "call_method") return Op::get(OpKind::Method, target);
-    if (op == "call_module") return Op::get(OpKind::Function, fmt::format("self.{}", target));
-    if (op != "call_function") return nullptr;
-    if (target.starts_with(ops)) return Op::torch(target.substr(ops.size()));
-    if (target.starts_with(built_in)) return Op::get(OpKind::Function, target.substr(built_in.size()));
-    if (target.starts_with(operators)) return Op::get(OpKind::Function, fmt::format("_{}", target));
-    return Op::get(OpKind::Function, target);
-  }
-
-  std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
-  std::unordered_map<std::string_view, Node*> nodes_;
-  Node* last_ = nullptr;
-};
-
 /// Reads the lines of a print, in which arguments are as Node.format_node prints them.
 class PrintReader {
  public:
-  explicit PrintReader(Builder& nodes) : nodes_(nodes) {}
+  explicit PrintReader(NodeReader& nodes) : nodes_(nodes) {}
 
   /// %NAME : TYPE[num_users=1] = OP[target=TARGET](args = (...), kwargs = {...}), or "return VALUE".
   Status read(std::string_view line) {
     std::string_view rest = line;
     constexpr std::string_view result = "return ", call = "](args = ", with_default = "](default=";
     if (rest.starts_with(result)) return add_python("output", {}, {}, rest.substr(result.size()));
-    const auto name = between(rest, "%", " : ");
+    const auto name = take_between(rest, "%", " : ");
     const std::size_t users = rest.find("users="), assigned = rest.find("] = ", users);
     if (!name || users == rest.npos || assigned == rest.npos) return refuse(line);
     const std::string_view type = rest.substr(0, users);
     rest.remove_prefix(assigned + 4);
-    const auto op = between(rest, "", "[target=");
+    const auto op = take_between(rest, "", "[target=");
     if (!op) return refuse(line);
     const std::size_t args = rest.find(call), kwargs = rest.rfind(", kwargs = {"), given = rest.find(with_default);
     if (args < kwargs && kwargs != rest.npos && rest.ends_with("})")) {
@@ -239,105 +138,19 @@ class PrintReader {
     return Arg(std::string(text));
   }
 
-  Builder& nodes_;
+  NodeReader& nodes_;
 };
-
-/// The name that a program writes for a function of the table: "<built-in function add>" is operator.add.
-std::string function_of(std::string_view printed) {
-  std::string_view rest = printed;
-  if (const auto method = between(rest, "<built-in method ", " of type object"))
-    return fmt::format("torch.{}", *method);
-  if (const auto method = between(rest, "<method '", "' of ")) return fmt::format("torch.Tensor.{}", *method);
-  if (const auto type = between(rest, "<class '", "'>")) return fmt::format("builtins.{}", *type);
-  if (const auto function = between(rest, "<function ", " at ")) {
-    constexpr std::string_view of_torch[] = {"sym_float", "sym_int", "sym_ite", "sym_max",
-                                             "sym_min",   "sym_not", "sym_sqrt"},
-                               functional[] = {"atleast_1d",
-                                               "atleast_2d",
-                                               "atleast_3d",
-                                               "block_diag",
-                                               "broadcast_tensors",
-                                               "cartesian_prod",
-                                               "cdist",
-                                               "chain_matmul",
-                                               "einsum",
-                                               "meshgrid",
-                                               "norm",
-                                               "split",
-                                               "stft",
-                                               "tensordot",
-                                               "unique",
-                                               "unique_consecutive",
-                                               "unravel_index"};
-    const auto among = [&](const auto& names) { return std::ranges::find(names, *function) != std::end(names); };
-    const std::string_view module = among(of_torch)     ? "torch"
-                                    : among(functional) ? "torch.functional"
-                                                        : "torch.nn.functional";
-    return fmt::format("{}.{}", module, *function);
-  }
-  if (const auto function = between(rest, "<built-in function ", ">")) {
-    const auto is = [&](const PythonOperator& row) { return row.function == *function; };
-    const auto among = [&](const auto& names) { return std::ranges::find(names, *function) != std::end(names); };
-    constexpr std::string_view more[] = {"getitem", "setitem", "neg", "pos", "invert", "not_", "contains", "index"},
-                               of_python[] = {"getattr", "max", "min", "sum", "abs", "round", "len", "pow", "iter"};
-    const bool is_operator =
-        std::ranges::any_of(binary_operators, is) || std::ranges::any_of(in_place_operators, is) || among(more);
-    const std::string_view module = is_operator ? "operator." : among(of_python) ? "builtins." : "torch._C._nn.";
-    return fmt::format("{}{}", module, *function);
-  }
-  // An operator prints as aten.add.Tensor, a higher-order one as cond.
-  return fmt::format("torch.ops.{}{}", printed.find('.') == printed.npos ? "higher_order." : "", printed);
-}
-
-/// Where the columns begin: at each run of dashes.
-std::vector<std::size_t> columns_of(std::string_view dashes) {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < dashes.size(); ++i)
-    if (dashes[i] == '-' && (i == 0 || dashes[i - 1] != '-')) out.push_back(i);
-  return out;
-}
-
-/// Adds the nodes of a row of the table, in which arguments are printed by Python.
-Status read_row(std::array<std::string_view, 5> cells, Builder& nodes) {
-  const auto& [op, name, target, args, kwargs] = cells;
-  TRY(Arg positional, nodes.expression(args, true));
-  TRY(Arg keywords, nodes.expression(kwargs, true));
-  const auto* list = positional.get<ArgList>();
-  const auto* dict = keywords.get<ArgDict>();
-  if (!list || !dict) return nodes.bad("args that are no tuple, or kwargs that are no dict");
-  const std::string called = op == "call_function" ? function_of(target) : std::string(target);
-  return nodes.add(op, name, called, list->items, dict->items);
-}
 
 }  // namespace
 
 Result<std::unique_ptr<Graph>> read_print(std::string_view text) {
-  Builder nodes;
+  NodeReader nodes;
   PrintReader reader(nodes);
   Line line;
   read_line(text, 0, line);
   for (std::size_t at = line.end; read_line(text, at, line); at = line.end) {
     ++nodes.line;
     if (!line.content.empty()) TRY_DO(reader.read(line.content));
-  }
-  return nodes.finish();
-}
-
-Result<std::unique_ptr<Graph>> read_table(std::string_view text) {
-  Builder nodes;
-  const std::vector<std::string_view> lines = lines_of(text);
-  const std::vector<std::size_t> columns = lines.size() > 1 ? columns_of(lines[1]) : std::vector<std::size_t>();
-  ++nodes.line;
-  if (columns.size() != 5) return nodes.bad("five columns of dashes expected under the heading");
-  for (std::size_t i = 2; i < lines.size() && !trimmed(lines[i]).empty(); ++i) {
-    ++nodes.line;
-    std::array<std::string_view, 5> cells;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      const std::size_t begin = std::min(columns[c], lines[i].size()),
-                        end = c + 1 < cells.size() ? columns[c + 1] : lines[i].size();
-      cells[c] = trimmed(lines[i].substr(begin, end - begin));
-    }
-    TRY_DO(read_row(cells, nodes));
   }
   return nodes.finish();
 }
