@@ -8,7 +8,8 @@
 namespace partita {
 
 CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph) {
-  app.add_option("--graph", graph, "id of the graph, as `partita list` shows it");
+  app.add_option("--graph", graph,
+                 "id of the graph, as `partita list` shows it; its end or its kind (joint), if only one is meant");
   return app.add_option("path", path, "graph, archive, log or folder");
 }
 
@@ -16,7 +17,8 @@ void add_run_options(CLI::App& app, RunRequest& request) {
   add_graph_options(app, request.path, request.graph)->required();
   app.add_option(
       "--inputs", request.inputs,
-      "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does");
+      "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does; "
+      "without it, the values beside a repro script or a dump");
   app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
   add_config_option(app, "--device", "device");
   add_config_option(app, "--partitioner", "partitioner");

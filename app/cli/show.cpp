@@ -105,7 +105,7 @@ Action add_show(CLI::App& app) {
   auto options = std::make_shared<ShowVerbOptions>();
   app.add_option("path", options->path, "File or folder")->required();
   app.add_option("--graph", options->graph,
-                 "Id of the graph, as partita list shows it; not needed when there is only one");
+                 "Id of the graph, as partita list shows it, its end or its kind; not needed when there is only one");
   app.add_option("--format", options->format, "text, dot, svg, png, pdf or json")
       ->check(CLI::IsMember({"text", "dot", "svg", "png", "pdf", "json"}));
   app.add_option("-o,--output", options->output, "File to write instead of standard output, which - is too")

@@ -18,7 +18,7 @@ bool is_result(const std::string& key) {
 }  // namespace
 
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact) {
-  if (request.inputs.empty()) return request.random_weights ? TensorFile() : own_inputs(artefact);
+  if (request.inputs.empty()) return own_inputs(artefact);
   return read_inputs(request.inputs);
 }
 

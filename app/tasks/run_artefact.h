@@ -30,8 +30,7 @@ struct RunRequest {
   std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
 
-/// The --inputs file; without one, and without a seed for random ones, the values that lie beside the artefact.
-/// Empty when there are none.
+/// The --inputs file; without one, the values that lie beside the artefact. Empty when there are none.
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact);
 
 /// What run_program is to do, with one compiler for both graphs.
