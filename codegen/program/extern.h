@@ -32,6 +32,8 @@ class ExternStep {
  public:
   virtual ~ExternStep() = default;
   virtual Status run(std::byte* const* buffers) = 0;
+  /// Bytes that run() takes beside the plan's buffers, and gives back.
+  virtual std::size_t scratch_bytes() const { return 0; }
 };
 
 /// The pointwise work on a call's result, which a step may do itself for some rows at a time, while they are in cache.

@@ -34,6 +34,30 @@ KernelForm kernel_form(std::string name, std::string title,
           }};
 }
 
+Result<std::size_t> scratch_of(const Machine& machine, const StagedCompiler::Planned& planned) {
+  const Plan& plan = planned.second;
+  std::size_t most = 0;
+  Generator generator;
+  for (const auto& step : plan.steps) {
+    const auto* call = std::get_if<ExternCall>(&step);
+    if (!call || call->graph) continue;
+    const ExternContext context{.call = *call,
+                                .routine = routine_of(*call),
+                                .threads = std::max(plan.target.threads, 1),
+                                .fixed = [](int) { return false; },
+                                .generator = &generator,
+                                .elements =
+                                    [&](int b) {
+                                      const SymExpr n = plan.buffers[static_cast<std::size_t>(b)].elements;
+                                      return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
+                                    }};
+    std::string why_not;
+    TRY(const Prepared prepared, machine.prepare()(context, why_not));
+    if (prepared.step) most = std::max(most, prepared.step->scratch_bytes());
+  }
+  return most;
+}
+
 KernelForm loops_form() {
   return kernel_form("loops", "loop IR", [](const Plan&, const loops::Kernel& kernel) -> KernelText {
     return std::optional(print_linked(kernel));

@@ -68,11 +68,6 @@ class Maker {
  private:
   using Step = std::variant<KernelCall, ExternCall>;
 
-  static LibraryRoutine routine_of(const ExternCall& call) {
-    const OpRecord* record = find_record(call.op);
-    return record ? record->library : LibraryRoutine::None;
-  }
-
   ExternContext context_of(const ExternCall& call) const {
     return {.call = call, .routine = routine_of(call), .elements = [this](int b) {
               const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
@@ -126,6 +121,11 @@ class Maker {
 };
 
 }  // namespace
+
+LibraryRoutine routine_of(const ExternCall& call) {
+  const OpRecord* record = find_record(call.op);
+  return record ? record->library : LibraryRoutine::None;
+}
 
 Result<ProgramSource> make_program(const Machine& machine, const Plan& plan) {
   return Maker(machine, plan).make();

@@ -28,6 +28,9 @@ struct ProgramKernel {
   std::optional<ClampedSum> simple;  ///< what it does, if that is no more
 };
 
+/// The routine that libraries have for a call; None without one.
+LibraryRoutine routine_of(const schedule::ExternCall& call);
+
 /// What else an executor knows of a call of a library.
 struct ProgramCall {
   LibraryRoutine routine = LibraryRoutine::None;  ///< the routine that libraries have for it

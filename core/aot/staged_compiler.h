@@ -46,6 +46,8 @@ struct StagedCompiler {
   };
   /// Compiles a plan and runs it several times, for about `seconds`.
   std::function<Result<Measured>(const Planned&, const std::vector<Value>& inputs, double seconds)> measure = {};
+  /// The most bytes that one of the plan's calls takes for itself while it runs, beside the plan's buffers.
+  std::function<Result<std::size_t>(const Planned&)> scratch = {};
 };
 
 }  // namespace partita

@@ -36,25 +36,37 @@ class AttentionStep final : public ExternStep {
     for (const auto& [operand, view] : places_) (problem.*operand).data = view.at(buffers);
     const AttentionKernel& k = attention_kernel();
     const auto task = backward ? k.backward : k.forward;
-    const std::int64_t tasks = backward ? problem.batch * problem.heads : k.forward_tasks(problem);
-    const std::size_t scratch_bytes = backward ? k.backward_scratch(problem) : k.forward_scratch(problem);
-    // A part must do more work than waking a thread costs.
-    constexpr double part_work = 400'000;
-    const double work = 4.0 * static_cast<double>(problem.batch * problem.heads * problem.queries) *
-                        static_cast<double>(problem.keys * problem.width);
-    const auto parts = std::min<std::int64_t>(
-        tasks, std::clamp<std::int64_t>(static_cast<std::int64_t>(work / part_work), 1, threads));
-    TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(static_cast<std::size_t>(parts) * scratch_bytes));
+    const std::int64_t tasks = this->tasks(), parts = this->parts();
+    const std::size_t part_bytes = this->part_bytes();
+    TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(scratch_bytes()));
     std::atomic<std::int64_t> next = 0;
     // Causal blocks differ in their work, so threads take one after another.
     parallel_for(static_cast<int>(parts), parts, 1, 1, [&](std::int64_t part, std::int64_t, int) {
-      std::byte* own = scratch->data() + static_cast<std::size_t>(part) * scratch_bytes;
+      std::byte* own = scratch->data() + static_cast<std::size_t>(part) * part_bytes;
       for (std::int64_t t; (t = next++) < tasks;) task(problem, t, own);
     });
     return {};
   }
 
+  std::size_t scratch_bytes() const override { return static_cast<std::size_t>(parts()) * part_bytes(); }
+
  private:
+  std::int64_t tasks() const {
+    return backward ? problem.batch * problem.heads : attention_kernel().forward_tasks(problem);
+  }
+  /// That run beside one another; each must do more work than waking a thread costs.
+  std::int64_t parts() const {
+    constexpr double part_work = 400'000;
+    const double work = 4.0 * static_cast<double>(problem.batch * problem.heads * problem.queries) *
+                        static_cast<double>(problem.keys * problem.width);
+    return std::min<std::int64_t>(tasks(),
+                                  std::clamp<std::int64_t>(static_cast<std::int64_t>(work / part_work), 1, threads));
+  }
+  std::size_t part_bytes() const {
+    const AttentionKernel& k = attention_kernel();
+    return backward ? k.backward_scratch(problem) : k.forward_scratch(problem);
+  }
+
   std::vector<std::pair<AttentionOperand AttentionProblem::*, ConcreteView>> places_;
 };
 

@@ -130,14 +130,16 @@ class ColumnsStep final : public ExternStep {
         out_(std::move(out)),
         product_(std::move(product)) {}
   const char* name() const { return product_.name(); }
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(columns_.rows() * columns_.length()) * sizeof(float);
+  }
 
   Status run(std::byte* const* buffers) override {
     OnednnThreads limit(columns_.threads);
     const auto* a = reinterpret_cast<const float*>(a_.at(buffers));
     const auto* b = reinterpret_cast<const float*>(b_.at(buffers));
     auto* out = reinterpret_cast<float*>(out_.at(buffers));
-    const auto elements = static_cast<std::size_t>(columns_.rows() * columns_.length());
-    TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(elements * sizeof(float)));
+    TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(scratch_bytes()));
     auto* matrix = reinterpret_cast<float*>(scratch->data());
     switch (makes_) {
       case Makes::Result:  // of the input and the weight
