@@ -74,6 +74,11 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   tools.kernels = [program](const Artefact& artefact, const KernelRequest& asked, const Progress& progress) {
     return asked_kernels(artefact, asked, program, progress);
   };
+  tools.step_bytes = [](const Artefact& artefact, const Graph& graph, const PartitionOptions& cut,
+                        const Progress& progress) -> Result<double> {
+    TRY(const StepMemory memory, step_memory(artefact, graph, cut, default_compiler(), progress));
+    return memory.held_bytes();
+  };
   tools.kernel_forms = std::make_shared<const std::vector<KernelForm>>(default_compiler().stages({}).forms);
   tools.locate = asked_locate;
   tools.python = [] {
@@ -103,8 +108,9 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     return pdf ? report_pdf(content) : Result<std::string>(report_page(content));
   };
   tools.store_file = StoreFile::default_file();
-  tools.joint = [](const Graph& graph, const ExportedProgram* program) {
-    return aot(graph, program, as_run(graph, {.snapshots = true}));
+  tools.joint = [](const Graph& graph, const Artefact& artefact) -> Result<AotGraphs> {
+    TRY_DO(check_not_cut(graph, artefact));
+    return aot(graph, artefact.program.get(), as_run(graph, artefact, {.snapshots = true}));
   };
   tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
     return draw_with_graphviz(graph, format, &progress);

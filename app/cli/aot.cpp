@@ -13,6 +13,7 @@
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/tasks/config_values.h"
+#include "app/tasks/cuts.h"
 #include "app/tasks/run_artefact.h"
 #include "app/tasks/symbols_json.h"
 #include "core/aot/metadata_json.h"
@@ -32,7 +33,7 @@ struct AotVerbOptions {
   std::string path, graph, inputs, output, backend;
   std::vector<std::string> save, recompute;
   std::optional<std::size_t> forward_outputs;
-  bool inference = false, json = false, as_run = false;
+  bool inference = false, json = false, as_run = false, differentiate = false;
 };
 
 std::string_view role_name(InputRole role) {
@@ -102,10 +103,6 @@ Json stages(const AotGraphs& graphs) {
 
 Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const AotVerbOptions& o) {
   const Partition& p = graphs.partition;
-  Json saved = Json::array();
-  for (const SavedValue& s : p.saved)
-    saved.push_back(
-        {{"name", s.name}, {"bytes", s.bytes}, {"is_input", s.is_input}, {"is_symbol", s.is_symbol}, {"why", s.why}});
   Json inputs = Json::array();
   for (const InputBinding& b : graphs.inputs)
     inputs.push_back({{"role", role_name(b.role)}, {"name", b.name}, {"requires_grad", b.requires_grad}});
@@ -114,10 +111,10 @@ Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const AotVerbOp
                 {"as_run", o.as_run},
                 {"config", config_json(config(), ConfigPart::Differs)},
                 {"stages", stages(graphs)},
-                {"memory_budget", config().memory_budget},
+                {"memory_budget", p.memory_budget},
                 {"num_fwd_outputs", p.forward_outputs},
                 {"num_symints_saved_for_bw", p.saved_symbols},
-                {"saved", saved},
+                {"saved", saved_json(p)},
                 {"saved_activation_bytes", p.activation_bytes},
                 {"saved_input_bytes", p.input_bytes},
                 {"recomputed", p.recomputed},
@@ -189,7 +186,12 @@ Result<Made> make(const Artefact& artefact, const AotOptions& options, const std
 Result<int> run(const AotVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
-  TRY(const AotOptions options, read_options(o));
+  TRY(AotOptions options, read_options(o));
+  options.partition.functorch = artefact->functorch;
+  if (options.train && !o.differentiate) {
+    TRY(const auto graph, artefact->graph());
+    TRY_DO(check_not_cut(*graph, *artefact));
+  }
   TRY(const Made made, make(*artefact, options, o.inputs));
   const AotGraphs& graphs = *made.graphs;
   const Json facts = facts_of(graphs, made.wrappers, o);
@@ -242,6 +244,9 @@ const Command aot_command = {
       app.add_option("--backend", o->backend, "the graphs that `run --backend` compiles; implies --as-run");
       add_config_option(app, "--functionalize-rng", "functionalize_rng");
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
+      app.add_flag("--differentiate", o->differentiate,
+                   "also a graph that is cut out already: a forward, a backward, a graph of inference")
+          ->excludes("--inference");
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
       app.add_option("-o,--output", o->output,
                      "folder for joint.py, constants.py, forward.py, backward.py, metadata.json")

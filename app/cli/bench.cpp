@@ -47,7 +47,9 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Loaded loaded, load(o.request.path));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
-  TRY(const TensorFile io, read_io(o.request, *artefact));
+  TRY(TensorFile io, read_io(o.request, *artefact));
+  // What a step does not read goes before it, and must not count as held beside it.
+  for (const auto& [key, tensor] : stored_results(io, true).tensors) io.tensors.erase(key);
   const std::size_t held = held_bytes();
   const auto start = Clock::now();
   const auto store = std::make_shared<CodeStore>();

@@ -68,7 +68,7 @@ Result<Reached> reach(const PassesVerbOptions& o, const Artefact& artefact, Stag
   }
   AotOptions how = o.how;
   how.train = trains(o, artefact, stage);
-  how = as_run(*graph, how);
+  how = as_run(*graph, artefact, how);
   how.snapshots = !o.print.empty();
   how.until = stage == Stage::JointPasses ? Stage::Decompositions : Stage::Partition;
   TRY(AotGraphs made, aot(*graph, artefact.program.get(), how));

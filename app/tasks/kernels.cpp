@@ -147,16 +147,16 @@ Result<AotGraphs> graphs_for(const Artefact& artefact, const RunRequest& request
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   AotOptions how{.train = request.train};
   adapt_options(backend, how);
-  return aot(*graph, artefact.program.get(), as_run(*graph, how));
+  return aot(*graph, artefact.program.get(), as_run(*graph, artefact, how));
 }
 
-Result<std::vector<PlannedGraph>> planned(const AotGraphs& made, const StagedCompiler& compiler,
+Result<std::vector<PlannedGraph>> planned(const Partition& cut, const StagedCompiler& compiler,
                                           const Progress* progress) {
   TRY_DO(step(progress, -1, "kernels"));
   std::vector<PlannedGraph> out;
-  TRY(out.emplace_back(), planned(*made.partition.forward, compiler, "forward", {}));
-  if (made.partition.backward) {
-    TRY(out.emplace_back(), planned(*made.partition.backward, compiler, "backward", {}));
+  TRY(out.emplace_back(), planned(*cut.forward, compiler, "forward", {}));
+  if (cut.backward) {
+    TRY(out.emplace_back(), planned(*cut.backward, compiler, "backward", {}));
   }
   return out;
 }
@@ -169,22 +169,62 @@ int buffer_of_output(const schedule::Plan& plan, std::size_t i) {
 
 /// Where the graph's values are. `offset`: of its first step; `end`: the last step of all. `read_by`: for buffers that
 /// the forward saves, the last step of the backward that reads them.
-void add_rows(const PlannedGraph& graph, std::size_t offset, std::size_t end, const std::map<int, std::size_t>& read_by,
-              StepMemory& out) {
+Status add_rows(const PlannedGraph& graph, const StagedCompiler& compiler, std::size_t offset, std::size_t end,
+                const std::map<int, std::size_t>& read_by, StepMemory& out) {
+  using Kind = StepMemory::Kind;
   for (const schedule::KernelRow& row : graph.report.rows) out.steps.emplace_back(graph.report.graph, row.name);
+  const Kind returned = graph.report.graph == "backward" ? Kind::Gradient : Kind::Result;
   for (const schedule::BufferRow& b : graph.report.buffers) {
-    if (!b.used) continue;
     const auto saved = read_by.find(b.buffer);
+    const bool output = b.kind == schedule::PlanBuffer::Kind::Output, is_saved = output && saved != read_by.end();
+    if (output) out.held[is_saved ? Kind::Saved : returned] += b.bytes;
+    if (!b.used) continue;
     if (b.kind == schedule::PlanBuffer::Kind::Temporary)
-      out.rows.push_back({StepMemory::Kind::Temporary, b.node, b.bytes, offset + b.first, offset + b.last});
-    else if (b.kind == schedule::PlanBuffer::Kind::Output && saved != read_by.end())
-      out.rows.push_back({StepMemory::Kind::Saved, b.node, b.bytes, offset + b.first, saved->second});
-    else if (b.kind == schedule::PlanBuffer::Kind::Output)
-      out.rows.push_back({StepMemory::Kind::Result, b.node, b.bytes, offset + b.first, end});
+      out.rows.push_back({Kind::Temporary, b.node, b.bytes, offset + b.first, offset + b.last});
+    else if (output)
+      out.rows.push_back(
+          {is_saved ? Kind::Saved : returned, b.node, b.bytes, offset + b.first, is_saved ? saved->second : end});
   }
+  out.held[Kind::Temporary] += graph.report.arena_bytes;
+  if (!compiler.scratch) return {};
+  TRY(const std::size_t scratch, compiler.scratch(graph.planned));
+  out.held[Kind::Scratch] = std::max(out.held[Kind::Scratch], static_cast<double>(scratch));
+  return {};
+}
+
+/// For the forward's buffers that it saves, the last step of the backward that reads them.
+std::map<int, std::size_t> last_reads(const Partition& cut, const PlannedGraph& of_forward,
+                                      const PlannedGraph& of_backward) {
+  const std::size_t begin = of_forward.report.rows.size();
+  const schedule::Plan &forward = of_forward.planned.second, &backward = of_backward.planned.second;
+  std::map<int, std::size_t> read_by;
+  // The forward returns saved tensors and then saved numbers, the backward takes the numbers first.
+  for (std::size_t i = 0; i + cut.saved_symbols < cut.saved.size(); ++i) {
+    const int buffer = buffer_of_output(forward, cut.forward_outputs + i);
+    if (buffer < 0) continue;
+    std::size_t& last = read_by.try_emplace(buffer, begin > 0 ? begin - 1 : 0).first->second;
+    for (const schedule::BufferRow& b : of_backward.report.buffers)
+      if (b.used && b.kind == schedule::PlanBuffer::Kind::Input &&
+          backward.buffers[static_cast<std::size_t>(b.buffer)].index == static_cast<int>(cut.saved_symbols + i))
+        last = std::max(last, begin + b.last);
+  }
+  // What the program returns, too, stays.
+  for (std::size_t i = 0; i < cut.forward_outputs; ++i) read_by.erase(buffer_of_output(forward, i));
+  return read_by;
 }
 
 }  // namespace
+
+std::string_view name(StepMemory::Kind kind) {
+  static constexpr std::string_view names[] = {"temporary", "saved", "result", "gradient", "tangent", "scratch"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+double StepMemory::held_bytes() const {
+  double bytes = 0;
+  for (const auto& [kind, each] : held) bytes += each;
+  return bytes;
+}
 
 double StepMemory::live(std::size_t step) const {
   double bytes = 0;
@@ -200,33 +240,57 @@ std::size_t StepMemory::peak() const {
   return most;
 }
 
-Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
-  const StagedCompiler compiler = backend.stages({.progress = request.progress, .fixed_parameters = !request.train});
-  TRY(const AotGraphs made, graphs_for(artefact, request, backend));
-  TRY(const std::vector<PlannedGraph> graphs, planned(made, compiler, request.progress));
+std::string held_text(const StepMemory& memory) {
+  static constexpr std::string_view said[] = {"for temporaries", "saved for the backward",
+                                              "of results",      "of gradients",
+                                              "of tangents",     "that a library takes for itself"};
+  std::vector<std::string> parts;
+  for (const auto& [kind, bytes] : memory.held)
+    if (bytes > 0) parts.push_back(fmt::format("{:.0f} {}", bytes, said[static_cast<std::size_t>(kind)]));
+  return fmt::format("{:.0f} bytes: {}; beside them {:.0f} of inputs and weights", memory.held_bytes(),
+                     fmt::join(parts, ", "), memory.inputs);
+}
+
+Json memory_json(const StepMemory& memory) {
+  Json held = Json::object(), live = Json::array();
+  for (const auto& [kind, bytes] : memory.held) held[name(kind)] = bytes;
+  for (std::size_t s = 0; s < memory.steps.size(); ++s)
+    live.push_back({{"graph", memory.steps[s].first}, {"step", memory.steps[s].second}, {"bytes", memory.live(s)}});
+  return {{"peak_bytes", memory.held_bytes()}, {"held", held}, {"input_bytes", memory.inputs}, {"in_use", live}};
+}
+
+Result<StepMemory> step_memory(const Partition& cut, const Backend& backend, const Progress* progress) {
+  const StagedCompiler compiler = backend.stages({.progress = progress, .fixed_parameters = !cut.backward});
+  TRY(const std::vector<PlannedGraph> graphs, planned(cut, compiler, progress));
   const std::size_t begin = graphs[0].report.rows.size(),
                     all = begin + (graphs.size() > 1 ? graphs[1].report.rows.size() : 0), end = all > 0 ? all - 1 : 0;
-  std::map<int, std::size_t> read_by;
-  if (graphs.size() > 1) {
-    // The forward returns saved tensors and then saved numbers, the backward takes the numbers first.
-    const Partition& p = made.partition;
-    const schedule::Plan &forward = graphs[0].planned.second, &backward = graphs[1].planned.second;
-    for (std::size_t i = 0; i + p.saved_symbols < p.saved.size(); ++i) {
-      const int buffer = buffer_of_output(forward, p.forward_outputs + i);
-      if (buffer < 0) continue;
-      std::size_t& last = read_by.try_emplace(buffer, begin > 0 ? begin - 1 : 0).first->second;
-      for (const schedule::BufferRow& b : graphs[1].report.buffers)
-        if (b.used && b.kind == schedule::PlanBuffer::Kind::Input &&
-            backward.buffers[static_cast<std::size_t>(b.buffer)].index == static_cast<int>(p.saved_symbols + i))
-          last = std::max(last, begin + b.last);
-    }
-    // What the program returns, too, stays.
-    for (std::size_t i = 0; i < p.forward_outputs; ++i) read_by.erase(buffer_of_output(forward, i));
-  }
   StepMemory out;
-  add_rows(graphs[0], 0, end, read_by, out);
-  if (graphs.size() > 1) add_rows(graphs[1], begin, end, {}, out);
+  const bool trains = graphs.size() > 1;
+  TRY_DO(add_rows(graphs[0], compiler, 0, end,
+                  trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out));
+  if (trains) {
+    TRY_DO(add_rows(graphs[1], compiler, begin, end, {}, out));
+    for (const schedule::BufferRow& b : graphs[1].report.buffers)
+      if (const auto& buffer = graphs[1].planned.second.buffers[static_cast<std::size_t>(b.buffer)];
+          b.kind == schedule::PlanBuffer::Kind::Input && buffer.index >= static_cast<int>(cut.saved.size()))
+        out.held[StepMemory::Kind::Tangent] += b.bytes;
+  }
+  for (const schedule::BufferRow& b : graphs[0].report.buffers)
+    if (b.kind == schedule::PlanBuffer::Kind::Input) out.inputs += b.bytes;
   return out;
+}
+
+Result<StepMemory> step_memory(const Artefact& artefact, const Graph& graph, const PartitionOptions& cut,
+                               const Backend& backend, const Progress& progress) {
+  AotOptions how{.partition = cut};
+  adapt_options(backend, how);
+  TRY(const AotGraphs made, aot(graph, artefact.program.get(), as_run(graph, artefact, how)));
+  return step_memory(made.partition, backend, &progress);
+}
+
+Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
+  TRY(const AotGraphs made, graphs_for(artefact, request, backend));
+  return step_memory(made.partition, backend, request.progress);
 }
 
 Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
@@ -237,7 +301,7 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
   std::vector<PlannedGraph> out;
   if (!io) {
     TRY(const AotGraphs made, graphs_for(artefact, request, backend));
-    TRY(out, planned(made, compiler, request.progress));
+    TRY(out, planned(made.partition, compiler, request.progress));
     return out;
   }
   if (!compiler.measure)

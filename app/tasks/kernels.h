@@ -1,5 +1,6 @@
 #pragma once
 // The kernels that a compiler makes of an artefact: what `partita kernels`, the kernel view and the report show.
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include "app/tasks/run_artefact.h"
 #include "core/load/output_code.h"
+#include "core/partition/partition.h"
 #include "core/schedule/kernel_report.h"
 
 namespace partita {
@@ -18,9 +20,10 @@ struct PlannedGraph {
   schedule::KernelReport report;
 };
 
-/// What of a step's memory holds values, inputs and weights left out, from when they are made until they are last read.
+/// The memory of a step as the compiled program holds it. Compiled code allocates its temporaries once and keeps them,
+/// and what it returned, from step to step: `held`, as `bench` measures it. `rows` say what of that is in use when.
 struct StepMemory {
-  enum class Kind : unsigned char { Temporary, Saved, Result };
+  enum class Kind : unsigned char { Temporary, Saved, Result, Gradient, Tangent, Scratch };
   struct Row {
     Kind kind = Kind::Temporary;
     std::string node;
@@ -29,12 +32,22 @@ struct StepMemory {
   };
   std::vector<Row> rows;
   std::vector<std::pair<std::string, std::string>> steps;  ///< the graph and the name of each
+  std::map<Kind, double> held;  ///< bytes: of temporaries the room that they share in each graph; Scratch: what
+                                ///< one call of a library takes at most
+  double inputs = 0;            ///< bytes of inputs and weights, which the caller holds
 
+  double held_bytes() const;  ///< together, without inputs
   double live(std::size_t step) const;
-  std::size_t peak() const;  ///< the step with the most; 0 without steps
+  std::size_t peak() const;  ///< the step with the most in use; 0 without steps
 };
-/// As the plans of plan_kernels() have it, without a run.
+std::string_view name(StepMemory::Kind kind);  ///< "temporary"
+/// Of a training step or of inference, as the plans of plan_kernels() have it, without a run.
 Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& request, const Backend& backend);
+/// Of a training step of the artefact's graph, cut like this.
+Result<StepMemory> step_memory(const Artefact& artefact, const Graph& graph, const PartitionOptions& cut,
+                               const Backend& backend, const Progress& progress);
+/// Of a cut that is made already.
+Result<StepMemory> step_memory(const Partition& cut, const Backend& backend, const Progress* progress);
 
 /// Plans the forward and, when training, the backward as `run` makes them. With an IO file they also run, several times
 /// each, and rows have times. `request.path` and `.inputs` are not read. Errors: backend.stages for a backend without
@@ -60,6 +73,9 @@ Result<std::vector<PlannedGraph>> asked_kernels(const Artefact& artefact, const 
 Result<schedule::MachineLimit> machine_limit(const Backend& backend, bool half);
 
 nlohmann::ordered_json kernels_json(const PlannedGraph& graph);
+nlohmann::ordered_json memory_json(const StepMemory& memory);
+/// "16257036 bytes: 11534336 saved for the backward, ...", as `bench` measures them.
+std::string held_text(const StepMemory& memory);
 nlohmann::ordered_json inductor_json(const InductorCode& code);
 
 }  // namespace partita

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/cuts.h"
 #include "app/tasks/graph_changes.h"
 #include "app/tasks/kernels.h"
 #include "app/tasks/locate.h"
@@ -22,8 +23,6 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
-#include "core/ops/facts/memory.h"
-#include "core/partition/cost.h"
 #include "core/partition/partition.h"
 
 namespace partita {
@@ -92,11 +91,11 @@ Result<QueryAnswer> path(const QuerySubject& s, const Words& words) {
   return out;
 }
 
-QueryAnswer saved_values(std::vector<SavedValue> values, std::int64_t activations, std::int64_t inputs,
-                         std::size_t most) {
+QueryAnswer saved_values(const Partition& cut, std::size_t most) {
+  std::vector<SavedValue> values = cut.saved;
   std::ranges::stable_sort(values, std::greater(), &SavedValue::bytes);
   QueryAnswer out{fmt::format("{} saved: {} bytes of activations, {} bytes of inputs",
-                              count_text(values.size(), "value"), activations, inputs),
+                              count_text(values.size(), "value"), cut.activation_bytes, cut.input_bytes),
                   {}};
   for (const SavedValue& v : values) {
     if (out.rows.size() == most) break;
@@ -107,60 +106,19 @@ QueryAnswer saved_values(std::vector<SavedValue> values, std::int64_t activation
   return out;
 }
 
-/// The outputs of a forward graph that its backward takes. Descriptors of a trace log tell them, or the backward.
-Result<std::vector<const Node*>> handed_to_backward(const QuerySubject& s, const Graph& forward) {
-  const std::vector<Arg> outputs = forward.outputs();
-  std::vector<const Node*> handed;
-  std::vector<std::string> notes;
-  for (std::string_view rest = forward.output()->note; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    notes.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+/// Of a forward that is cut out already, which must not be differentiated again: descriptors of a trace log tell what
+/// it saves, or the backward beside it.
+Result<Partition> cut_of_forward(const QuerySubject& s, const Graph& forward) {
+  const StepGraphs beside = graphs_beside(s.loaded, *s.artefact);
+  if (beside.backward) {
+    TRY(const auto backward, beside.backward->graph());
+    return read_cut(forward, *backward);
   }
-  if (notes.size() == outputs.size()) {
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].node() && notes[i].starts_with("SavedForBackwards")) handed.push_back(outputs[i].node());
-    return handed;
-  }
-  const auto other = std::ranges::find_if(s.loaded.artefacts, [&](const Artefact& a) {
-    return a.kind == ArtefactKind::Backward && a.group == s.artefact->group;
-  });
-  if (other == s.loaded.artefacts.end())
-    return input_error(
-        "query.saved",
-        "which outputs of a forward graph are saved is told by its backward, which is not beside it; ask "
-        "the joint graph",
-        {.graph = forward.name});
-  TRY(const auto backward, other->graph());
-  // The backward takes what is saved before the tangents, and the forward returns it last. Names may differ: the state
-  // of a generator is rng_state_output_0 in the backward.
-  const std::vector<Node*> taken = backward->placeholders();
-  const auto tangent = std::ranges::find_if(taken, [](const Node* n) { return n->name().starts_with("tangents_"); });
-  const auto saved = std::min(static_cast<std::size_t>(tangent - taken.begin()), outputs.size());
-  for (const Arg& output : std::span(outputs).last(saved))
-    if (output.node()) handed.push_back(output.node());
-  return handed;
-}
-
-/// The input of which the value is a view, or that it is; null for what has memory of its own.
-const Node* viewed_input(const Node& value) {
-  const Node* memory = memory_of(&value);
-  return memory->is_placeholder() ? memory : nullptr;
-}
-
-/// Of a forward that is cut out already, which must not be differentiated again.
-Result<QueryAnswer> saved_of_forward(const QuerySubject& s, const Graph& forward, std::size_t most) {
-  TRY(const std::vector<const Node*> handed, handed_to_backward(s, forward));
-  std::vector<SavedValue> values;
-  std::int64_t activations = 0, inputs = 0;
-  for (const Node* n : handed) {
-    const Node* input = viewed_input(*n);
-    std::string why = "its backward takes it";
-    if (input && input != n) why += ", a view of " + input->name();
-    values.push_back({n->name(), bytes_of(*n), input != nullptr, n->meta.sym() != nullptr, std::move(why)});
-    if (!values.back().is_symbol) (input ? inputs : activations) += values.back().bytes;
-  }
-  return saved_values(std::move(values), activations, inputs, most);
+  if (const auto saved = described_saved(forward)) return partita::cut_of_forward(forward, *saved);
+  return input_error("query.saved",
+                     "which outputs of a forward graph are saved is told by its backward, which is not beside it; ask "
+                     "the joint graph",
+                     {.graph = forward.name});
 }
 
 Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
@@ -170,10 +128,12 @@ Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
   }
   TRY(const auto graph, s.artefact->graph());
   switch (s.artefact->kind) {
-    case ArtefactKind::Forward:
-      return saved_of_forward(s, *graph, most);
+    case ArtefactKind::Forward: {
+      TRY(const Partition cut, cut_of_forward(s, *graph));
+      return saved_values(cut, most);
+    }
     case ArtefactKind::Inference:
-      return saved_values({}, 0, 0, most);
+      return saved_values({}, most);
     case ArtefactKind::Backward:
     case ArtefactKind::PostGrad:
       return input_error("query.saved",
@@ -181,12 +141,46 @@ Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
                                      kind_name(s.artefact->kind)),
                          {.graph = graph->name});
     default:
-      break;
+      TRY_DO(check_not_cut(*graph, *s.artefact));
   }
   AotOptions options;
-  TRY(AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, options)));
-  const Partition& p = made.partition;
-  return saved_values(p.saved, p.activation_bytes, p.input_bytes, most);
+  TRY(AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, *s.artefact, options)));
+  return saved_values(made.partition, most);
+}
+
+std::string bytes_cell(const std::optional<SavedValue>& value) {
+  return value ? fmt::format("{}", value->bytes) : "-";
+}
+
+/// PyTorch's cut beside ours, value by value. `words`: files with the backward and the joint graph, where they do not
+/// lie beside the forward.
+Result<QueryAnswer> cut(const QuerySubject& s, const Words& words) {
+  StepGraphs graphs = graphs_beside(s.loaded, *s.artefact);
+  std::vector<Loaded> others;
+  others.reserve(words.size());
+  for (const std::string& path : words) {
+    TRY(others.emplace_back(), load(path));
+    TRY(const Artefact* given, others.back().pick({}));
+    (&path == &words[0] ? graphs.backward : graphs.joint) = given;
+  }
+  if (!words.empty()) graphs.forward = s.artefact;
+  TRY(const Cuts cuts, read_cuts(graphs));
+  QueryAnswer out{{}, {}, {"Value", "PyTorch", "Ours", "Why"}};
+  out.facts = std::make_shared<nlohmann::ordered_json>(to_json(cuts));
+  if (cuts.theirs) out.text = "PyTorch saves " + summary(*cuts.theirs);
+  if (cuts.budget) out.text += fmt::format("; its memory budget: {}", *cuts.budget);
+  if (cuts.by_default_partitioner) out.text += "; as the default partitioner does, which takes no budget";
+  if (cuts.ours) out.text += fmt::format("{}{} {}", out.text.empty() ? "" : "\n", "ours saves", summary(*cuts.ours));
+  if (cuts.no_ours) out.text += "\nours is not made: " + cuts.no_ours->line();
+  for (const CutDifference& d : cuts.values) {
+    const SavedValue& value = d.theirs ? *d.theirs : *d.ours;
+    out.rows.push_back({.node = d.name,
+                        .text = fmt::format("{:>12} {:>12}  {}{}: {}", bytes_cell(d.theirs), bytes_cell(d.ours), d.name,
+                                            value.is_input ? " (an input)" : "", d.why),
+                        .number = static_cast<double>(value.bytes)});
+    out.rows.back().cells = {d.name, bytes_cell(d.theirs), bytes_cell(d.ours), d.why};
+  }
+  return out;
 }
 
 /// Of a line of the program: FILE:LINE, where FILE may be the end of a path.
@@ -246,7 +240,7 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
   AotOptions options;
   options.train = s.request.train;
   options.snapshots = true;
-  TRY(const AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, options)));
+  TRY(const AotGraphs made, aot(*graph, s.artefact->program.get(), as_run(*graph, *s.artefact, options)));
   std::vector<const PassRun*> passes;
   std::vector<std::shared_ptr<const Graph>> after;  // [n]: after n passes
   std::vector<std::size_t> stage_of;
@@ -282,28 +276,33 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
   return out;
 }
 
-Result<QueryAnswer> peak(const QuerySubject& s, const Words&) {
-  using Kind = StepMemory::Kind;
-  TRY(const StepMemory memory, step_memory(*s.artefact, s.request, default_compiler()));
-  if (memory.steps.empty()) return QueryAnswer{"no memory beside inputs and weights: there are no steps", {}};
+void add_rows_in_use(const StepMemory& memory, QueryAnswer& out) {
   const std::size_t at = memory.peak();
-  QueryAnswer out;
-  std::map<Kind, double> sums;
-  for (const StepMemory::Row& row : memory.rows) {
-    if (at < row.first || row.last < at) continue;
-    sums[row.kind] += row.bytes;
-    const char* what = row.kind == Kind::Saved ? "saved" : row.kind == Kind::Result ? "result" : "temporary";
-    out.rows.push_back(
-        {row.node,
-         fmt::format("{:>12.0f} bytes  {}, {}, steps {} to {}", row.bytes, row.node, what, row.first, row.last),
-         row.bytes});
-  }
-  std::ranges::stable_sort(out.rows, std::greater(), &QueryRow::number);
   const auto& [graph, step] = memory.steps[at];
-  out.text = fmt::format(
-      "{:.0f} bytes at step {}, {} of the {}: {:.0f} saved for the backward, {:.0f} of results, {:.0f} of temporaries; "
-      "inputs and weights are not counted",
-      memory.live(at), at, step, graph, sums[Kind::Saved], sums[Kind::Result], sums[Kind::Temporary]);
+  out.text += fmt::format("\nmost is in use at step {}, {} of the {}: {:.0f} bytes", at, step, graph, memory.live(at));
+  for (const StepMemory::Row& row : memory.rows)
+    if (row.first <= at && at <= row.last)
+      out.rows.push_back({row.node,
+                          fmt::format("{:>12.0f} bytes  {}, {}, steps {} to {}", row.bytes, row.node, name(row.kind),
+                                      row.first, row.last),
+                          row.bytes});
+  std::ranges::stable_sort(out.rows, std::greater(), &QueryRow::number);
+}
+
+/// What a step holds. Of a log's training step both cuts, each as our compiler runs it; of a forward or a backward that
+/// PyTorch cut, its cut alone.
+Result<QueryAnswer> peak(const QuerySubject& s, const Words&) {
+  TRY(const CutMemory found, cut_memory(s.loaded, *s.artefact, s.request));
+  const auto& [theirs, ours] = found;
+  const StepMemory& memory = ours ? *ours : *theirs;
+  if (memory.steps.empty()) return QueryAnswer{"no memory beside inputs and weights: there are no steps", {}};
+  QueryAnswer out;
+  if (theirs) out.text = "a step by PyTorch's cut holds " + held_text(*theirs);
+  if (ours) out.text += (out.text.empty() ? "a step holds " : "\na step by our cut holds ") + held_text(*ours);
+  add_rows_in_use(memory, out);
+  nlohmann::ordered_json facts = memory_json(memory);
+  if (theirs) facts["theirs"] = memory_json(*theirs);
+  out.facts = std::make_shared<nlohmann::ordered_json>(std::move(facts));
   return out;
 }
 
@@ -382,7 +381,13 @@ Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
 const std::vector<Query> questions = {
     {"users", {"NODE"}, "who reads a value", true, users},
     {"path", {"A", "B"}, "a shortest path of data from A to B", true, path},
-    {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved},
+    {"saved", {"[COUNT]"}, "the biggest values that the forward keeps for the backward, and why", true, saved, true},
+    {"cut",
+     {"[BACKWARD.py]", "[JOINT.py]"},
+     "what PyTorch saved for the backward beside what ours saves, and why",
+     true,
+     cut,
+     true},
     {"line", {"FILE:LINE"}, "the nodes that come from a line of the program", true, line},
     {"dtype", {"DTYPE"}, "the nodes with a dtype: f64, bf16, i64, ...", true, dtype},
     {"breaks", {}, "the lines that break graphs in a trace log, compilations that failed, and why", false, breaks_of},
@@ -395,7 +400,7 @@ const std::vector<Query> questions = {
     {"caches", {}, "what caches answered in a trace log", false, caches_of},
     {"guards", {}, "under what a trace log's compiled code may run", false, guards_of},
     {"changed", {"N", "M"}, "what passes N+1 to M of the flow changed in the graph", true, changed},
-    {"peak", {}, "what holds memory when most is needed", true, peak},
+    {"peak", {}, "what holds memory when most is needed", true, peak, true},
     {"nan", {}, "the first value that is not finite; runs the graph", true, nan},
     {"inductor", {"[COLUMN]"}, "what PyTorch's inductor does wrong, as `partita locate` finds it", true, inductor},
 };
@@ -432,7 +437,7 @@ Result<QueryAnswer> ask(const std::string& path, const Artefact& artefact, const
   const std::string question = words.empty() ? std::string() : words[0];
   Loaded loaded;
   const auto query = std::ranges::find(queries(), question, &Query::name);
-  if (query != queries().end() && !query->needs_graph) {
+  if (query != queries().end() && query->needs_file) {
     TRY(loaded, load(path, &progress));
   }
   QuerySubject subject{loaded, artefact.is_graph() ? &artefact : nullptr, {}};
@@ -450,7 +455,9 @@ nlohmann::ordered_json to_json(const QueryAnswer& answer) {
     if (!row.artefact.empty()) out["graph"] = row.artefact;
     rows.push_back(std::move(out));
   }
-  return {{"answer", answer.text}, {"rows", rows}};
+  nlohmann::ordered_json out = {{"answer", answer.text}, {"rows", rows}};
+  if (answer.facts) out.update(*answer.facts);
+  return out;
 }
 
 }  // namespace partita

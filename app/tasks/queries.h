@@ -30,7 +30,8 @@ struct QueryRow {
 struct QueryAnswer {
   std::string text;  ///< the answer in one line
   std::vector<QueryRow> rows;
-  std::vector<std::string> columns = {};  ///< headings of the rows' cells; empty: rows are texts
+  std::vector<std::string> columns = {};                     ///< headings of the rows' cells; empty: rows are texts
+  std::shared_ptr<const nlohmann::ordered_json> facts = {};  ///< more keys of the JSON; null: none
 };
 
 struct Query {
@@ -39,6 +40,7 @@ struct Query {
   std::string_view help;
   bool needs_graph;
   Result<QueryAnswer> (*answer)(const QuerySubject& subject, const std::vector<std::string>& words);
+  bool needs_file = !needs_graph;  ///< it is about all of a file, or about graphs beside that of the question
 };
 
 /// All questions.

@@ -10,6 +10,7 @@
 #include <sodium.h>
 
 #include "app/tasks/config_values.h"
+#include "app/tasks/cuts.h"
 #include "app/tasks/graph_changes.h"
 #include "app/tasks/kernels.h"
 #include "app/tasks/notes.h"
@@ -113,26 +114,26 @@ class Content {
     if (!graph) return;
     AotOptions options;
     options.snapshots = true;
-    auto made = aot(**graph, artefact.program.get(), as_run(**graph, options));
+    add_cuts(artefact, data);
+    options.train = may_train(artefact);  // PyTorch's own cut is not cut again
+    auto made = aot(**graph, artefact.program.get(), as_run(**graph, artefact, options));
     if (!made) {
       missing("Training", made.error());
       options.train = false;
-      made = aot(**graph, artefact.program.get(), as_run(**graph, options));
+      made = aot(**graph, artefact.program.get(), as_run(**graph, artefact, options));
       if (!made) return missing("Inference", made.error());
     }
     const Partition& p = made->partition;
     if (made->joint) {
       add_graph(std::move(made->joint), "made/joint", artefact.id + "/joint", "joint graph, made here", data);
-      Json saved = Json::array();
-      for (const SavedValue& s : p.saved)
-        saved.push_back({{"name", s.name}, {"bytes", s.bytes}, {"is_input", s.is_input}, {"why", s.why}});
-      data["cut"] = {{"saved", saved},
+      data["cut"] = {{"saved", saved_json(p)},
                      {"recomputed", p.recomputed},
                      {"activation_bytes", p.activation_bytes},
                      {"input_bytes", p.input_bytes}};
-      row("Saved for the backward", fmt::format("{} values, {} of activations, {} of inputs; {} calls computed again",
-                                                p.saved.size(), bytes_text(static_cast<double>(p.activation_bytes)),
-                                                bytes_text(static_cast<double>(p.input_bytes)), p.recomputed.size()));
+      row("Saved for the backward, our cut",
+          fmt::format("{} values, {} of activations, {} of inputs; {} calls computed again", p.saved.size(),
+                      bytes_text(static_cast<double>(p.activation_bytes)),
+                      bytes_text(static_cast<double>(p.input_bytes)), p.recomputed.size()));
     }
     data["passes"] = Json::array();
     for (const StageRun& stage : made->stages) add_passes(stage.run, "", data["passes"]);
@@ -149,6 +150,32 @@ class Content {
       }
       add_passes(*run, name, data["passes"]);
     }
+  }
+
+  /// PyTorch's cut, where its graphs are there, and ours of the joint graph beside them.
+  void add_cuts(const Artefact& artefact, Json& data) {
+    const StepGraphs graphs = graphs_beside(loaded_, artefact);
+    if (!graphs.forward || !graphs.backward) return;
+    const auto cuts = read_cuts(graphs);
+    if (!cuts) return missing("PyTorch's cut", cuts.error());
+    row("Saved for the backward, PyTorch's cut", summary(*cuts->theirs));
+    if (cuts->budget) row("PyTorch's memory budget", fmt::format("{}", *cuts->budget));
+    Json rows = Json::array();
+    const auto bytes = [](const std::optional<SavedValue>& v) { return v ? Json(v->bytes) : Json(nullptr); };
+    for (const CutDifference& d : cuts->values) rows.push_back({d.name, bytes(d.theirs), bytes(d.ours), d.why});
+    data["cuts"] = {{"values", std::move(rows)}};
+  }
+
+  /// What a step of the program holds, as `bench` measures it and `query peak` says.
+  void add_memory(const Artefact& artefact, bool train, Json& data) {
+    RunRequest how = request_.run;
+    how.train = train;
+    const auto memory = cut_memory(loaded_, artefact, how);
+    if (!memory) return missing("Memory of a step", memory.error());
+    const auto& [theirs, ours] = *memory;
+    if (theirs) row("A training step by PyTorch's cut holds", held_text(*theirs));
+    if (ours) row(train ? "A training step holds" : "A step holds", held_text(*ours));
+    data["memory"] = memory_json(ours ? *ours : *theirs);
   }
 
   void add_passes(const PipelineRun& run, const std::string& graph, Json& out) {
@@ -170,6 +197,11 @@ class Content {
 
   bool has_inputs() const { return !request_.run.inputs.empty() || request_.run.random_weights; }
 
+  static bool may_train(const Artefact& artefact) {
+    const auto graph = artefact.graph();
+    return graph && check_not_cut(**graph, artefact);
+  }
+
   void add_kernels(const Artefact& artefact, Json& data) {
     const Backend& backend = default_compiler();
     RunRequest how = request_.run;
@@ -177,10 +209,12 @@ class Content {
     // Kernels of a training step, or of inference where weights without gradients make training impossible.
     for (const bool train : {true, false}) {
       how.train = train;
+      if (train && !may_train(artefact)) continue;
       planned = plan_kernels(artefact, nullptr, how, backend);
       if (*planned) break;
     }
     if (!*planned) return missing("Kernels", planned->error());
+    add_memory(artefact, how.train, data);
     const StagedCompiler compiler = backend.stages({});
     std::size_t room = most_bytes, steps = 0;
     for (const PlannedGraph& graph : **planned) {

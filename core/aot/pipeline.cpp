@@ -390,6 +390,22 @@ AotOptions as_run(const Graph& graph, AotOptions options) {
   return options;
 }
 
+AotOptions as_run(const Graph& graph, const Artefact& artefact, AotOptions options) {
+  options.partition.functorch = artefact.functorch;
+  return as_run(graph, std::move(options));
+}
+
+Status check_not_cut(const Graph& graph, const Artefact& artefact) {
+  if (is_differentiable(artefact.kind) || is_joint(graph)) return {};
+  const std::string what = artefact.kind == ArtefactKind::Joint ? "a graph of inference"
+                                                                : fmt::format("a {} graph", kind_name(artefact.kind));
+  return input_error("aot.cut",
+                     fmt::format("{} is {}, which PyTorch has cut out already; it is not differentiated again unless "
+                                 "asked (`aot --differentiate`, `--train`)",
+                                 artefact.id, what),
+                     {.graph = graph.name});
+}
+
 Status prepare_post_grad(Graph& graph) {
   TRY_DO(inline_effects(graph));
   for (Node* node : graph) {

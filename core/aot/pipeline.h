@@ -10,6 +10,7 @@
 
 namespace partita {
 
+class Artefact;
 struct AotOptions;
 struct AotGraphs;
 
@@ -27,6 +28,11 @@ struct StageRun {
 /// from AOTAutograd's own in two ways: outputs that are aliases take tangents, because there is no autograd outside of
 /// the graph, and graphs of complex inputs return new values instead of writing them.
 AotOptions as_run(const Graph& graph, AotOptions options);
+/// The same for an artefact's graph: a log's is cut as its PyTorch was configured.
+AotOptions as_run(const Graph& graph, const Artefact& artefact, AotOptions options);
+/// Error aot.cut for a graph that PyTorch's flow has cut out already (a forward, a backward, a graph of inference),
+/// which is not differentiated unless somebody asks for that. A joint graph passes.
+Status check_not_cut(const Graph& graph, const Artefact& artefact);
 
 /// The stage PostGradPasses, as every compiler begins with it. Infers the metas that text lacks; error
 /// ops.unknown or what else makes a call impossible to evaluate.

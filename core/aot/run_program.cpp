@@ -150,7 +150,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights, !is_joint(*graph)));
   f.input_bytes_ = held_bytes() - held;
   f.caller_ = f.inputs_;
-  AotOptions how = as_run(*graph, options.aot);
+  AotOptions how = as_run(*graph, artefact, options.aot);
   const bool joint = how.train && is_joint(*graph);
   const std::vector<bool> callers = inputs_to_differentiate(*graph, f.program_.get(), f.inputs_, io);
   if (!joint) {

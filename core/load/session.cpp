@@ -66,7 +66,7 @@ std::string untabbed(std::string_view text) {
 
 std::string_view kind_name(ArtefactKind kind) {
   static constexpr std::string_view names[] = {
-#define V(name, text, stage) text,
+#define V(name, text, ...) text,
       PARTITA_ARTEFACT_KINDS(V)
 #undef V
   };
@@ -75,11 +75,20 @@ std::string_view kind_name(ArtefactKind kind) {
 
 Stage stage_of(ArtefactKind kind) {
   static constexpr Stage stages[] = {
-#define V(name, text, stage) Stage::stage,
+#define V(name, text, stage, ...) Stage::stage,
       PARTITA_ARTEFACT_KINDS(V)
 #undef V
   };
   return stages[static_cast<std::size_t>(kind)];
+}
+
+bool is_differentiable(ArtefactKind kind) {
+  static constexpr bool differentiable[] = {
+#define V(name, text, stage, differentiable) differentiable,
+      PARTITA_ARTEFACT_KINDS(V)
+#undef V
+  };
+  return differentiable[static_cast<std::size_t>(kind)];
 }
 
 Artefact Artefact::of_text(std::vector<Part> parts) {

@@ -1,5 +1,6 @@
 #pragma once
 // Opens everything that PyTorch writes to disk.
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,20 +15,21 @@
 
 namespace partita {
 
-/// What a graph is in PyTorch's flow, and the stage whose passes it goes through. Graph when the file does not say;
-/// Text when it is not a graph.
-#define PARTITA_ARTEFACT_KINDS(V)           \
-  V(Dynamo, "dynamo", PreGradPasses)        \
-  V(PreGrad, "pre_grad", PreGradPasses)     \
-  V(Exported, "exported", PreGradPasses)    \
-  V(Core, "core", PostGradPasses)           \
-  V(Joint, "joint", JointPasses)            \
-  V(Forward, "forward", PostGradPasses)     \
-  V(Backward, "backward", PostGradPasses)   \
-  V(Inference, "inference", PostGradPasses) \
-  V(PostGrad, "post_grad", PostGradPasses)  \
-  V(Graph, "graph", PostGradPasses)         \
-  V(Text, "text", PostGradPasses)
+/// What a graph is in PyTorch's flow, the stage whose passes it goes through, and whether a training step is made of it
+/// by differentiating it: a graph that PyTorch has cut out already is not. Graph when the file does not say; Text when
+/// it is not a graph.
+#define PARTITA_ARTEFACT_KINDS(V)                  \
+  V(Dynamo, "dynamo", PreGradPasses, true)         \
+  V(PreGrad, "pre_grad", PreGradPasses, true)      \
+  V(Exported, "exported", PreGradPasses, true)     \
+  V(Core, "core", PostGradPasses, true)            \
+  V(Joint, "joint", JointPasses, false)            \
+  V(Forward, "forward", PostGradPasses, false)     \
+  V(Backward, "backward", PostGradPasses, false)   \
+  V(Inference, "inference", PostGradPasses, false) \
+  V(PostGrad, "post_grad", PostGradPasses, false)  \
+  V(Graph, "graph", PostGradPasses, true)          \
+  V(Text, "text", PostGradPasses, false)
 
 enum class ArtefactKind : unsigned char {
 #define V(name, ...) name,
@@ -38,6 +40,8 @@ enum class ArtefactKind : unsigned char {
 std::string_view kind_name(ArtefactKind kind);
 /// The stage whose passes a graph of this kind goes through.
 Stage stage_of(ArtefactKind kind);
+/// Is a training step made of a graph of this kind by differentiating it?
+bool is_differentiable(ArtefactKind kind);
 
 /// What files beside a graph's text have of it: graph_dumper's .input and state_dict.pt, a repro script's storages.
 struct Companion {
@@ -54,6 +58,10 @@ struct LoggedSymbol {
 };
 using LoggedSymbols = std::map<std::string, LoggedSymbol>;
 
+/// The numbers and flags (1 or 0) of torch._functorch.config under which a compilation of a log was made, by name;
+/// empty where the log does not tell.
+using FunctorchConfig = std::map<std::string, double>;
+
 /// One graph or text of a file, a log or a folder. Cheap to copy. Graphs are read when asked for.
 class Artefact {
  public:
@@ -64,10 +72,11 @@ class Artefact {
   /// Artefacts that belong together have the same group: the compile id "0/0" of a log, or the folder of a file. May be
   /// empty.
   std::string group;
-  Where where;                                     ///< the file and the first line of the artefact in it
-  std::shared_ptr<const ExportedProgram> program;  ///< of a .pt2 archive, else null
-  std::shared_ptr<const Companion> companion;      ///< of a graph_dumper folder or a repro script, else null
-  std::shared_ptr<const LoggedSymbols> symbols;    ///< of a compilation in a log, else null
+  Where where;                                       ///< the file and the first line of the artefact in it
+  std::shared_ptr<const ExportedProgram> program;    ///< of a .pt2 archive, else null
+  std::shared_ptr<const Companion> companion;        ///< of a graph_dumper folder or a repro script, else null
+  std::shared_ptr<const LoggedSymbols> symbols;      ///< of a compilation in a log, else null
+  std::shared_ptr<const FunctorchConfig> functorch;  ///< of a compilation in a log, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
   /// Makes a new graph at each call, which the caller may change; with the configuration's device "cpu" it is moved

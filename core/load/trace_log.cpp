@@ -140,7 +140,7 @@ TraceLogReader::~TraceLogReader() = default;
 
 Result<std::size_t> TraceLogReader::read(const std::shared_ptr<const FileBytes>& bytes, bool last, Loading& loading) {
   bytes_ = bytes;
-  for (auto& [id, symbols] : symbols_) symbols.given = true;
+  for (auto& [id, known] : compilations_) known.given = true;
   const std::string_view text = bytes->text();
   std::size_t at = 0, next_report = 0;
   while (at < text.size()) {
@@ -196,7 +196,7 @@ void TraceLogReader::warn(int line, const std::string& what, Severity severity, 
 
 void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t payload, std::size_t end,
                           Loading& loading) {
-  if (record.symbol) symbols_of(record.compile_id)->insert(*record.symbol);
+  if (record.symbol) compilation(record.compile_id).symbols->insert(*record.symbol);
   if (is_gathered(record)) {
     Gathered& all = gathered_[{record.compile_id, record.name}];
     if (all.parts.empty() || all.parts.back().bytes != bytes_) all.parts.push_back({bytes_, {}});
@@ -211,6 +211,8 @@ void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t p
   constexpr std::string_view lost = " = <lambda>()";
   const std::string_view content = bytes_->text().substr(payload, end - payload);
   Artefact a = Artefact::of_text(bytes_, {{payload, end - payload, true}});
+  if (record.name == "torch._functorch.config")
+    if (const auto text = a.text()) read_config(*text, *compilation(record.compile_id).functorch);
   if (holds_graph(content)) {
     a.kind = kind_of_name(record.name);
     if (content.find(lost) != content.npos)
@@ -220,14 +222,34 @@ void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t p
   loading.add(named(std::move(a), record.compile_id, record.name));
 }
 
-const std::shared_ptr<LoggedSymbols>& TraceLogReader::symbols_of(const std::string& compile_id) {
-  Symbols& symbols = symbols_[compile_id];
-  if (std::exchange(symbols.given, false)) symbols.known = std::make_shared<LoggedSymbols>(*symbols.known);
-  return symbols.known;
+TraceLogReader::Compilation& TraceLogReader::compilation(const std::string& compile_id) {
+  Compilation& known = compilations_[compile_id];
+  if (std::exchange(known.given, false)) {
+    known.symbols = std::make_shared<LoggedSymbols>(*known.symbols);
+    known.functorch = std::make_shared<FunctorchConfig>(*known.functorch);
+  }
+  return known;
+}
+
+/// The numbers and flags of a configuration that is logged as JSON; none of text that is damaged.
+void TraceLogReader::read_config(std::string_view json, FunctorchConfig& out) {
+  simdjson::dom::object object;
+  if (parser_->json.parse(json.data(), json.size()).get(object) != simdjson::SUCCESS) return;
+  for (const auto field : object) {
+    bool flag = false;
+    double number = 0;
+    if (field.value.get(flag) == simdjson::SUCCESS)
+      out[std::string(field.key)] = flag;
+    else if (field.value.get(number) == simdjson::SUCCESS)
+      out[std::string(field.key)] = number;
+  }
 }
 
 Artefact TraceLogReader::named(Artefact a, const std::string& compile_id, const std::string& name) {
-  if (a.is_graph()) a.symbols = symbols_of(compile_id);
+  if (a.is_graph()) {
+    a.symbols = compilation(compile_id).symbols;
+    a.functorch = compilation(compile_id).functorch;
+  }
   std::string id = compile_id;
   for (char& c : id)
     if (c == '/') c = '_';

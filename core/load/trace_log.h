@@ -30,14 +30,17 @@ class TraceLogReader {
     std::string id;  ///< it was added with; empty: not yet
     bool grown = false;
   };
-  struct Symbols {
-    std::shared_ptr<LoggedSymbols> known = std::make_shared<LoggedSymbols>();
+  /// What graphs are given of their compilation's other records.
+  struct Compilation {
+    std::shared_ptr<LoggedSymbols> symbols = std::make_shared<LoggedSymbols>();
+    std::shared_ptr<FunctorchConfig> functorch = std::make_shared<FunctorchConfig>();
     bool given = false;  ///< artefacts of an earlier call have them, and other threads may read them
   };
 
   void warn(int line, const std::string& what, Severity severity, Loading& loading);
   void keep(const TraceLogRecord& record, std::size_t begin, std::size_t payload, std::size_t end, Loading& loading);
-  const std::shared_ptr<LoggedSymbols>& symbols_of(const std::string& compile_id);
+  Compilation& compilation(const std::string& compile_id);
+  void read_config(std::string_view json, FunctorchConfig& out);
   Artefact named(Artefact artefact, const std::string& compile_id, const std::string& name);
 
   const std::string prefix_;
@@ -45,7 +48,7 @@ class TraceLogReader {
   const std::unique_ptr<Parser> parser_;
   std::shared_ptr<const FileBytes> bytes_;                            ///< that are being read
   std::map<std::pair<std::string, std::string>, Gathered> gathered_;  ///< by compilation and name
-  std::map<std::string, Symbols> symbols_;                            ///< by compilation
+  std::map<std::string, Compilation> compilations_;                   ///< by compile id
   int line_ = 1;
   std::size_t warnings_ = 0;
   bool lost_beyond_ = false;  ///< a warning that is counted only is about something that was not read

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -151,13 +150,6 @@ std::set<std::string> symbols_without_values(const std::vector<Node*>& inputs) {
   return mentioned;
 }
 
-std::unordered_set<std::string> calls(const Graph& graph) {
-  std::unordered_set<std::string> names;
-  for (Node* n : graph)
-    if (n->op()->is_call()) names.insert(n->name());
-  return names;
-}
-
 }  // namespace
 
 Result<Partition> extract(const Graph& joint, const JointParts& parts, const std::vector<Node*>& saved,
@@ -226,14 +218,17 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
   if (reorder_backward) bring_near_use(*p.backward);
   raise_getitems(*p.forward);
   raise_getitems(*p.backward);
-
-  auto in_forward = calls(*p.forward);
-  for (Node* n : *p.backward)
-    if (n->op()->is_call() && in_forward.contains(n->name())) {
-      p.recomputed.push_back(n->name());
-      p.recomputed_operations = p.recomputed_operations + symbolic_operations_of(*n);
-    }
+  note_recomputed(p);
   return p;
+}
+
+void note_recomputed(Partition& p) {
+  for (const Node* n : *p.backward) {
+    const Node* first = n->op()->is_call() ? p.forward->find(n->name()) : nullptr;
+    if (!first || first->op() != n->op()) continue;
+    p.recomputed.push_back(n->name());
+    p.recomputed_operations = p.recomputed_operations + symbolic_operations_of(*n);
+  }
 }
 
 }  // namespace partita

@@ -10,4 +10,7 @@ namespace partita {
 Result<Partition> extract(const Graph& joint, const JointParts& parts, const std::vector<Node*>& saved,
                           const std::vector<const char*>& why, bool reorder_backward);
 
+/// Fills `recomputed` and `recomputed_operations`: the calls of the backward that are also the forward's, by name.
+void note_recomputed(Partition& partition);
+
 }  // namespace partita

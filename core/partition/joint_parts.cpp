@@ -30,9 +30,6 @@ bool is_opaque(const Node& node) {
   return std::ranges::none_of(node.users(), [](const Node* user) { return find_record(user->op()) != nullptr; });
 }
 
-namespace {
-
-/// False only where numbers tell that the sizes differ.
 bool may_be_same_size(const Meta& a, const Meta& b) {
   const TensorMeta *x = a.tensor(), *y = b.tensor();
   if (!x || !y) return true;
@@ -42,6 +39,8 @@ bool may_be_same_size(const Meta& a, const Meta& b) {
     if (differ(x->sizes[i], y->sizes[i])) return false;
   return true;
 }
+
+namespace {
 
 /// `first`: it is the gradient itself or the first inner tensor of one, which its sizes follow as numbers.
 bool fits(const Arg& gradient, const Node& primal, bool first = true) {

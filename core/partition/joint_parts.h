@@ -29,6 +29,8 @@ bool is_tangent(const Node& node);         ///< a gradient that the backward is 
 bool is_backward_input(const Node& node);  ///< a tangent, or the backward's random seed or offset
 /// An input that is no tensor and no number, such as a device mesh: it is handed to outputs and to operators of others.
 bool is_opaque(const Node& node);
+/// False only where numbers tell that the sizes differ.
+bool may_be_same_size(const Meta& a, const Meta& b);
 /// `forward_outputs` unset: the number that the outputs' descriptors, or else the sizes of gradients and primals, tell.
 /// Errors partition.joint where these allow none, and partition.outputs where they allow several.
 Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_t> forward_outputs);

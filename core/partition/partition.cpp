@@ -129,10 +129,27 @@ Result<Partition> default_partition(const Problem& p) {
   return extract(*p.joint, p.parts, saved, why, false);
 }
 
-CutOptions aggressive_cut() {
-  CutOptions o;
+/// A flag of torch._functorch.config.
+bool functorch_flag(const PartitionOptions& options, const char* name, bool usual) {
+  if (!options.functorch) return usual;
+  const auto it = options.functorch->find(name);
+  return it == options.functorch->end() ? usual : it->second != 0;
+}
+
+CutOptions aggressive(CutOptions o) {
   o.ban_used_far_apart = o.ban_long_fusible_chains = o.ban_materialized_backward = o.ban_not_recomputable = false;
   return o;
+}
+
+/// What the partitioner that compiled the graph banned; all of it where that is not known.
+CutOptions usual_cut(const PartitionOptions& options) {
+  const CutOptions o = {
+      .ban_used_far_apart = functorch_flag(options, "ban_recompute_used_far_apart", true),
+      .ban_long_fusible_chains = functorch_flag(options, "ban_recompute_long_fusible_chains", true),
+      .ban_materialized_backward = functorch_flag(options, "ban_recompute_materialized_backward", true),
+      .ban_not_recomputable = functorch_flag(options, "ban_recompute_not_in_allowlist", true),
+      .ban_reductions = functorch_flag(options, "ban_recompute_reductions", true)};
+  return functorch_flag(options, "aggressive_recomputation", false) ? aggressive(o) : o;
 }
 
 Result<Partition> cut_partition(const Problem& p, const CutOptions& options, const std::vector<char>& allowed) {
@@ -142,17 +159,17 @@ Result<Partition> cut_partition(const Problem& p, const CutOptions& options, con
 
 /// Finds a partition between saving nothing and the usual one. Lifts bans on the values that free the most bytes per
 /// arithmetic operation, as few as the budget needs.
-Result<Partition> budget_partition(const Problem& p, double budget) {
-  TRY(Partition usual, cut_partition(p, {}, {}));
+Result<Partition> budget_partition(const Problem& p, const CutOptions& bans, double budget) {
+  TRY(Partition usual, cut_partition(p, bans, {}));
   std::vector<char> all(p.joint->id_limit(), 1);
-  CutOptions least = aggressive_cut();
+  CutOptions least = aggressive(bans);
   least.ban_reductions = false;
   TRY(Partition smallest, cut_partition(p, least, all));
   if (budget <= 0) return smallest;
   auto spread = static_cast<double>(usual.activation_bytes - smallest.activation_bytes);
   auto limit = smallest.activation_bytes + static_cast<std::int64_t>(spread * budget);
   if (usual.activation_bytes <= limit) return usual;
-  TRY(MinCut cut, min_cut(*p.joint, p.parts, aggressive_cut(), p.pins, {}));
+  TRY(MinCut cut, min_cut(*p.joint, p.parts, aggressive(bans), p.pins, {}));
   TRY(Partition cheap, extract(*p.joint, p.parts, cut.saved, cut.why, true));
   if (cheap.activation_bytes <= limit) return cheap;
 
@@ -169,7 +186,7 @@ Result<Partition> budget_partition(const Problem& p, double budget) {
     std::size_t middle = low + (high - low) / 2;
     std::vector<char> allowed(p.joint->id_limit(), 0);
     for (std::size_t i = 0; i <= middle; ++i) allowed[candidates[i]->id()] = 1;
-    TRY(Partition attempt, cut_partition(p, aggressive_cut(), allowed));
+    TRY(Partition attempt, cut_partition(p, aggressive(bans), allowed));
     if (attempt.activation_bytes <= limit) {
       if (operations(attempt) <= operations(best)) best = std::move(attempt);
       high = middle;
@@ -184,15 +201,19 @@ Result<Partition> solve(const Problem& p, const PartitionOptions& options) {
   bool has_backward = false;
   for (Node* n : *p.joint) has_backward |= !n->is_output() && p.parts.backward(n);
   if (options.partitioner == Partitioner::Default || !has_backward) return default_partition(p);
-  if (options.memory_budget < 1) return budget_partition(p, options.memory_budget);
-  return cut_partition(p, {}, {});
+  const double budget = memory_budget_of(options);
+  const CutOptions bans = usual_cut(options);
+  TRY(Partition made, budget < 1 ? budget_partition(p, bans, budget) : cut_partition(p, bans, {}));
+  made.memory_budget = budget;
+  return made;
 }
 
 Status check_budget(const PartitionOptions& options) {
-  if (options.memory_budget >= 0 && options.memory_budget <= 1) return {};
-  return input_error("partition.budget",
-                     fmt::format("The valid ranges for memory budget are 0 <= m <= 1. The provided value is {}",
-                                 options.memory_budget));
+  const double budget = options.memory_budget.value_or(1);
+  if (budget >= 0 && budget <= 1) return {};
+  return input_error("partition.budget", fmt::format("The valid ranges for memory budget are 0 <= m <= 1. The provided "
+                                                     "value is {}",
+                                                     budget));
 }
 
 }  // namespace
@@ -211,6 +232,20 @@ bool is_joint(const Graph& graph) {
   if (tangents == 0 || graph.outputs().size() < primals + tangents) return false;
   const auto parts = find_joint_parts(graph, {});
   return parts || parts.error().code == "partition.outputs";
+}
+
+std::optional<double> given_memory_budget() {
+  const auto row = find_config_row("memory_budget");
+  return row && (*row)->given(config()) ? std::optional(config().memory_budget) : std::nullopt;
+}
+
+double memory_budget_of(const PartitionOptions& options) {
+  if (options.memory_budget) return *options.memory_budget;
+  if (options.functorch)
+    if (const auto it = options.functorch->find("activation_memory_budget");
+        it != options.functorch->end() && it->second >= 0 && it->second <= 1)
+      return it->second;
+  return config().memory_budget;
 }
 
 Partitioner configured_partitioner() {
@@ -232,7 +267,7 @@ Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const Partitio
     PartitionOptions at = options;
     at.memory_budget = points > 1 ? static_cast<double>(i) / (points - 1) : 1;
     TRY(Partition result, solve(p, at));
-    curve.push_back({at.memory_budget, result.activation_bytes, result.recomputed_operations});
+    curve.push_back({*at.memory_budget, result.activation_bytes, result.recomputed_operations});
   }
   return curve;
 }

@@ -17,7 +17,8 @@ enum class Partitioner : unsigned char {
   MinCut,   ///< saves the cheapest set of values; the backward recomputes cheap operators
 };
 
-Partitioner configured_partitioner();  ///< the configuration's
+Partitioner configured_partitioner();         ///< the configuration's
+std::optional<double> given_memory_budget();  ///< the configuration's; unset: nobody set it
 
 struct PartitionOptions {
   Partitioner partitioner = configured_partitioner();
@@ -26,9 +27,13 @@ struct PartitionOptions {
   std::vector<std::string> save = {};       ///< names of nodes to save, whatever that costs
   std::vector<std::string> recompute = {};  ///< names of nodes to recompute in the backward
   /// 1: recompute only what is almost free. 0: save only inputs and random values. Between: save at most this share of
-  /// the bytes between the two, with the least added arithmetic that is found.
-  double memory_budget = config().memory_budget;
+  /// the bytes between the two, with the least added arithmetic that is found. Unset: as memory_budget_of() says.
+  std::optional<double> memory_budget = given_memory_budget();
+  /// Numbers and flags of torch._functorch.config under which PyTorch cut the graph, by name; null: not known.
+  std::shared_ptr<const std::map<std::string, double>> functorch = {};
 };
+/// The budget under which a graph is cut: the options', PyTorch's of torch._functorch.config, or the configuration's.
+double memory_budget_of(const PartitionOptions& options);
 
 /// A value that the forward saves for the backward.
 struct SavedValue {
@@ -42,6 +47,7 @@ struct SavedValue {
 struct Partition {
   std::unique_ptr<Graph> forward;   ///< returns the forward's outputs, then saved tensors, then saved numbers
   std::unique_ptr<Graph> backward;  ///< inputs: saved numbers, saved tensors, tangents; returns the gradients
+  double memory_budget = 1;         ///< under which it was cut
   std::size_t forward_outputs = 0;  ///< number of outputs before the saved values
   /// For each gradient of the backward, its primal among those that are no seed and no token. It is the same for
   /// several: the inner tensors of a gradient that is a tensor subclass.

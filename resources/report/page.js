@@ -266,9 +266,21 @@
 
   if (data.notes)
     section('notes', 'Notes', table(['Node', 'Note', 'Graph'], data.notes.map(n => [n.node, n.text, n.graph])));
+  if (data.cuts) {
+    const shown = n => n === null ? ['', -1] : [bytes(n), n];
+    section('cuts', "PyTorch's cut and ours", el('p', {}, 'What either saves for the backward, and what the other does in its place.'),
+      table(['Value', "PyTorch's", 'Ours', 'Why'], data.cuts.values.map(([name, theirs, ours, why]) => [name, shown(theirs), shown(ours), why])));
+  }
+  if (data.memory) {
+    const m = data.memory, most = Math.max(1, ...m.in_use.map(s => s.bytes));
+    section('memory', 'Memory of a step', el('p', {}, `A step holds ${bytes(m.peak_bytes)}: ` +
+        Object.entries(m.held).map(([kind, n]) => `${bytes(n)} ${kind}`).join(', ') + `; beside it ${bytes(m.input_bytes)} of inputs and weights.`),
+      table(['Step', 'Graph', 'Name', 'In use', ''], m.in_use.map((s, i) =>
+        [[String(i), i], s.graph, s.step, [bytes(s.bytes), s.bytes], '\u2588'.repeat(Math.round(30 * s.bytes / most))])));
+  }
   if (data.cut) {
     const c = data.cut;
-    section('cut', 'Cut', el('p', {}, `${c.saved.length} values cross from forward to backward: ${bytes(c.activation_bytes)} of activations, ` +
+    section('cut', 'Our cut', el('p', {}, `${c.saved.length} values cross from forward to backward: ${bytes(c.activation_bytes)} of activations, ` +
         `${bytes(c.input_bytes)} of inputs. ${c.recomputed.length} calls are computed again.`),
       table(['Value', 'Bytes', 'Input', 'Why'], [...c.saved].sort((a, b) => b.bytes - a.bytes)
         .map(s => [s.name, [bytes(s.bytes), s.bytes], s.is_input ? 'yes' : '', s.why])),

@@ -10,7 +10,7 @@
 #include "core/ir/verify.h"
 #include "core/load/fx_text.h"
 #include "core/partition/cost.h"
-#include "core/partition/partition.h"
+#include "core/partition/read_cut.h"
 #include "tests/support/corpus.h"
 
 using namespace partita;
@@ -114,6 +114,21 @@ class CorpusPartitionTest : public QObject {
     for (const std::string& name : cut->recomputed) {
       CostClass c = cost_class(*cut->backward->find(name));
       QVERIFY2(!c.expensive && !c.random && !c.side_effect, name.c_str());
+    }
+
+    // PyTorch's own cut, from the graphs beside the joint one. A view of an input is no memory of its own there.
+    const fs::path folder = fs::path(joint.toStdString()).parent_path();
+    const auto forward = load_graph(folder / "forward.py"), backward = load_graph(folder / "backward.py");
+    set_hints(*forward, facts);
+    const auto pytorch = read_cut(*forward, *backward);
+    QVERIFY2(pytorch, pytorch ? "" : pytorch.error().line().c_str());
+    QCOMPARE(pytorch->forward_outputs, expected["min_cut"]["num_fwd_outputs"].get<std::size_t>());
+    QCOMPARE(pytorch->activation_bytes + pytorch->input_bytes, theirs_all);
+    QVERIFY(pytorch->activation_bytes <= theirs);
+    QCOMPARE(pytorch->forward->outputs().size(), pytorch->forward_outputs + pytorch->saved.size());
+    for (const CutDifference& d : compare_cuts(*pytorch, *cut)) {
+      QVERIFY2(d.theirs || d.ours, d.name.c_str());
+      QVERIFY2(!d.why.empty(), d.name.c_str());
     }
 
     auto eager = partition(*graph, {.partitioner = Partitioner::Default});

@@ -5,9 +5,11 @@
 #include <QDockWidget>
 #include <QDropEvent>
 #include <QLabel>
+#include <QFileInfo>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
+#include <QPushButton>
 #include <QScreen>
 #include <QScrollBar>
 #include <QTabBar>
@@ -134,6 +136,36 @@ class TestWindow : public QObject {
         QTRY_VERIFY(half->scene()->picture.cards.size() > before);
       }
     }
+  }
+
+  /// PyTorch's forward and backward are shown as they are, with our cut of the joint graph beside them as another one.
+  void the_cut_of_files_is_not_ours() {
+    const auto joint = tests::joint_graph(4);
+    const auto theirs = partition(*joint, {.memory_budget = 0}), ours = partition(*joint);
+    QVERIFY(theirs && ours && theirs->activation_bytes < ours->activation_bytes);
+    TestFolder step;
+    step.write("joint.py", *joint);
+    step.write("forward.py", *theirs->forward);
+    const QString file = step.write("backward.py", *theirs->backward);
+    Session bench(tools());
+    bench.window().show();
+    bench.documents().want("forward");
+    bench.documents().open(QFileInfo(file).path());
+    QVERIFY(wait_shown(bench));
+    QVERIFY(bench.views().show("aot"));
+    AotView* page = bench.views().get<AotController>().view();
+    QTRY_VERIFY(page->pair());
+    QVERIFY(page->pair()->theirs);
+    QCOMPARE(page->pair()->cut->activation_bytes, theirs->activation_bytes);
+    QCOMPARE(page->pair()->cut->saved.size(), theirs->saved.size());
+    QVERIFY(page->pair()->told.contains("PyTorch") && page->pair()->told.contains("Ours"));
+    QVERIFY(std::ranges::any_of(page->pair()->values, [](const CutDifference& d) { return !d.theirs && d.ours; }));
+    const auto buttons = page->findChildren<QPushButton*>();
+    const auto choice = std::ranges::find_if(buttons, [](const QPushButton* b) { return b->text() == "Our cut"; });
+    QVERIFY(choice != buttons.end() && (*choice)->isVisible());
+    (*choice)->click();
+    QTRY_VERIFY(!page->pair()->theirs);
+    QCOMPARE(page->pair()->cut->activation_bytes, ours->activation_bytes);
   }
 
   void all_is_in_reach_in_half_of_1440x900() {

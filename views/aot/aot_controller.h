@@ -25,9 +25,11 @@ class AotController : public WidgetController<AotView> {
   void fold(bool of_backward, const QString& frame_key);
   void set_budget(double budget);
   void ask_budget_curve(Document& document);
+  void ask_step_bytes(const Document& document);
 
   BudgetSlider* slider_;
-  QString shown_;  ///< key of the document whose halves are shown
+  std::optional<bool> theirs_;  ///< whose cut of the document the user chose; unset: the one that fits its kind
+  QString shown_;               ///< key of the document whose halves are shown
 };
 
 }  // namespace partita::views

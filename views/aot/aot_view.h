@@ -1,16 +1,18 @@
 #pragma once
 #include <QWidget>
 
+#include "core/partition/read_cut.h"
 #include "views/picture/graph_view.h"
 #include "views/session/document.h"
 #include "views/table/table_panel.h"
 
 class QLabel;
+class QPushButton;
 class QSplitter;
 
 namespace partita::views {
 
-/// The forward and the backward of a joint graph as they will be compiled, with what is saved between them.
+/// A forward and a backward with what is saved between them: PyTorch's as it left them, or ours of a joint graph.
 struct AotPair {
   struct Half : Overview {
     bool asked = false;  ///< the user folded or unfolded something
@@ -18,8 +20,13 @@ struct AotPair {
   Half forward, backward;
   std::shared_ptr<const CutSummary> cut;
   UnknownBytes unknown;
+  bool theirs = false;                ///< it is PyTorch's
+  std::vector<CutDifference> values;  ///< of both cuts; empty: there is one
+  QString told;                       ///< of each cut a line: what it saves, and under what it was made
 };
 std::vector<Row> saved_rows(const CutSummary& cut, const UnknownBytes& unknown);
+/// "17 saved, 88 KiB; 2 inputs kept, 28 KiB; 11 recomputed for 12 k operations".
+QString told_of(const CutSummary& cut, const UnknownBytes& unknown);
 
 /// Shows forward and backward side by side, and what the one saves for the other.
 class AotView : public QWidget {
@@ -37,6 +44,7 @@ class AotView : public QWidget {
   void node_chosen(QString node);
   void pin_asked(QString node, partita::views::Pin pin);
   void fold_asked(bool of_backward, QString frame_key);
+  void cut_asked(bool theirs);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -48,6 +56,7 @@ class AotView : public QWidget {
   QWidget* between_;           ///< the saved values, in one of them
   TablePanel* saved_;
   QLabel* total_;
+  QPushButton *theirs_, *ours_;  ///< whose cut is shown, where there are both
 };
 
 }  // namespace partita::views

@@ -49,7 +49,7 @@ struct WorkbenchTools {
                                                const Progress& progress)>
       values;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
-  std::function<Result<AotGraphs>(const Graph& graph, const ExportedProgram* program)> joint;
+  std::function<Result<AotGraphs>(const Graph& graph, const Artefact& artefact)> joint;
   /// Times the nodes of a graph and plans its kernels; empty: not offered.
   std::function<Result<NodeMeasures>(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress)>
       measure;
@@ -63,6 +63,10 @@ struct WorkbenchTools {
       locate;
   /// The Python that runs PyTorch: what it has, or that this is not known yet, and its path; empty: not offered.
   std::function<Environment()> python;
+  /// Bytes that a training step of the graph holds when it is cut like this; empty: not offered.
+  std::function<Result<double>(const Artefact& artefact, const Graph& graph, const PartitionOptions& cut,
+                               const Progress& progress)>
+      step_bytes;
   std::shared_ptr<const std::vector<KernelForm>> kernel_forms;  ///< of its code; null with no kernels
   /// How "accuracy" or "crash" of a backend is judged; empty: not offered.
   std::function<Result<MinifyTool>(const MinifyRequest& request)> minifier;

@@ -43,14 +43,12 @@ BudgetSlider::BudgetSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
   setMinimumWidth(70);
   setMaximumWidth(sizeHint().width());
   setAccessibleName(tr("Memory budget"));
-  setToolTip(
-      tr("Memory budget of what the forward keeps for the backward.\n"
-         "Right: recompute only what is about free. Left: keep nothing but inputs.\n"
-         "The curve: bytes kept at each budget."));
+  setToolTip(about());
   rest_.setSingleShot(true);
   rest_.setInterval(kRestMs);
   connect(this, &QSlider::valueChanged, this, [this] {
     rest_.start();
+    held_.reset();
     Q_EMIT curve_wanted();
     Q_EMIT moved();
   });
@@ -69,6 +67,26 @@ void BudgetSlider::set_budget(double budget) {
   rest_.stop();
   setValue(static_cast<int>(std::lround(budget * kSteps)));
   update();
+}
+
+QString BudgetSlider::about() {
+  return tr(
+      "Memory budget of what the forward keeps for the backward.\n"
+      "Right: recompute only what is about free. Left: keep nothing but inputs.\n"
+      "The curve: bytes kept at each budget.");
+}
+
+void BudgetSlider::set_held(std::optional<double> bytes) {
+  held_ = bytes;
+  Q_EMIT moved();
+}
+
+QString BudgetSlider::text() const {
+  QString said = budget_text(curve_, budget(), sizes_known_);
+  if (!held_) return said;
+  // Before what is left out first where there is little room.
+  const qsizetype end = said.indexOf(", ");
+  return said.insert(end < 0 ? said.size() : end, tr(", a step %1").arg(bytes_text(static_cast<std::int64_t>(*held_))));
 }
 
 double BudgetSlider::x_of(double share) const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <QSlider>
 #include <QTimer>
+#include <optional>
 #include <vector>
 
 #include "core/partition/partition.h"
@@ -21,16 +22,20 @@ class BudgetSlider : public QSlider {
   static constexpr int kSteps = 10;
 
   explicit BudgetSlider(QWidget* parent = nullptr);
+  static QString about();  ///< its tooltip
   /// Empty: not known yet. Without known sizes only shares of bytes are told.
   void set_curve(std::vector<BudgetPoint> curve, bool sizes_known = true);
   void set_budget(double budget);  ///< emits no signal
+  /// Bytes that a step under this budget holds, as `query peak` says them; unset: not known.
+  void set_held(std::optional<double> bytes);
+  QString text() const;  ///< budget_text(), with what a step holds
   double budget() const { return static_cast<double>(value()) / kSteps; }
   const std::vector<BudgetPoint>& curve() const { return curve_; }
   bool sizes_known() const { return sizes_known_; }
   QSize sizeHint() const override { return {180, 28}; }
 
  Q_SIGNALS:
-  void moved();                       ///< budget_text() of it changed
+  void moved();                       ///< text() changed
   void budget_chosen(double budget);  ///< once the slider has rested for a moment
   void curve_wanted();                ///< pointer or focus came to it, or it moved
 
@@ -45,6 +50,7 @@ class BudgetSlider : public QSlider {
 
   std::vector<BudgetPoint> curve_;
   bool sizes_known_ = true;
+  std::optional<double> held_;
   QTimer rest_;
 };
 

@@ -109,7 +109,7 @@ void PictureBar::set_budget_visible(bool visible) {
 }
 
 void PictureBar::tell_budget() {
-  budget_label_->setText(budget_text(budget_->curve(), budget_->budget(), budget_->sizes_known()));
+  budget_label_->setText(budget_->text());
 }
 
 }  // namespace partita::views

@@ -193,7 +193,7 @@ QString Theme::style_sheet() const {
     QToolBar QToolButton { padding: 4px; }
     QToolButton::menu-indicator { image: none; }
     QToolButton:hover, QPushButton:hover { background: @hover; }
-    QToolButton:pressed, QToolButton:checked { background: @current; }
+    QToolButton:pressed, QToolButton:checked, QPushButton:checked { background: @current; }
     QToolButton:focus, QPushButton:focus { border: 1px solid @accent; }
     QPushButton { border: 1px solid @line; border-radius: 4px; padding: 4px 12px; background: @raised; }
     QPushButton:checked { background: @current; }

@@ -135,6 +135,7 @@ float estimated_text_width(std::string_view text, bool title) {
 CutSummary CutSummary::of(const Partition& partition) {
   CutSummary cut{partition.saved,       partition.recomputed,           {}, partition.activation_bytes,
                  partition.input_bytes, partition.recomputed_operations};
+  cut.memory_budget = partition.memory_budget;
   for (const Node* node : *partition.backward)
     if (node->op()->is_call() && !partition.forward->find(node->name())) cut.backward.insert(node->name());
   return cut;

@@ -26,6 +26,7 @@ struct CutSummary {
   std::unordered_set<std::string> backward;  ///< nodes that only the backward computes
   std::int64_t activation_bytes = 0, input_bytes = 0;
   SymExpr recomputed_operations = 0;
+  double memory_budget = 1;  ///< under which it was cut
 
   static CutSummary of(const Partition& partition);
 };

@@ -34,7 +34,8 @@ QStringList groups_of(const Artefact& artefact, const QString& opened) {
 
 PartitionOptions partition_options(const Document& document) {
   PartitionOptions options;
-  options.memory_budget = document.memory_budget;
+  options.functorch = document.artefact.functorch;
+  if (document.memory_budget) options.memory_budget = document.memory_budget;
   for (const auto& [name, pin] : document.pins) {
     if (pin == Pin::Save) options.save.push_back(name);
     if (pin == Pin::Recompute) options.recompute.push_back(name);

@@ -29,7 +29,7 @@ using Pins = std::unordered_map<std::string, Pin>;  ///< by node name
 struct Choices {
   Pins pins;
   std::vector<Pins> earlier_pins, undone_pins;    ///< what undo and redo go back to, the last first
-  double memory_budget = config().memory_budget;  ///< of the cut, 0..1 as PartitionOptions has it
+  std::optional<double> memory_budget = {};       ///< of the cut, as PartitionOptions has it; unset: not chosen here
   Folding folding = Folding::Fit;
   std::unordered_set<std::string> folded;
 };

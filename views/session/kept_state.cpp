@@ -18,7 +18,7 @@ void keep_state(const Document& document) {
   QVariantMap state, pins;
   for (const auto& [node, pin] : document.pins) pins[QString::fromStdString(node)] = static_cast<int>(pin);
   if (!pins.empty()) state["pins"] = pins;
-  if (document.memory_budget != config().memory_budget) state["budget"] = document.memory_budget;
+  if (document.memory_budget) state["budget"] = *document.memory_budget;
   if (document.folding == Folding::Asked) {
     QStringList folded;
     for (const std::string& frame : document.folded) folded << QString::fromStdString(frame);
@@ -42,7 +42,7 @@ void restore_state(Document& document) {
     for (const QString& frame : state["folded"].toStringList()) document.folded.insert(frame.toStdString());
   }
   document.chosen = state["chosen"].toString();
-  if (!document.pins.empty() || document.memory_budget != config().memory_budget)
+  if (!document.pins.empty() || document.memory_budget)
     document.read.reset();  // was cut without them
 }
 
