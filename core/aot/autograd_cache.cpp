@@ -54,8 +54,7 @@ std::string text_of(const AotOptions& o, bool lazy_backward) {
       "train={}\npartitioner={}\nmemory_budget={}\nsave={}\nrecompute={}\ndecompositions={}\nrequires_grad={}\n"
       "is_leaf={}\nkeep_input_mutations={}\ntangents_for_aliases={}\npasses={}\nuntil={}\npre_dispatch={}\n"
       "effect_tokens={}\nfunctionalize_rng={}\nlazy_backward={}\nverified={}\nsplit_constants={}\n",
-      o.train, int(o.partition.partitioner),
-      memory_budget_of(o.partition), fmt::join(o.partition.save, " "),
+      o.train, int(o.partition.partitioner), memory_budget_of(o.partition), fmt::join(o.partition.save, " "),
       fmt::join(o.partition.recompute, " "), int(o.decompositions), fmt::join(o.requires_grad, " "),
       fmt::join(o.is_leaf, " "), o.keep_input_mutations, o.tangents_for_aliases, o.passes, row_of(o.until).name,
       o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification(), o.split_constants);

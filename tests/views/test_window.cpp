@@ -4,8 +4,8 @@
 #include <QDir>
 #include <QDockWidget>
 #include <QDropEvent>
-#include <QLabel>
 #include <QFileInfo>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
