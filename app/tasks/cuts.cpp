@@ -52,7 +52,9 @@ Result<Cuts> read_cuts(const StepGraphs& graphs) {
   }
   if (graphs.joint) {
     TRY(const auto joint, graphs.joint->graph());
-    auto made = is_joint(*joint) ? aot(*joint, nullptr, as_run(*joint, *graphs.joint, {}))
+    AotOptions how = as_run(*joint, *graphs.joint, {});
+    how.tangents_for_aliases = false;  // nothing runs: a gradient may be several inner tensors of a subclass
+    auto made = is_joint(*joint) ? aot(*joint, nullptr, how)
                                  : Result<AotGraphs>(input_error("query.cut", "a graph of inference has no backward",
                                                                  {.graph = graphs.joint->id}));
     if (made)

@@ -119,6 +119,18 @@ with tempfile.TemporaryDirectory() as work:
     both = json.loads(run(write_log(f"{work}/eager", 1), "cut", "--json"))
     check(both["theirs"].get("partitioner") == "default", f"PyTorch's partitioner: {both['answer']}")
     log = write_log(least, 0)
+    # The gradient of one input is a tensor subclass: two inner tensors.
+    open(f"{work}/inner.py", "w").write("""class inner_f(torch.nn.Module):
+    def forward(self, primals, tangents):
+        primals_1: "f32[3]"; tangents_1: "f32[3]"; tangents_2: "f32[3]";
+        primals_1, tangents_1, tangents_2 = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        sin: "f32[3]" = torch.ops.aten.sin.default(primals_1)
+        cos: "f32[3]" = torch.ops.aten.cos.default(primals_1)
+        mul: "f32[3]" = torch.ops.aten.mul.Tensor(tangents_1, cos)
+        mul_1: "f32[3]" = torch.ops.aten.mul.Tensor(tangents_2, cos)
+        return pytree.tree_unflatten([sin, sin, mul, mul_1], self._out_spec)
+""")
+    check("ours saves 1 value" in run(f"{work}/inner.py", "cut"), "a cut with a gradient of inner tensors")
     # Two files do as well; a backward of another cut is no pair.
     pair = json.loads(run(f"{least}/forward.py", "cut", f"{least}/backward.py", "--json"))
     check(bytes_of(pair["theirs"]) == bytes_of(smallest) and "ours" not in pair, "a pair of files")
