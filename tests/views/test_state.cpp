@@ -146,8 +146,9 @@ class TestState : public QObject {
     QVERIFY(std::ranges::any_of(account.rows, [&](const NodeAccount::Row& row) { return row.html.endsWith(kept); }));
     bench.views().get<AotController>().show();
     QVERIFY(idle(bench));
-    QVERIFY(std::ranges::any_of(bench.views().get<AotController>().view()->findChildren<QLabel*>(),
-                                [&](const QLabel* label) { return label->text().startsWith(saved + "; " + kept); }));
+    QVERIFY(std::ranges::any_of(
+        bench.views().get<AotController>().view()->findChildren<QLabel*>(),
+        [&](const QLabel* label) { return label->text().startsWith("Ours: " + saved + "; " + kept); }));
   }
 
   void a_node_of_a_pass_step_is_told_as_the_step_has_it() {
