@@ -10,7 +10,7 @@
 
 #include "core/functionalize/functional_rng.h"
 #include "core/ir/print.h"
-#include "core/ops/schema/schema.h"
+#include "core/ops/facts/memory.h"
 #include "core/partition/cost.h"
 #include "core/partition/extract.h"
 #include "core/partition/joint_parts.h"
@@ -18,17 +18,9 @@
 namespace partita {
 namespace {
 
-/// The input of which the value is a view, or that it is; null for what has memory of its own.
-const Node* viewed_input(const Node& value) {
-  const Node* n = &value;
-  for (const Schema* schema = find_schema(n->op()); schema && schema->is_view && !n->inputs().empty();
-       schema = find_schema(n->op()))
-    n = n->inputs()[0];
-  return n->is_placeholder() ? n : nullptr;
-}
-
 SavedValue saved_value(const Node& n) {
-  const Node* input = viewed_input(n);
+  const Node* memory = memory_of(&n);
+  const Node* input = memory->is_placeholder() ? memory : nullptr;  // a view of it needs no memory of its own
   std::string why = n.meta.sym() ? "a number" : "its backward takes it";
   if (input) why = input == &n ? "input" : "a view of " + input->name();
   if (n.recompute != Recompute::Unspecified) why += fmt::format(", marked {}", name_of(n.recompute));
