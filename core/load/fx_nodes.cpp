@@ -1,5 +1,8 @@
 #include "core/load/fx_nodes.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "core/base/config.h"
@@ -20,6 +23,21 @@ const Op* called(std::string_view op, std::string_view target) {
   if (target.starts_with(built_in)) return Op::get(OpKind::Function, target.substr(built_in.size()));
   if (target.starts_with(operators)) return Op::get(OpKind::Function, fmt::format("_{}", target));
   return Op::get(OpKind::Function, target);
+}
+
+/// Is it a path in the module tree: layers.0.weight?
+bool is_path(std::string_view text) {
+  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+  return !text.empty() && std::ranges::all_of(text, fits) && text.find("..") == text.npos && text.front() != '.' &&
+         text.back() != '.';
+}
+
+/// What else a target is could not be read again when it is printed as code.
+bool can_be_target(std::string_view op, std::string_view target) {
+  if (op == "call_function") return is_dotted_name(target);
+  if (op == "call_method") return is_identifier(target);
+  if (op == "placeholder") return is_identifier(target.substr(std::min(target.find_first_not_of('*'), target.size())));
+  return is_path(target);
 }
 
 }  // namespace
@@ -67,6 +85,8 @@ Status NodeReader::add(std::string_view op, std::string_view name, std::string_v
   }
   if (!is_identifier(name)) return bad(fmt::format("'{}' is no name of a node", name.substr(0, 60)));
   if (find(name)) return bad(fmt::format("the node '{}' occurs twice", name.substr(0, 60)));
+  if (!can_be_target(op, target))
+    return bad(fmt::format("'{}' cannot be the target of a {}", target.substr(0, 60), op.substr(0, 60)));
   Node* node = nullptr;
   if (op == "placeholder") {
     node = graph_->placeholder(name);

@@ -229,6 +229,15 @@ void TestFxForms::errors_name_the_line_data() {
   row("twice", head + head.substr(9) + "    return x\n", 3, "occurs twice");
   row("no kind", head + "    %y : [num_users=0] = jump[target=neg](args = (%x,), kwargs = {})\n    return y\n", 3,
       "'jump' is no kind of node");
+  row("no function",
+      head + "    %y : [num_users=0] = call_function[target=a b](args = (%x,), kwargs = {})\n    return y\n", 3,
+      "'a b' cannot be the target of a call_function");
+  row("no method", head + "    %y : [num_users=0] = call_method[target=a.b](args = (%x,), kwargs = {})\n    return y\n",
+      3, "'a.b' cannot be the target of a call_method");
+  row("no parameter", "graph():\n    %x : [num_users=1] = placeholder[target=(x, y)]\n    return x\n", 2,
+      "'(x, y)' cannot be the target of a placeholder");
+  row("no attribute", head + "    %y : [num_users=0] = get_attr[target=a\"b]\n    return y\n", 3,
+      "cannot be the target of a get_attr");
   row("no users", head + "    %y = what\n    return y\n", 3, "a node expected");
   row("no name", head + "    %a b : [num_users=0] = placeholder[target=x]\n    return x\n", 3, "no name of a node");
   row("nested",
