@@ -87,6 +87,8 @@ Status NodeReader::add(std::string_view op, std::string_view name, std::string_v
   if (find(name)) return bad(fmt::format("the node '{}' occurs twice", name.substr(0, 60)));
   if (!can_be_target(op, target))
     return bad(fmt::format("'{}' cannot be the target of a {}", target.substr(0, 60), op.substr(0, 60)));
+  for (const auto& [key, value] : kwargs)
+    if (!is_identifier(key)) return bad(fmt::format("'{}' is no name of an argument", key.substr(0, 60)));
   Node* node = nullptr;
   if (op == "placeholder") {
     node = graph_->placeholder(name);

@@ -238,6 +238,9 @@ void TestFxForms::errors_name_the_line_data() {
       "'(x, y)' cannot be the target of a placeholder");
   row("no attribute", head + "    %y : [num_users=0] = get_attr[target=a\"b]\n    return y\n", 3,
       "cannot be the target of a get_attr");
+  row("no keyword",
+      head + "    %y : [num_users=0] = call_method[target=to](args = (%x,), kwargs = {a b: 1})\n    return y\n", 3,
+      "'a b' is no name of an argument");
   row("no users", head + "    %y = what\n    return y\n", 3, "a node expected");
   row("no name", head + "    %a b : [num_users=0] = placeholder[target=x]\n    return x\n", 3, "no name of a node");
   row("nested",
