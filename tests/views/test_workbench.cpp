@@ -274,8 +274,8 @@ class TestWorkbench : public QObject {
 
   void the_joint_graph_is_made_and_its_halves_stand_beside_each_other() {
     WorkbenchTools with_joint = tools();
-    with_joint.joint = [](const Graph& graph, const ExportedProgram* program) {
-      return aot(graph, program, {.snapshots = true});
+    with_joint.joint = [](const Graph& graph, const Artefact& artefact) {
+      return aot(graph, artefact.program.get(), {.snapshots = true});
     };
     Session bench(with_joint);
     bench.window().show();
