@@ -211,6 +211,7 @@ void shorten_ids(std::vector<FilePart>& files, std::vector<Artefact>& artefacts)
       ++endings[id.substr(at)];
     }
   for (FilePart& file : files) {
+    if (file.begin == file.end) continue;
     const auto fits = [&](std::size_t dropped) {
       for (std::size_t i = file.begin; i < file.end; ++i)
         if (dropped >= full[i].size() || endings[std::string_view(full[i]).substr(dropped)] != 1 ||

@@ -167,12 +167,15 @@ Status Followed::read_log(File& file, const std::string& path, const std::shared
                           Loading& loading) {
   TRY(const std::size_t taken, file.log->read(bytes, false, loading));
   file.log->flush(loading);
-  if (file.read == 0 && taken < bytes->text().size())
-    loading.out.warnings.push_back(
-        input_error("load.trace_log",
-                    fmt::format("the last {} bytes are a record that is not complete; it is read when the rest comes",
-                                bytes->text().size() - taken),
-                    {.file = path}));
+  if (file.read == 0 && taken < bytes->text().size()) {
+    TRY(const auto rest, FileBytes::open_from(path, taken));
+    if (file.log->show_rest(rest, loading))
+      loading.out.warnings.push_back(
+          input_error("load.trace_log",
+                      fmt::format("the last {} bytes are a record that is not complete; it is read when the rest comes",
+                                  rest->text().size()),
+                      {.file = path}));
+  }
   file.read += taken;
   return {};
 }

@@ -208,6 +208,11 @@ void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t p
     all.grown = true;
     return;
   }
+  loading.add(artefact_of(record, payload, end, loading));
+}
+
+Artefact TraceLogReader::artefact_of(const Record& record, std::size_t payload, std::size_t end,
+                                     const Loading& loading) {
   constexpr std::string_view lost = " = <lambda>()";
   const std::string_view content = bytes_->text().substr(payload, end - payload);
   Artefact a = Artefact::of_text(bytes_, {{payload, end - payload, true}});
@@ -219,7 +224,26 @@ void TraceLogReader::keep(const Record& record, std::size_t begin, std::size_t p
       if (const auto text = a.text()) a.companion = find_sub_graphs(*text, record.compile_id, loading.out.artefacts);
   }
   a.where.line = line_ + 1;
-  loading.add(named(std::move(a), record.compile_id, record.name));
+  return named(std::move(a), record.compile_id, record.name);
+}
+
+bool TraceLogReader::show_rest(const std::shared_ptr<const FileBytes>& rest, Loading& loading) {
+  bytes_ = rest;
+  const std::string_view text = rest->text();
+  const Place place = place_at(text, 0);
+  const std::string_view json = record_json(text.substr(0, place.payload));
+  const auto record =
+      json.empty() ? Result<Record>(input_error("load.trace_log", "no record")) : read_record(parser_->json, json);
+  if (!record || !record->has_payload || place.end < text.size()) return true;
+  if (!is_gathered(*record)) {
+    Artefact a = artefact_of(*record, place.payload, place.end, loading);
+    if (const auto used = loading.copies.find(a.id); used != loading.copies.end() && used->second > 0)
+      a.id += fmt::format("_{}", used->second);
+    loading.out.artefacts.push_back(std::move(a));
+  }
+  // A log that was made by hand, or by another program, may have no checksum: then its end is taken as it is.
+  return record->checksum.size() == 32 &&
+         checksum_of(text.substr(place.payload, place.end - place.payload)) != record->checksum;
 }
 
 TraceLogReader::Compilation& TraceLogReader::compilation(const std::string& compile_id) {

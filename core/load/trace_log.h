@@ -21,6 +21,9 @@ class TraceLogReader {
   /// Reads the next bytes of the log, which begin where the last call ended, and gives how many it took. Unless they
   /// are the `last`, a record that may go on is left for the next call: one whose payload is not all there.
   Result<std::size_t> read(const std::shared_ptr<const FileBytes>& bytes, bool last, Loading& loading);
+  /// Adds the record that read() left, as far as it is there, under the id that it has when it is read. True when it is
+  /// known to be incomplete.
+  bool show_rest(const std::shared_ptr<const FileBytes>& rest, Loading& loading);
   /// Adds the texts of records that are useful only together, and again those that have grown since.
   void flush(Loading& loading);
 
@@ -39,6 +42,7 @@ class TraceLogReader {
 
   void warn(int line, const std::string& what, Severity severity, Loading& loading);
   void keep(const TraceLogRecord& record, std::size_t begin, std::size_t payload, std::size_t end, Loading& loading);
+  Artefact artefact_of(const TraceLogRecord& record, std::size_t payload, std::size_t end, const Loading& loading);
   Compilation& compilation(const std::string& compile_id);
   void read_config(std::string_view json, FunctorchConfig& out);
   Artefact named(Artefact artefact, const std::string& compile_id, const std::string& name);

@@ -127,6 +127,23 @@ class TestFollow : public QObject {
     QVERIFY(first->warnings[0].message.find("not complete") != std::string::npos);
   }
 
+  void an_end_without_a_checksum_is_shown_and_read_again() {
+    const std::string log = path("by_hand.log");
+    const std::string line =
+        "V1129 10:00:00.000000 1 x.py:1] {\"dynamo_error\": {}, \"frame_id\": 0, "
+        "\"frame_compile_id\": 0, \"attempt\": 0, \"has_payload\": \"\"}\n";
+    append(log, line + "\tthe text of");
+    Followed followed(log);
+    const auto first = followed.begin(nullptr);
+    QVERIFY(bool(first) && first->warnings.empty());
+    QCOMPARE(ids(first->artefacts), Ids{"0_0.dynamo_error"});
+    QCOMPARE(first->artefacts[0].where.line, 2);
+    append(log, " an error\n" + line + "\tanother\n" + record("\"dynamo_start\": {}"));
+    const auto news = followed.next(nullptr);
+    QCOMPARE(ids(news->artefacts), (Ids{"0_0.dynamo_error", "0_0.dynamo_error_1", "0_0.dynamo_start"}));
+    QCOMPARE(*news->artefacts[0].text(), std::string("the text of an error\n"));
+  }
+
   void a_log_that_became_another_file_is_said() {
     const std::string log = path("other.log");
     append(log, record("\"dynamo_output_graph\": {}", graph_of("cos")));

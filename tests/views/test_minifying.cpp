@@ -146,8 +146,8 @@ class TestMinifying : public QObject {
     bench.documents().open(folder_.write("views.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     for (const ViewRow& row : view_rows()) {
-      // These tools run no compilers, plan no kernels and answer no questions.
-      const bool offered = !QStringList{"run", "kernels", "questions"}.contains(row.name);
+      // These tools run no compilers, plan no kernels, answer no questions and know no PyTorch.
+      const bool offered = !QStringList{"run", "kernels", "questions", "inductor"}.contains(row.name);
       QCOMPARE(bench.views().show(row.name), offered);
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
     }

@@ -284,7 +284,8 @@ void AotController::make_joint() {
 void AotController::set_budget(double budget) {
   Document* document = bench_.documents().current();
   if (!document || !document->cut || budget_of(*document) == budget) return;
-  document->memory_budget = budget;
+  document->memory_budget.reset();
+  if (memory_budget_of(partition_options(*document)) != budget) document->memory_budget = budget;
   bench_.drawing().render(*document);
 }
 
