@@ -107,10 +107,12 @@ std::string first_wrong_text(const nlohmann::json& list) {
 }
 
 std::string evidence_text(const nlohmann::json& one) {
-  return fmt::format("{} ({}): {}, {} of {} elements; error {} times eager's, mean difference z {}",
-                     text_of(at(one, {"buffer"})), text_of(at(one, {"node"})), kind_text(text_of(at(one, {"kind"}))),
-                     text_of(at(one, {"wrong"})), text_of(at(one, {"total"})), text_of(at(one, {"rms_ratio"})),
-                     text_of(at(one, {"z"})));
+  std::string text = fmt::format("{} ({}): {}", text_of(at(one, {"buffer"})), text_of(at(one, {"node"})),
+                                 kind_text(text_of(at(one, {"kind"}))));
+  if (count_at(one, "total") > 0)
+    text += fmt::format(", {} of {} elements; error {} times eager's, mean difference z {}", count_at(one, "wrong"),
+                        count_at(one, "total"), text_of(at(one, {"rms_ratio"})), text_of(at(one, {"z"})));
+  return text;
 }
 
 }  // namespace

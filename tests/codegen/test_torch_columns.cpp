@@ -118,7 +118,9 @@ class TestTorchColumns : public QObject {
 
   void functions_and_methods_of_dynamo() {
     const auto graph = fx("L_x_: <f32[2, 3][3, 1]>",
-                          "a = torch._C._nn.gelu(L_x_)\nb = a.sum(dim=1)\nc = operator.add(b, 1)\nreturn (c,)");
+                          "a = torch._C._nn.gelu(L_x_)\np = torch._C._nn.pad(a, (1, 0), 'constant', 0.5)\n"
+                          "b = p.sum(dim=1)\nc = operator.add(b, 1)\nd = torch._foreach_add([c], [b])\n"
+                          "e = d[0]\nreturn (c, e)");
     const std::vector<Value> inputs = {f32({2, 3}, {1, 2, 3, -1, -2, -3})};
     const QString expected = text_of("interp", *graph, inputs);
     QVERIFY(expected.contains(";"));

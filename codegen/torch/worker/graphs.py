@@ -1,8 +1,9 @@
 """Builds torch.fx graphs from what Partita sends.
 
 No text of a file is executed. A target is looked up: an operator among torch.ops, any other function among those that
-PyTorch declares overridable and a few lists below, all else is refused by name. FX writes some names into the Python
-text that it runs (placeholders, attributes, keyword arguments), so these are names of our own or checked.
+PyTorch declares overridable, its native functions for networks, and a few lists below; all else is refused by name. FX
+writes some names into the Python text that it runs (placeholders, attributes, keyword arguments), so these are names of
+our own or checked.
 """
 
 import builtins
@@ -11,6 +12,7 @@ import keyword
 import math
 import operator
 import re
+import types
 
 import torch
 import torch.fx
@@ -29,9 +31,9 @@ MAKERS = (
     "scalar_tensor tensor tril_indices triu_indices zeros zeros_like"
 ).split()
 COMPUTING = (
-    "finfo iinfo is_grad_enabled _assert_async _check sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum "
+    "finfo iinfo is_grad_enabled _assert_async _check _check_is_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum "
     "_C._set_grad_enabled _C._functorch._add_batch_dim _C._functorch._remove_batch_dim "
-    "_C._functorch._unwrap_for_grad _C._functorch._wrap_for_grad _C._nn.gelu "
+    "_C._functorch._unwrap_for_grad _C._functorch._wrap_for_grad "
     "_functorch.predispatch._add_batch_dim _functorch.predispatch._remove_batch_dim "
     "_functorch.predispatch._vmap_increment_nesting _functorch.predispatch._vmap_decrement_nesting "
     "_functorch.predispatch.lazy_load_decompositions _functorch.vmap.lazy_load_decompositions "
@@ -85,6 +87,14 @@ def functions():
             module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
             if module and name and module.startswith("torch"):
                 found.setdefault(f"{module}.{name}", function)
+    # Native functions without a Python wrapper, which nothing overrides: these spaces have operators only.
+    for space in (torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special):
+        for attribute in dir(space):
+            if isinstance(function := getattr(space, attribute), types.BuiltinFunctionType):
+                found[f"{spaces[space]}.{attribute}"] = function
+    for attribute in dir(torch):
+        if attribute.startswith("_foreach_") and isinstance(getattr(torch, attribute), types.BuiltinFunctionType):
+            found[f"torch.{attribute}"] = getattr(torch, attribute)
     for name in MAKERS + COMPUTING:
         if (function := at_path(torch, name)) is not None:
             found[f"torch.{name}"] = function
