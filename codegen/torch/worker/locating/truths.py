@@ -169,17 +169,30 @@ class Piece:
         return out.abs()
 
 
-def samples(graph: fx.Graph, values: dict[str, Any], known: set[fx.Node], node: fx.Node, count: int = 6,
+def samples(graph: fx.Graph, values: dict[str, Any], known: set[fx.Node], node: fx.Node,
             noise_step: float = 2.0 ** -21) -> list[torch.Tensor]:
-    """The node's truth, computed count times with random rounding errors."""
-    out = []
-    value = values.get(node.name)
-    if isinstance(value, torch.Tensor) and value.numel() > 1_000_000:
-        count = 2  # many elements make up for few samples
-    for seed in range(count):
-        generator = torch.Generator().manual_seed(seed)
-        try:
-            out.append(Piece(graph, values, known, generator, noise_step).value(node))
-        except NoDouble:
-            return []
-    return [s for s in out if isinstance(s, torch.Tensor)]
+    """The node's truth, computed several times with random rounding errors; empty when it has no double."""
+    return samples_of(graph, values, known, [node], noise_step)[node]
+
+
+def samples_of(graph: fx.Graph, values: dict[str, Any], known: set[fx.Node], nodes: list[fx.Node],
+               noise_step: float) -> dict[fx.Node, list[torch.Tensor]]:
+    """The same for several nodes, which share the work."""
+    out: dict[fx.Node, list[torch.Tensor]] = {node: [] for node in nodes}
+    lost: set[fx.Node] = set()
+    for seed in range(6):
+        piece = Piece(graph, values, known, torch.Generator().manual_seed(seed), noise_step)
+        for node in out:
+            value = values.get(node.name)
+            many = isinstance(value, torch.Tensor) and value.numel() > 1_000_000  # many elements make up for few samples
+            if node in lost or (many and seed >= 2):
+                continue
+            try:
+                sample = piece.value(node)
+            except NoDouble:
+                lost.add(node)
+                out[node] = []
+                continue
+            if isinstance(sample, torch.Tensor):
+                out[node].append(sample)
+    return out
