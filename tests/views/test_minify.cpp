@@ -48,6 +48,15 @@ class TestMinify : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
+  void a_compiler_with_settings_can_be_chosen() {
+    MinifyView view;
+    view.set_choices({"accuracy", "crash"}, {"cpu", "torch:inductor"}, "cpu");
+    for (const char* compiler : {"torch:inductor+max_fusion_size=1", "torch:inductor"}) {
+      view.choose({"crash", compiler, {}});
+      QCOMPARE(view.request().compiler, std::string(compiler));
+    }
+  }
+
   void the_log_keeps_the_newest_tries_and_all_improvements() {
     MinifyLog log;
     QVERIFY(log.empty() && log.rows().empty() && log.headline().isEmpty());

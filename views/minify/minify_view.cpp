@@ -80,7 +80,9 @@ MinifyRequest MinifyView::request() const {
 
 void MinifyView::choose(const MinifyRequest& request) {
   check_->setCurrentText(text(request.check));
-  compiler_->setCurrentText(text(request.compiler));
+  const QString compiler = text(request.compiler);
+  if (compiler_->findText(compiler) < 0) compiler_->addItem(compiler);  // torch:inductor with settings
+  compiler_->setCurrentText(compiler);
 }
 
 QString MinifyView::headline() const {
