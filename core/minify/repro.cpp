@@ -36,10 +36,13 @@ std::string readme(const MinifyResult& r, const ReproText& t) {
     for (const std::string& name : r.made_up) text += " " + name;
     text += ".\n\n";
   }
-  text += "## How it was found\n\n| strategy | tries | taken | calls before | after |\n|---|---|---|---|---|\n";
-  for (const StrategyRun& s : r.strategies)
-    if (s.tries > 0)
-      text += fmt::format("| {} | {} | {} | {} | {} |\n", s.name, s.tries, s.successes, s.calls_before, s.calls_after);
+  if (!r.strategies.empty()) {
+    text += "## How it was found\n\n| strategy | tries | taken | calls before | after |\n|---|---|---|---|---|\n";
+    for (const StrategyRun& s : r.strategies)
+      if (s.tries > 0)
+        text +=
+            fmt::format("| {} | {} | {} | {} | {} |\n", s.name, s.tries, s.successes, s.calls_before, s.calls_after);
+  }
   text += fmt::format(
       "\nMade by {}; the text is PyTorch 2.13's FX. Inputs are in `inputs.safetensors`, their sizes in "
       "`graph.input`.\n",
