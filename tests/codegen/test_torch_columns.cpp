@@ -214,6 +214,14 @@ class TestTorchColumns : public QObject {
     QCOMPARE(text_of("torch:eager", *graph, inputs), text_of("interp", *graph, inputs));
     const QString refused = text_of("torch:inductor", *graph, inputs);
     QVERIFY2(refused.startsWith("torch.refused") && refused.contains("share memory"), qPrintable(refused));
+    // An input whose own elements do, and one whose rows only lie between one another.
+    const std::vector<Value> narrow = {base.view_as({3}, {0}, 0), base.view_as({3}, {1}, 6)};
+    QVERIFY(text_of("torch:inductor", *graph, narrow).contains("share memory"));
+    const auto two =
+        fx("x: <f32[3, 2][2, 3]>", "a: <f32[3, 2][2, 1]> = $mul.Tensor(x, 2.0)\nc = $copy_(x, a)\nreturn (a,)");
+    const std::vector<Value> woven = {base.view_as({3, 2}, {2, 3}, 0)};
+    QCOMPARE(text_of("torch:inductor", *two, woven).section(';', 1),
+             text_of("torch:eager", *two, woven).section(';', 1));
   }
 
   void times_of_its_stages_come_back() {

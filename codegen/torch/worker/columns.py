@@ -64,14 +64,46 @@ def is_aten(module):
     return True
 
 
+def written_inputs(module):
+    """The inputs that calls write to, as numbers; those that are written through a view are not among them."""
+    holders = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
+    found = set()
+    for node in module.graph.nodes:
+        schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+        if schema is None or not schema.is_mutable:
+            continue
+        for i, argument in enumerate(schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+            found.update(holders[n] for n in (given if isinstance(given, (list, tuple)) else [given]) if n in holders)
+    return found
+
+
+def elements_share_memory(value):
+    """Are two elements of the tensor at one place, as those of an expanded one are?"""
+    if value.is_contiguous():
+        return False
+    places = torch.zeros(1, dtype=torch.int64)
+    for stride, size in zip(value.stride(), value.shape):
+        if stride == 0 and size > 1:
+            return True
+        places = (places[:, None] + stride * torch.arange(size)).flatten()
+    return places.unique().numel() < places.numel()
+
+
 def refuse_shared_writes(module, inputs):
-    """Inductor takes it that inputs do not share memory where one is written; AOTAutograd sees to that before it."""
+    """Inductor takes it that inputs do not share memory where one is written; AOTAutograd sees to that before it. What
+    a write leaves where elements share memory is not defined."""
     if not any(n.op == "call_function" and getattr(getattr(n.target, "_schema", None), "is_mutable", False)
                for n in module.graph.nodes):  # fmt: skip
         return
     memory = [v.untyped_storage().data_ptr() for v in inputs if isinstance(v, torch.Tensor) and v.numel()]
     if len(set(memory)) < len(memory):
         raise Refused("the graph writes to inputs, and inputs share memory, which inductor does not take")
+    for i in written_inputs(module):
+        if isinstance(inputs[i], torch.Tensor) and inputs[i].numel() and elements_share_memory(inputs[i]):
+            raise Refused(f"the graph writes to input {i}, whose elements share memory: what that leaves is not defined")
 
 
 def eager(module, inputs, request, times):
