@@ -23,7 +23,7 @@ from . import eager_values
 from . import report
 from . import truths
 from .compiled import Compiled, Progress, given_name, patches
-from .judge import Verdict, judge, within_spread
+from .judge import Verdict, judge, same_bits, within_spread
 
 LOOSE = 4.0
 
@@ -139,9 +139,16 @@ def wrong_stage(ref: Reference, built: Compiled, inputs: list[Any]) -> Optional[
         outputs, _, after = eager_values.run_eager(module, inputs)
         bad = ref.wrong([None if isinstance(o, eager_values.Missing) else o for o in outputs],
                         after) if not _missing(outputs) else []
-        if bad:
+        if bad and _repeats(ref.module, inputs, ref.outputs) and _repeats(module, inputs, outputs):
             return name, bad
     return None
+
+
+def _repeats(module: fx.GraphModule, inputs: list[Any], outputs: list[Any]) -> bool:
+    """Whether a graph gives these bits again; one that reads memory which nobody wrote may not."""
+    again = eager_values.run_eager(module, inputs)[0]
+    return all(isinstance(b, torch.Tensor) and same_bits(a, b) for a, b in zip(outputs, again)
+               if isinstance(a, torch.Tensor))
 
 
 def _missing(outputs: list[Any]) -> bool:
