@@ -60,7 +60,7 @@ void add_under(const std::vector<std::string>& ids, std::vector<Artefact> artefa
 }  // namespace
 
 void add_news(Loaded& loaded, LoadNews news) {
-  std::unordered_map<std::string_view, std::size_t> places;
+  std::unordered_map<std::string, std::size_t> places;  // not views: an id goes with the artefact that is replaced
   for (std::size_t i = 0; i < loaded.artefacts.size(); ++i) places.emplace(loaded.artefacts[i].id, i);
   std::vector<Artefact> added;
   for (Artefact& a : news.artefacts) {

@@ -98,6 +98,18 @@ class TestFollow : public QObject {
     add_news(all, *news);
     QCOMPARE(ids(all.artefacts), Ids{"0_0.chromium_event"});
     QCOMPARE(*all.artefacts[0].text(), *news->artefacts[0].text());
+    // Several that have grown, under ids too long to lie within a string.
+    Loaded several{log, {}, {}};
+    LoadNews grown;
+    for (int i = 0; i < 20; ++i) {
+      Artefact before = Artefact::of_string("before"), after = Artefact::of_string("after");
+      before.id = after.id = "a folder with a long name/the artefact of number " + std::to_string(i);
+      several.artefacts.push_back(before);
+      grown.artefacts.push_back(after);
+    }
+    add_news(several, grown);
+    QCOMPARE(several.artefacts.size(), 20u);
+    for (const Artefact& a : several.artefacts) QCOMPARE(*a.text(), std::string("after"));
   }
 
   void symbols_that_come_later_do_not_change_graphs_of_before() {
