@@ -20,7 +20,10 @@
 namespace partita::views {
 namespace {
 
-using Found = std::vector<Located>;
+struct Found {
+  std::vector<Located> graphs;
+  QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
+};
 
 /// What a repro says of the failure.
 minify::Failure failure_of(const Located& found) {
@@ -111,12 +114,13 @@ void InductorController::find(const LocateRequest& request) {
       tr("Find what inductor does wrong with %1").arg(document->title), "locate", this,
       [request, row, artefact = document->artefact, locate = bench_.tools().locate,
        store = bench_.tools().store_file](const Progress& progress) -> Result<Found> {
-        TRY(Found found, locate(artefact, request, progress));
+        Found found;
+        TRY(found.graphs, locate(artefact, request, progress));
         CheckRow kept = row;
-        kept.ok = std::ranges::all_of(found, &Located::clean);
-        kept.report = to_json(std::vector{LocatedCompilation{row.graph, found, {}}})
+        kept.ok = std::ranges::all_of(found.graphs, &Located::clean);
+        kept.report = to_json(std::vector{LocatedCompilation{row.graph, found.graphs, {}}})
                           .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-        TRY_DO(keep_in_store(store, kept));
+        if (Status added = keep_in_store(store, kept); !added) found.not_kept = text(added.error().line());
         return found;
       },
       [this, request, key = document->key](Result<Found> found) {
@@ -126,7 +130,8 @@ void InductorController::find(const LocateRequest& request) {
           view_->say(text(found.error().line()));
           return bench_.window().report(found.error());
         }
-        take(key, {request, *std::move(found)});
+        if (!found->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(found->not_kept), true);
+        take(key, {request, std::move(found->graphs)});
       });
 }
 
