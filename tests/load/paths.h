@@ -1,11 +1,24 @@
 #pragma once
+#include <QtTest>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/load/session.h"
+
 namespace partita::testing {
+
+/// What PyTorch left beside graphs.
+inline const std::filesystem::path left = std::filesystem::path(PARTITA_SOURCE_DIR) / "tests/load/left";
+
+/// A file or folder that has to be readable.
+inline Loaded opened(const std::filesystem::path& path) {
+  auto loaded = load(path.string());
+  if (!loaded) qFatal("%s", loaded.error().line().c_str());
+  return *std::move(loaded);
+}
 
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);

@@ -7,21 +7,11 @@
 #include "tests/load/paths.h"
 
 using namespace partita;
+using partita::testing::left;
+using partita::testing::opened;
 using partita::testing::read_text;
 
-namespace {
-
 namespace fs = std::filesystem;
-
-const fs::path left = fs::path(PARTITA_SOURCE_DIR) / "tests/load/left";
-
-Loaded opened(const fs::path& path) {
-  auto loaded = load(path.string());
-  if (!loaded) qFatal("%s", loaded.error().line().c_str());
-  return *std::move(loaded);
-}
-
-}  // namespace
 
 class TestRepro : public QObject {
   Q_OBJECT
