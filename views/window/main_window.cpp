@@ -95,6 +95,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   status_right_ = styled_label("dim");
   statusBar()->addWidget(status_left_, 1);
   environment_ = styled_label("dim");
+  environment_->setContentsMargins(16, 0, 0, 0);  // apart from what is said of the graph
   statusBar()->addPermanentWidget(status_right_);
   statusBar()->addPermanentWidget(environment_);
   statusBar()->setSizeGripEnabled(false);
