@@ -113,7 +113,7 @@ class Run {
 
   Result<Value> compute(const Node& node) {
     if (node.is(Op::get_attr())) return attribute(node);
-    const EvalContext context{options_.threads, options_.generator.get(), options_.progress};
+    const EvalContext context{options_.threads, options_.generator.get(), options_.progress, options_.communicator};
     if (find_control(node.op()))
       return run_control(
           {node, context, [&](const Arg& a) { return value_of(a); },

@@ -23,6 +23,7 @@ struct InterpOptions {
   /// Refuse inputs whose dtype or sizes differ from the placeholders' metas.
   bool check_inputs = true;
   const Progress* progress = nullptr;
+  Communicator* communicator = nullptr;  ///< the other ranks of the job; null: collectives are refused
   /// Called with each node's value as soon as it is computed. Its failure stops the run.
   std::function<Status(const Node&, const Value&)> observer = {};
   /// Replaces ops/record.h's evaluate, so that tests can plant a wrong kernel.

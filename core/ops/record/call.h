@@ -15,6 +15,8 @@
 
 namespace partita {
 
+class Communicator;
+
 /// Reports bad arguments, with PyTorch's message where it has one: "mat1 and mat2 shapes cannot be multiplied (2x3 and
 /// 4x5)".
 [[noreturn]] void fail(std::string message);
@@ -97,8 +99,9 @@ class FakeCall : public BoundArguments<Arg> {
 /// What an evaluation needs from the run that it is part of.
 struct EvalContext {
   int threads = 1;
-  Generator* generator = nullptr;      ///< null: evaluate() makes one with the default seed
-  const Progress* progress = nullptr;  ///< stops long loops of an evaluation; null: nobody does
+  Generator* generator = nullptr;        ///< null: evaluate() makes one with the default seed
+  const Progress* progress = nullptr;    ///< stops long loops of an evaluation; null: nobody does
+  Communicator* communicator = nullptr;  ///< the other ranks; null: collectives are refused
 };
 
 /// A call as an evaluation sees it: its arguments are values.

@@ -1,0 +1,41 @@
+#pragma once
+// What collectives ask of the run that they are part of: the other ranks of the job.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace partita {
+
+/// A collective as one rank starts it. All members of its group must start it alike.
+struct Collective {
+  enum class Kind { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Send, Receive };
+
+  Kind kind = Kind::AllReduce;
+  std::string group;            ///< the name of the process group, as graphs have it: "0" is the world
+  std::int64_t group_size = 0;  ///< as the call says it; 0 where the operator has no such argument
+  std::string reduce_op;        ///< of AllReduce and ReduceScatter, in lower case: "sum", "avg", ...
+  std::int64_t root = 0;        ///< Broadcast: the source, a global rank. Send, Receive: the other one
+  std::int64_t tag = 0;         ///< Send, Receive
+  Sizes output_splits;          ///< AllToAll: rows from each member
+  Sizes input_splits;           ///< AllToAll: rows for each member
+  std::vector<Tensor> inputs;   ///< one, or several where the operator is a coalesced one
+  std::vector<Tensor> outputs;  ///< dense, of the sizes that the operator's fake gives; filled by wait() at the latest
+  std::string node;             ///< the name of the node that starts it, for messages; may be empty
+};
+
+/// The other ranks, seen from one. Functions report what is wrong with fail(), as evaluations do.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  /// Starts a collective and does not wait for the others. Keeps copies of what it sends, so that the inputs may be
+  /// overwritten at once (PyTorch's functional collectives promise the same).
+  virtual void start(Collective collective) = 0;
+  /// Waits until the collective one of whose outputs has this storage has come to its end; returns at once where there
+  /// is none. Fails when it cannot end: members started something else, or ended, or all wait.
+  virtual void wait(const Tensor& output) = 0;
+};
+
+}  // namespace partita
