@@ -207,7 +207,22 @@ def load(path: str, bf16: bool):
         if isinstance(old, torch.Tensor) and isinstance(v, torch.Tensor) and old.shape == v.shape and old.dtype == v.dtype:
             v = torch.empty_strided(v.shape, v.stride(), dtype=v.dtype).copy_(old)
         inputs.append(v)
+    order_offsets(module, inputs)
     return module, inputs
+
+
+def order_offsets(module: fx.GraphModule, inputs: list) -> None:
+    """Makes the offsets of embedding bags ascend from 0, as the operator demands without checking it."""
+    holders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    for n in module.graph.nodes:
+        if n.op == "call_function" and "embedding_bag" in str(n.target) and "backward" not in str(n.target):
+            offsets = n.args[2]
+            while offsets.op == "call_function":
+                offsets = offsets.args[0]
+            if offsets in holders:
+                value = inputs[holders.index(offsets)]
+                value.copy_(value.sort(dim=-1).values)
+                value[..., 0] = 0
 
 
 def corpus_constants(folder: str) -> dict:

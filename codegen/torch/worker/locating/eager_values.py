@@ -14,8 +14,9 @@ import torch.utils.deterministic
 from torch import fx
 from torch.fx.node import map_arg
 
-SEED = 1234
+from .unchecked import wrong_index
 
+SEED = 1234
 
 
 def op_name(node: fx.Node) -> str:
@@ -145,6 +146,11 @@ class Eager(fx.Interpreter):
         if n.op != "output":
             self.values[n.name] = value
         return value
+
+    def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if wrong := wrong_index(target, args, kwargs):
+            raise IndexError(wrong)
+        return super().call_function(target, args, kwargs)
 
     def _compute(self, n: fx.Node) -> Any:
         missing: list[Missing] = []
