@@ -472,8 +472,8 @@ struct AskedSides {
   std::vector<CompareSide> columns;
 };
 
-Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& asked, const std::string& plant, const WorkerOptions& worker,
-                               const Progress& progress) {
+Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& asked, const std::string& plant,
+                               const WorkerOptions& worker, const Progress& progress) {
   AskedSides out;
   out.request.inputs = asked.inputs;
   out.request.train = asked.train;

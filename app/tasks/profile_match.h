@@ -19,8 +19,8 @@ struct MatchedEvent {
 std::vector<MatchedEvent> match_events(const std::vector<std::string>& events,
                                        const std::vector<InductorKernel>& kernels);
 
-/// Can a call with inputs of these sizes ("Input Dims" of the profile) be the call of an operator by one of these nodes?
-/// True as well where either is not known.
+/// Can a call with inputs of these sizes ("Input Dims" of the profile) be the call of an operator by one of these
+/// nodes? True as well where either is not known.
 bool sizes_agree(const Graph& graph, const std::vector<std::string>& nodes, const std::string& operation,
                  const std::string& dims);
 

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/code_memory.h"
 #include "app/tasks/cuts.h"
 #include "app/tasks/graph_changes.h"
 #include "app/tasks/kernels.h"
@@ -276,10 +277,13 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
   return out;
 }
 
-void add_rows_in_use(const StepMemory& memory, QueryAnswer& out) {
+void add_rows_in_use(const std::string& whose, const StepMemory& memory, QueryAnswer& out) {
+  QueryCurve& curve = out.curves.emplace_back(QueryCurve{whose, memory.steps, {}});
+  for (std::size_t s = 0; s < memory.steps.size(); ++s) curve.bytes.push_back(memory.live(s));
   const std::size_t at = memory.peak();
   const auto& [graph, step] = memory.steps[at];
   out.text += fmt::format("\nmost is in use at step {}, {} of the {}: {:.0f} bytes", at, step, graph, memory.live(at));
+  out.rows.clear();
   for (const StepMemory::Row& row : memory.rows)
     if (row.first <= at && at <= row.last)
       out.rows.push_back({row.node,
@@ -289,19 +293,37 @@ void add_rows_in_use(const StepMemory& memory, QueryAnswer& out) {
   std::ranges::stable_sort(out.rows, std::greater(), &QueryRow::number);
 }
 
+/// What PyTorch's own code holds, where it is there; its rows are then the answer's.
+Status add_code_memory(const QuerySubject& s, QueryAnswer& out, nlohmann::ordered_json& facts) {
+  TRY(const std::optional<CodeMemory> code, code_memory(s.loaded, *s.artefact));
+  if (!code || code->memory.steps.empty()) return {};
+  out.text += "\na step in PyTorch's own code holds at most " + held_text(code->memory);
+  if (!code->unknown.empty())
+    out.text += fmt::format("\nnot counted, since nothing tells their sizes: what {} return{}",
+                            fmt::join(code->unknown, ", "), code->unknown.size() == 1 ? "s" : "");
+  add_rows_in_use("PyTorch's code", code->memory, out);
+  facts["pytorch_code"] = memory_json(code->memory);
+  facts["pytorch_code"]["unknown"] = code->unknown;
+  return {};
+}
+
 /// What a step holds. Of a log's training step both cuts, each as our compiler runs it; of a forward or a backward that
-/// PyTorch cut, its cut alone.
+/// PyTorch cut, its cut alone; and what PyTorch's own code holds.
 Result<QueryAnswer> peak(const QuerySubject& s, const Words&) {
   TRY(const CutMemory found, cut_memory(s.loaded, *s.artefact, s.request));
   const auto& [theirs, ours] = found;
   const StepMemory& memory = ours ? *ours : *theirs;
-  if (memory.steps.empty()) return QueryAnswer{"no memory beside inputs and weights: there are no steps", {}};
   QueryAnswer out;
   if (theirs) out.text = "a step by PyTorch's cut holds " + held_text(*theirs);
   if (ours) out.text += (out.text.empty() ? "a step holds " : "\na step by our cut holds ") + held_text(*ours);
-  add_rows_in_use(memory, out);
+  if (memory.steps.empty())
+    out.text = "no memory beside inputs and weights: there are no steps";
+  else
+    add_rows_in_use(ours ? "our cut" : "PyTorch's cut, as our compiler runs it", memory, out);
   nlohmann::ordered_json facts = memory_json(memory);
   if (theirs) facts["theirs"] = memory_json(*theirs);
+  if (const Status read = add_code_memory(s, out, facts); !read)
+    out.text += "\nwhat PyTorch's own code holds is not known: " + read.error().message;
   out.facts = std::make_shared<nlohmann::ordered_json>(std::move(facts));
   return out;
 }

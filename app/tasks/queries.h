@@ -27,11 +27,19 @@ struct QueryRow {
   StackFrame at = {};                   ///< the line of the program; no file: the row is about none
 };
 
+/// Bytes in use over the steps of a forward and a backward.
+struct QueryCurve {
+  std::string name;                                        ///< whose they are: "our cut"
+  std::vector<std::pair<std::string, std::string>> steps;  ///< the graph and the name of each
+  std::vector<double> bytes;                               ///< at each step
+};
+
 struct QueryAnswer {
   std::string text;  ///< the answer in one line
   std::vector<QueryRow> rows;
   std::vector<std::string> columns = {};                     ///< headings of the rows' cells; empty: rows are texts
   std::shared_ptr<const nlohmann::ordered_json> facts = {};  ///< more keys of the JSON; null: none
+  std::vector<QueryCurve> curves = {};                       ///< what the window draws beside the rows
 };
 
 struct Query {

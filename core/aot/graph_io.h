@@ -54,8 +54,8 @@ Result<Tensor> laid_out(const Tensor& t, const Meta& meta, const SymbolMap& symb
 /// May running the graph write to its inputs?
 bool mutates_inputs(const Graph& graph);
 
-/// The values that a repro script's storages or a dump hold for the graph's inputs, by their keys in IO files; empty when
-/// there are none. Tensors in one storage share it.
+/// The values that a repro script's storages or a dump hold for the graph's inputs, by their keys in IO files; empty
+/// when there are none. Tensors in one storage share it.
 TensorFile own_inputs(const Artefact& artefact);
 
 /// Reads a safetensors file with input.0, input.1, ..., or makes random tensors for a graph_dumper's .input, as

@@ -7,42 +7,13 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/load/wrapper_text.h"
 #include "core/ops/facts/memory.h"
 
 namespace partita {
 namespace {
 
 using Names = std::vector<std::string_view>;
-
-constexpr std::string_view takes_inputs = " = args";
-
-/// "a", "f(b, c)", "out=d" of "a, f(b, c), out=d)...", up to the bracket that closes them or the end.
-Names call_arguments(std::string_view text) {
-  Names out;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    const char c = i < text.size() ? text[i] : ')';
-    const bool closes = i == text.size() || ((c == ')' || c == ']' || c == '}') && depth-- == 0);
-    depth += c == '(' || c == '[' || c == '{';
-    if (!closes && !(c == ',' && depth == 0)) continue;
-    if (const std::string_view item = trimmed(text.substr(begin, i - begin)); !item.empty()) out.push_back(item);
-    begin = i + 1;
-    if (closes) break;
-  }
-  return out;
-}
-
-/// The variable that an argument is, or is another view of.
-std::string_view variable_of(std::string_view argument) {
-  constexpr std::string_view view = "reinterpret_tensor(";
-  while (argument.starts_with(view)) {
-    const Names inner = call_arguments(argument.substr(view.size()));
-    if (inner.empty()) return {};
-    argument = inner.front();
-  }
-  return argument;
-}
 
 /// "mm" of what is called.
 std::string operator_of(const InductorKernel& kernel) {
@@ -61,7 +32,7 @@ class Flow {
 
   void link() {
     // Code with functions of its own, as of branches or partitions, has more inputs and results than the graph's.
-    if (std::ranges::count_if(lines_, [](std::string_view line) { return line.ends_with(takes_inputs); }) != 1) return;
+    if (std::ranges::count_if(lines_, [](std::string_view line) { return !taken_inputs(line).empty(); }) != 1) return;
     read();
     const std::vector<Arg> outputs = graph_.outputs();
     for (std::size_t i = 0; i < returned_.size() && i < outputs.size(); ++i)
@@ -105,9 +76,8 @@ class Flow {
       constexpr std::string_view result = "return (";
       if (const auto k = at_line.find(static_cast<int>(i) + 1); k != at_line.end())
         read_call(k->second, line);
-      else if (line.ends_with(takes_inputs))
-        for (const std::string_view name : call_arguments(line.substr(0, line.size() - takes_inputs.size())))
-          variables_[name] = new_value(graph_.find(name));
+      else if (const std::string_view taken = taken_inputs(line); !taken.empty())
+        for (const std::string_view name : call_arguments(taken)) variables_[name] = new_value(graph_.find(name));
       else if (line.starts_with(result) && returned_.empty() && !variables_.empty())
         for (const std::string_view item : call_arguments(line.substr(result.size())))
           returned_.push_back(value_of(item));

@@ -118,6 +118,37 @@ with tempfile.TemporaryDirectory() as work:
     program("aot", MODEL, "-o", f"{work}/eager", "--partitioner", "default")
     both = json.loads(run(write_log(f"{work}/eager", 1), "cut", "--json"))
     check(both["theirs"].get("partitioner") == "default", f"PyTorch's partitioner: {both['answer']}")
+    # What PyTorch's own code holds: buf0 and buf2 at the second call; the reused memory counts once.
+    post_grad = """class M(torch.nn.Module):
+    def forward(self, arg0_1: "f32[4, 4][4, 1]cpu"):
+        mm: "f32[4, 4][4, 1]cpu" = torch.ops.aten.mm.default(arg0_1, arg0_1)
+        max_1 = torch.ops.aten.max.dim(mm, 1)
+        getitem: "f32[4][1]cpu" = max_1[0]
+        getitem_1: "i64[4][1]cpu" = max_1[1]
+        return (getitem,)
+"""
+    code = """def call(args):
+    arg0_1, = args
+    args.clear()
+    buf0 = empty_strided_cpu((4, 4), (4, 1), torch.float32)
+    extern_kernels.mm(arg0_1, arg0_1, out=buf0)
+    del arg0_1
+    buf1 = buf0; del buf0  # reuse
+    buf2 = torch.ops.aten.max.dim(buf1, 1)
+    del buf1
+    buf3 = buf2[0]
+    del buf2
+    return (buf3, )
+"""
+    line = 'V1121 08:13:51.015000 1 torch/a.py:1] {"%s": {}, "frame_id": 0, "frame_compile_id": 0, "attempt": 0, "has_payload": ""}'
+    wrapped = f"{work}/wrapped.log"
+    open(wrapped, "w").write(trace_logs.log([[line % "inductor_post_grad_graph", post_grad], [line % "inductor_output_code", code]]))
+    peak = json.loads(run(wrapped, "peak", "--json"))["pytorch_code"]
+    check(peak["peak_bytes"] == 64 + 16 + 32 and peak["held"] == {"temporary": 96, "result": 16} and not peak["unknown"], f"{peak}")
+    check([step["bytes"] for step in peak["in_use"]] == [64, 112] and peak["in_use"][1]["step"] == "torch.ops.aten.max.dim", f"{peak}")
+    check("PyTorch's own code holds at most 112 bytes" in run(wrapped, "peak"), "the memory of PyTorch's code")
+    check("pytorch_code" not in json.loads(run(MODEL, "peak", "--json")), "a graph without PyTorch's code")
+
     log = write_log(least, 0)
     # The gradient of one input is a tensor subclass: two inner tensors.
     open(f"{work}/inner.py", "w").write("""class inner_f(torch.nn.Module):

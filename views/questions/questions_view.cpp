@@ -2,6 +2,7 @@
 
 #include <QCompleter>
 #include <QLineEdit>
+#include <QSplitter>
 #include <QTableView>
 #include <algorithm>
 
@@ -43,6 +44,12 @@ QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, paren
   setFocusProxy(field_);
   bar()->insertWidget(0, field_);
   bar()->insertWidget(1, answer_, 3);
+  plot_ = new CurvePlot;
+  auto* split = new QSplitter;
+  delete layout()->replaceWidget(view(), split);
+  split->addWidget(view());
+  split->addWidget(plot_);
+  split->setSizes({3, 2});
   setTabOrder(field_, view());
 }
 
@@ -71,6 +78,7 @@ void QuestionsView::set_answer(const QueryAnswer& answer) {
   if (columns.isEmpty()) columns << tr("Answer");
   if (model()->columns() != columns) model()->set_columns(columns);
   set_rows(rows_of(answer));
+  plot_->set_curves(answer.curves);
   constexpr int kWidest = 460;  // reasons are sentences
   for (int c = 0; c + 1 < columns.size(); ++c) {
     view()->resizeColumnToContents(c);

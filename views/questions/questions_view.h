@@ -2,6 +2,7 @@
 #include <span>
 
 #include "app/tasks/queries.h"
+#include "views/questions/curve_plot.h"
 #include "views/table/table_panel.h"
 
 class QLabel;
@@ -11,7 +12,7 @@ namespace partita::views {
 
 QString usage_of(const Query& question);  ///< "users NODE"
 
-/// A field for a question in words, "users addmm", and its answer as rows.
+/// A field for a question in words, "users addmm", and its answer as rows, with a plot where it has curves.
 class QuestionsView : public TablePanel {
   Q_OBJECT
 
@@ -30,6 +31,7 @@ class QuestionsView : public TablePanel {
  private:
   QLineEdit* field_;
   QLabel* answer_;
+  CurvePlot* plot_;
 };
 
 }  // namespace partita::views

@@ -28,8 +28,8 @@ using Pins = std::unordered_map<std::string, Pin>;  ///< by node name
 /// What the user chose of a document's picture.
 struct Choices {
   Pins pins;
-  std::vector<Pins> earlier_pins, undone_pins;    ///< what undo and redo go back to, the last first
-  std::optional<double> memory_budget = {};       ///< of the cut, as PartitionOptions has it; unset: not chosen here
+  std::vector<Pins> earlier_pins, undone_pins;  ///< what undo and redo go back to, the last first
+  std::optional<double> memory_budget = {};     ///< of the cut, as PartitionOptions has it; unset: not chosen here
   Folding folding = Folding::Fit;
   std::unordered_set<std::string> folded;
 };

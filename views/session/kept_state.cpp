@@ -42,8 +42,7 @@ void restore_state(Document& document) {
     for (const QString& frame : state["folded"].toStringList()) document.folded.insert(frame.toStdString());
   }
   document.chosen = state["chosen"].toString();
-  if (!document.pins.empty() || document.memory_budget)
-    document.read.reset();  // was cut without them
+  if (!document.pins.empty() || document.memory_budget) document.read.reset();  // was cut without them
 }
 
 }  // namespace partita::views

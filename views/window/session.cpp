@@ -25,11 +25,10 @@ Session::Session(WorkbenchTools tools, const QStringList& paths, const QString& 
     bool found = false;
     views().each([&](Controller& view) { found = found || view.find_next(backwards); });
   });
-  connect(&jobs(), &JobTracker::ended, this,
-          [this](const QString& name, double seconds) {
-            window().log(name + ": " + seconds_text(seconds));
-            show_environment();  // it may have started PyTorch
-          });
+  connect(&jobs(), &JobTracker::ended, this, [this](const QString& name, double seconds) {
+    window().log(name + ": " + seconds_text(seconds));
+    show_environment();  // it may have started PyTorch
+  });
   connect(&documents(), &Documents::loaded, this, &Session::remember);
   connect(&documents(), &Documents::failed, this, &Session::failed);
   connect(&drawing(), &Drawing::failed, this, &Session::failed);
