@@ -119,10 +119,10 @@ StagedCompiler compiler_stages(const Backend& backend, const BackendOptions& giv
     return codegen::measure(*own.machine, planned, {.fixed_inputs = fixed_inputs(*planned.first, own)}, inputs,
                             seconds);
   };
-  staged.scratch = [options](const StagedCompiler::Planned& planned) -> Result<std::size_t> {
+  staged.scratch = [options](const StagedCompiler::Planned& planned) -> Result<StagedCompiler::Scratch> {
     TRY(const BackendOptions own, opened(options));
     const ConfigScope scope(own.config);
-    return codegen::scratch_of(*own.machine, planned);
+    return codegen::scratch_of(*own.machine, planned, fixed_inputs(*planned.first, own));
   };
   return staged;
 }

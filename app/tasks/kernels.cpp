@@ -169,8 +169,8 @@ int buffer_of_output(const schedule::Plan& plan, std::size_t i) {
 
 /// Where the graph's values are. `offset`: of its first step; `end`: the last step of all. `read_by`: for buffers that
 /// the forward saves, the last step of the backward that reads them.
-Status add_rows(const PlannedGraph& graph, const StagedCompiler& compiler, std::size_t offset, std::size_t end,
-                const std::map<int, std::size_t>& read_by, StepMemory& out) {
+void add_rows(const PlannedGraph& graph, std::size_t offset, std::size_t end, const std::map<int, std::size_t>& read_by,
+              StepMemory& out) {
   using Kind = StepMemory::Kind;
   for (const schedule::KernelRow& row : graph.report.rows) out.steps.emplace_back(graph.report.graph, row.name);
   const Kind returned = graph.report.graph == "backward" ? Kind::Gradient : Kind::Result;
@@ -186,9 +186,18 @@ Status add_rows(const PlannedGraph& graph, const StagedCompiler& compiler, std::
           {is_saved ? Kind::Saved : returned, b.node, b.bytes, offset + b.first, is_saved ? saved->second : end});
   }
   out.held[Kind::Temporary] += graph.report.arena_bytes;
+}
+
+/// What kernels of all graphs keep, and what one call takes at most.
+Status add_scratch(const std::vector<PlannedGraph>& graphs, const StagedCompiler& compiler, StepMemory& out) {
   if (!compiler.scratch) return {};
-  TRY(const std::size_t scratch, compiler.scratch(graph.planned));
-  out.held[Kind::Scratch] = std::max(out.held[Kind::Scratch], static_cast<double>(scratch));
+  std::size_t kept = 0, taken = 0;
+  for (const PlannedGraph& graph : graphs) {
+    TRY(const StagedCompiler::Scratch scratch, compiler.scratch(graph.planned));
+    kept += scratch.kernels;
+    taken = std::max(taken, scratch.calls);
+  }
+  out.held[StepMemory::Kind::Scratch] = static_cast<double>(kept + taken);
   return {};
 }
 
@@ -243,7 +252,7 @@ std::size_t StepMemory::peak() const {
 std::string held_text(const StepMemory& memory) {
   static constexpr std::string_view said[] = {"for temporaries", "saved for the backward",
                                               "of results",      "of gradients",
-                                              "of tangents",     "that a library takes for itself"};
+                                              "of tangents",     "that kernels and libraries take for themselves"};
   std::vector<std::string> parts;
   for (const auto& [kind, bytes] : memory.held)
     if (bytes > 0) parts.push_back(fmt::format("{:.0f} {}", bytes, said[static_cast<std::size_t>(kind)]));
@@ -266,10 +275,10 @@ Result<StepMemory> step_memory(const Partition& cut, const Backend& backend, con
                     all = begin + (graphs.size() > 1 ? graphs[1].report.rows.size() : 0), end = all > 0 ? all - 1 : 0;
   StepMemory out;
   const bool trains = graphs.size() > 1;
-  TRY_DO(add_rows(graphs[0], compiler, 0, end,
-                  trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out));
+  add_rows(graphs[0], 0, end, trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out);
+  TRY_DO(add_scratch(graphs, compiler, out));
   if (trains) {
-    TRY_DO(add_rows(graphs[1], compiler, begin, end, {}, out));
+    add_rows(graphs[1], begin, end, {}, out);
     for (const schedule::BufferRow& b : graphs[1].report.buffers)
       if (const auto& buffer = graphs[1].planned.second.buffers[static_cast<std::size_t>(b.buffer)];
           b.kind == schedule::PlanBuffer::Kind::Input && buffer.index >= static_cast<int>(cut.saved.size()))

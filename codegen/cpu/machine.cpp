@@ -34,6 +34,9 @@ class Cpu final : public Machine {
  public:
   loops::Target target(int threads) const override { return host_target(threads); }
   Status check_kernel(const loops::Kernel& kernel) const override { return codegen::check_kernel(kernel, cpu_emitter); }
+  std::size_t scratch_bytes(const loops::Kernel& kernel) const override {
+    return kernel_entry(kernel, "").scratch_bytes([](const SymExpr& e) { return e.is_int() ? e.as_int() : 0; });
+  }
   std::vector<KernelForm> forms() const override { return cpu_kernel_forms(); }
   std::unique_ptr<KernelSource> source(const schedule::Plan& plan) const override {
     return std::make_unique<CpuKernels>(plan);

@@ -34,26 +34,37 @@ KernelForm kernel_form(std::string name, std::string title,
           }};
 }
 
-Result<std::size_t> scratch_of(const Machine& machine, const StagedCompiler::Planned& planned) {
+Result<StagedCompiler::Scratch> scratch_of(const Machine& machine, const StagedCompiler::Planned& planned,
+                                           const std::set<int>& fixed_inputs) {
   const Plan& plan = planned.second;
-  std::size_t most = 0;
+  const int threads = std::max(plan.target.threads, 1);
+  StagedCompiler::Scratch most;
   Generator generator;
-  for (const auto& step : plan.steps) {
-    const auto* call = std::get_if<ExternCall>(&step);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    TRY(const std::optional<loops::Kernel> kernel, kernel_of_step(plan, s));
+    if (kernel)
+      most.kernels = std::max(most.kernels, machine.scratch_bytes(*kernel) * static_cast<std::size_t>(threads));
+    const auto* call = std::get_if<ExternCall>(&plan.steps[s]);
     if (!call || call->graph) continue;
-    const ExternContext context{.call = *call,
-                                .routine = routine_of(*call),
-                                .threads = std::max(plan.target.threads, 1),
-                                .fixed = [](int) { return false; },
-                                .generator = &generator,
-                                .elements =
-                                    [&](int b) {
-                                      const SymExpr n = plan.buffers[static_cast<std::size_t>(b)].elements;
-                                      return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
-                                    }};
+    const ExternContext context{
+        .call = *call,
+        .routine = routine_of(*call),
+        .threads = threads,
+        .fixed =
+            [&](int b) {
+              const schedule::PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
+              return buffer.kind == schedule::PlanBuffer::Kind::Constant ||
+                     (buffer.kind == schedule::PlanBuffer::Kind::Input && fixed_inputs.contains(buffer.index));
+            },
+        .generator = &generator,
+        .elements =
+            [&](int b) {
+              const SymExpr n = plan.buffers[static_cast<std::size_t>(b)].elements;
+              return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
+            }};
     std::string why_not;
     TRY(const Prepared prepared, machine.prepare()(context, why_not));
-    if (prepared.step) most = std::max(most, prepared.step->scratch_bytes());
+    if (prepared.step) most.calls = std::max(most.calls, prepared.step->scratch_bytes());
   }
   return most;
 }

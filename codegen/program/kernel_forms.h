@@ -20,7 +20,8 @@ KernelForm kernel_form(std::string name, std::string title,
 KernelForm loops_form();
 
 /// See StagedCompiler::scratch.
-Result<std::size_t> scratch_of(const Machine& machine, const StagedCompiler::Planned& planned);
+Result<StagedCompiler::Scratch> scratch_of(const Machine& machine, const StagedCompiler::Planned& planned,
+                                           const std::set<int>& fixed_inputs);
 /// See StagedCompiler::measure. Kernels on a device are timed by its events.
 Result<StagedCompiler::Measured> measure(const Machine& machine, const StagedCompiler::Planned& planned,
                                          const CompileOptions& options, const std::vector<Value>& inputs,

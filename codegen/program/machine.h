@@ -79,6 +79,9 @@ class Machine : public std::enable_shared_from_this<Machine> {
   virtual void place(schedule::Plan&) const {}
   /// The error of a kernel that has no code, before a plan for all sizes is taken.
   virtual Status check_kernel(const loops::Kernel&) const { return {}; }
+  /// Bytes that a thread needs beside the buffers that a kernel is given, which executables keep; sizes must be
+  /// numbers.
+  virtual std::size_t scratch_bytes(const loops::Kernel&) const { return 0; }
   /// Texts of a step's code.
   virtual std::vector<KernelForm> forms() const = 0;
   /// What does a call that became a kernel.

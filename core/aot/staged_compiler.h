@@ -46,8 +46,12 @@ struct StagedCompiler {
   };
   /// Compiles a plan and runs it several times, for about `seconds`.
   std::function<Result<Measured>(const Planned&, const std::vector<Value>& inputs, double seconds)> measure = {};
-  /// The most bytes that one of the plan's calls takes for itself while it runs, beside the plan's buffers.
-  std::function<Result<std::size_t>(const Planned&)> scratch = {};
+  /// Bytes beside the plan's buffers.
+  struct Scratch {
+    std::size_t kernels = 0;  ///< kept from run to run: the most that a kernel needs, for all threads
+    std::size_t calls = 0;    ///< the most that one call takes while it runs
+  };
+  std::function<Result<Scratch>(const Planned&)> scratch = {};
 };
 
 }  // namespace partita

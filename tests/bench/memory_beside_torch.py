@@ -102,7 +102,7 @@ if __name__ == "__main__":
         sys.exit(0)
     names = sys.argv[2:] or ["mlp", "transformer", "convolutions", "softmax", "bags", "norms"]
     for name in names:
-        for train in ("train", "infer"):
+        for train, graph in (("train", "joint"), ("infer", "inference")):
             with tempfile.TemporaryDirectory() as folder:
                 env = {**os.environ, "TORCH_TRACE": folder, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
                 ran = subprocess.run([sys.executable, __file__, PARTITA, "--child", name, train], env=env,
@@ -111,7 +111,7 @@ if __name__ == "__main__":
                     sys.exit(ran.stderr[-2000:])
                 measured = int(ran.stdout.split()[-1])
                 log = max(glob.glob(f"{folder}/*.log"), key=os.path.getsize)
-                listed = subprocess.run([PARTITA, "query", log, "peak", "--json"], capture_output=True, text=True)
+                listed = subprocess.run([PARTITA, "query", log, "peak", "--json", "--graph", graph], capture_output=True, text=True)
                 if listed.returncode:
                     print(f"{name:13} {train}: {listed.stderr.strip()}", file=sys.stderr)
                     continue

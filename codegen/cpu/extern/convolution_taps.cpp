@@ -138,11 +138,10 @@ class TapsStep final : public RowBlocksStep {
   }
 
  protected:
-  std::size_t begin(std::byte* const* buffers) override {
+  void begin(std::byte* const* buffers) override {
     pack(problem_.weight.at(buffers));
     input_ = reinterpret_cast<const float*>(problem_.input.at(buffers));
     if (problem_.bias) bias_ = reinterpret_cast<const float*>(problem_.bias->at(buffers));
-    return 0;
   }
 
   void compute(const RowBlock& b, std::byte*) override {

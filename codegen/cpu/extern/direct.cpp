@@ -37,12 +37,11 @@ class DirectStep final : public RowBlocksStep {
         zeros_(bias ? 0 : static_cast<std::size_t>(weight.sizes[0])) {}
 
  protected:
-  std::size_t begin(std::byte* const* buffers) override {
+  void begin(std::byte* const* buffers) override {
     pack(reinterpret_cast<const float*>(weight_.at(buffers)));
     problem_.offsets = offsets_.data();
     problem_.bias = bias_ ? reinterpret_cast<const float*>(bias_->at(buffers)) : zeros_.data();
     at_ = reinterpret_cast<const float*>(input_.at(buffers));
-    return 0;
   }
   void compute(const RowBlock& b, std::byte*) override {
     kernel_.run(problem_, at_ + b.image * input_.strides[0], b.first, b.rows, image(b), register_work(b));

@@ -207,10 +207,9 @@ class PixelsStep final : public RowBlocksStep {
         width_(images.sizes[3]) {}
 
  protected:
-  std::size_t begin(std::byte* const* buffers) override {
+  void begin(std::byte* const* buffers) override {
     problem_ = call_.problem(buffers);
     problem_.packed = right_.at(buffers);
-    return 0;
   }
   void compute(const RowBlock& b, std::byte*) override {
     const std::int64_t row = b.image * height_ + b.first;

@@ -47,10 +47,11 @@ RegisterWork RowBlocksStep::register_work(const RowBlock& block) const {
 }
 
 Status RowBlocksStep::run(std::byte* const* buffers) {
-  const std::size_t bytes = begin(buffers);
+  begin(buffers);
+  const std::size_t bytes = thread_bytes();
   at_ = reinterpret_cast<float*>(out_.at(buffers));
   if (simple_) in_registers_ = codegen::register_work(*simple_, out_, buffers);
-  TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(bytes * static_cast<std::size_t>(threads_)));
+  TRY(const std::shared_ptr<Storage> scratch, Storage::allocate(scratch_bytes()));
   if (work_) work_->start(buffers);
   parallel_for(threads_, static_cast<std::int64_t>(blocks_.size()), 1, 1,
                [&](std::int64_t first, std::int64_t last, int thread) {

@@ -13,14 +13,15 @@ class RowBlocksStep : public ExternStep {
  public:
   RowBlocksStep(int threads, const ConcreteView& out, std::vector<RowBlock> blocks);
   Status run(std::byte* const* buffers) final;
+  std::size_t scratch_bytes() const final { return thread_bytes() * static_cast<std::size_t>(threads_); }
 
   /// Takes over the work if compute() can do it in registers, or if it goes by these blocks. Returns how, or why not;
   /// `does` tells which.
   std::string take_work(const std::shared_ptr<ResultWork>& work, bool& does);
 
  protected:
-  /// Before the blocks of a run. Returns the bytes of scratch that a thread needs.
-  virtual std::size_t begin(std::byte* const* buffers) = 0;
+  virtual void begin(std::byte* const* buffers) = 0;                    ///< before the blocks of a run
+  virtual std::size_t thread_bytes() const { return 0; }                ///< of scratch that a thread needs
   virtual void compute(const RowBlock& block, std::byte* scratch) = 0;  ///< on any thread
   int threads() const { return threads_; }
   /// Of results in float: those of the block's image, and the work on them that compute() is to do.

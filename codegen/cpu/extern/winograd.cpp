@@ -40,10 +40,12 @@ class WinogradStep final : public RowBlocksStep {
   }
 
  protected:
-  std::size_t begin(std::byte* const* buffers) override {
+  void begin(std::byte* const* buffers) override {
     pack(call_.weight.at(buffers));
     if (call_.bias) problem_.bias = reinterpret_cast<const float*>(call_.bias->at(buffers));
     input_ = reinterpret_cast<const float*>(call_.input.at(buffers));
+  }
+  std::size_t thread_bytes() const override {
     return static_cast<std::size_t>(kernel_.scratch_elements(problem_, most_rows())) * sizeof(float);
   }
 
