@@ -13,6 +13,19 @@ CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& gr
   return app.add_option("path", path, "graph, archive, log or folder");
 }
 
+void add_ranks_option(CLI::App& app, OtherRanks& ranks) {
+  app.add_option_function<std::string>(
+         "--ranks", [&ranks](const std::string& text) { ranks = unwrap(parse_ranks(text == "true" ? "" : text)); },
+         "run all ranks of a folder together; --ranks fake: stand in for the other ranks of a graph as PyTorch's "
+         "FakeProcessGroup does, fake:N for a job of N ranks, whose numbers mean nothing but their sizes")
+      ->expected(0, 1)
+      ->type_name("[fake[:N]]")
+      ->check([](const std::string& text) {
+        const auto ranks = parse_ranks(text == "true" ? "" : text);
+        return ranks ? std::string() : ranks.error().message;
+      });
+}
+
 void add_run_options(CLI::App& app, RunRequest& request) {
   add_graph_options(app, request.path, request.graph)->required();
   app.add_option(
@@ -20,6 +33,7 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does; "
       "without it, the values beside a repro script or a dump");
   app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
+  add_ranks_option(app, request.ranks);
   add_config_option(app, "--device", "device");
   add_config_option(app, "--partitioner", "partitioner");
   add_config_option(app, "--threads", "threads");

@@ -1,5 +1,7 @@
 #include "app/tasks/run_artefact.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "app/tasks/plant.h"
@@ -16,6 +18,20 @@ bool is_result(const std::string& key) {
 }
 
 }  // namespace
+
+Result<OtherRanks> parse_ranks(std::string_view text) {
+  if (text.empty()) return OtherRanks{OtherRanks::Kind::All};
+  OtherRanks out{OtherRanks::Kind::Fake};
+  if (text == "fake") return out;
+  constexpr std::string_view sized = "fake:";
+  constexpr std::int64_t most = 1 << 20;
+  const std::string_view number = text.starts_with(sized) ? text.substr(sized.size()) : std::string_view();
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), out.size);
+  if (error == std::errc() && end == number.data() + number.size() && out.size >= 1 && out.size <= most) return out;
+  return input_error("run.ranks", fmt::format("--ranks {}: it takes nothing (all ranks of the folder), fake, or fake:N "
+                                              "for a job of N ranks",
+                                              text));
+}
 
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact) {
   if (request.inputs.empty()) return own_inputs(artefact);

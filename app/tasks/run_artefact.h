@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/backends.h"
@@ -18,10 +19,21 @@ namespace partita {
 
 class PlantWatch;
 
+/// Who stands for the other ranks of the job that a graph is a part of: `--ranks`.
+struct OtherRanks {
+  enum class Kind { None, All, Fake };
+
+  Kind kind = Kind::None;
+  std::int64_t size = 0;  ///< of Fake: how many ranks the job has; 0: as many as each call says
+};
+/// "" (the ranks of a folder together), "fake" or "fake:N". Error run.ranks.
+Result<OtherRanks> parse_ranks(std::string_view text);
+
 struct RunRequest {
   std::string path, graph, inputs;
   std::string profile, steps;  ///< a chrome trace of the program's own run, and the steps of it to count: "2-4"
   bool train = false;
+  OtherRanks ranks;
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from
   std::optional<WorkerOptions> worker;                   ///< where compiled code runs; unset: in this process
