@@ -13,7 +13,9 @@ struct Collective {
   enum class Kind { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Send, Receive };
 
   Kind kind = Kind::AllReduce;
-  std::string group;            ///< the name of the process group, as graphs have it: "0" is the world
+  /// The name of the process group, as graphs have it: "0" is the world. Calls of older logs list its ranks, which is
+  /// the name then: "[0, 1]", and " TAG" after it where the call has a tag.
+  std::string group;
   std::int64_t group_size = 0;  ///< as the call says it; 0 where the operator has no such argument
   std::string reduce_op;        ///< of AllReduce and ReduceScatter, in lower case: "sum", "avg", ...
   std::int64_t root = 0;        ///< Broadcast: the source, a global rank. Send, Receive: the other one
@@ -36,6 +38,12 @@ class Communicator {
   /// Waits until the collective one of whose outputs has this storage has come to its end; returns at once where there
   /// is none. Fails when it cannot end: members started something else, or ended, or all wait.
   virtual void wait(const Tensor& output) = 0;
+  /// How many ranks a group has, for operators that do not say; 0 where that is not known.
+  virtual std::int64_t group_size(const std::string& group) const;
 };
+
+inline std::int64_t Communicator::group_size(const std::string&) const {
+  return 0;
+}
 
 }  // namespace partita
