@@ -1,5 +1,6 @@
 #include "codegen/backends.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>
@@ -14,6 +15,7 @@
 #include "core/base/check.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
+#include "core/ops/facts/effects.h"
 
 namespace partita {
 namespace {
@@ -31,6 +33,7 @@ InterpOptions interp_options(const BackendOptions& options) {
   out.threads = options.config.threads;
   out.progress = options.progress;
   out.generator = options.generator;
+  out.communicator = options.communicator.get();
   if (!options.config.python_import.empty())
     out.call_unknown = [how = column_options(options)](const Node& node, const std::vector<Value>& args,
                                                        const ValueKwargs& kwargs) {
@@ -40,23 +43,24 @@ InterpOptions interp_options(const BackendOptions& options) {
 }
 
 CompileFn interpreter(const Backend&, const BackendOptions& options) {
-  return [options = interp_options(options)](const Graph& graph) -> Result<CompiledFn> {
+  return [options = interp_options(options), held = options.communicator](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn(
-        [&graph, options](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
+        [&graph, options, held](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
   };
 }
 
 CompileFn double_interpreter(const Backend&, const BackendOptions& options) {
   InterpOptions wide = interp_options(options);
   wide.float64 = wide.writes_back = true;
-  return [wide](const Graph& graph) -> Result<CompiledFn> {
-    return CompiledFn([&graph, wide](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
+  return [wide, held = options.communicator](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn(
+        [&graph, wide, held](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
   };
 }
 
 CompileFn debug(const Backend&, const BackendOptions& options) {
-  return [options = interp_options(options)](const Graph& graph) -> Result<CompiledFn> {
-    return CompiledFn([&graph, options](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+  return [options = interp_options(options), held = options.communicator](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&graph, options, held](std::vector<Value> inputs) -> Result<std::vector<Value>> {
       TRY(DebugRun run, debug_interpret(graph, std::move(inputs), options));
       if (!run.mismatches.empty()) return mismatch_error(run.mismatches);
       return std::move(run.outputs);
@@ -65,7 +69,15 @@ CompileFn debug(const Backend&, const BackendOptions& options) {
 }
 
 CompileFn torch_column(const Backend& backend, const BackendOptions& options) {
-  return torch::column(backend.name, column_options(options));
+  const CompileFn column = torch::column(backend.name, column_options(options));
+  if (!options.communicator) return column;
+  return [column](const Graph& graph) -> Result<CompiledFn> {
+    if (std::ranges::any_of(graph, [](const Node* n) { return is_collective(n->op()); }))
+      return unsupported("backend.ranks",
+                         "PyTorch's process does not know the other ranks; take interp or cpu for graphs with "
+                         "collectives");
+    return column(graph);
+  };
 }
 
 std::shared_ptr<const codegen::Machine> gpu() {

@@ -21,6 +21,7 @@
 namespace partita {
 
 class CodeStore;
+class Communicator;
 namespace codegen {
 class Machine;
 }
@@ -43,6 +44,8 @@ struct BackendOptions {
   /// The generator of random operators in all graphs made with these options; null: each run makes a new one with the
   /// default seed.
   std::shared_ptr<Generator> generator;
+  /// The other ranks of the job that the graphs are a part of; null: collectives are refused.
+  std::shared_ptr<Communicator> communicator = {};
   /// The store of compiled code; null: none.
   std::shared_ptr<CodeStore> store;
   /// Hears of each compilation for new sizes; may be empty. Those of a worker are told by its starter.

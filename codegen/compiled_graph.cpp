@@ -213,6 +213,7 @@ Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::v
   how.threads = options_.config.threads;
   how.generator = generator();
   how.progress = options_.progress;
+  how.communicator = options_.communicator.get();
   return interpret(graph, std::move(inputs), how);
 }
 
@@ -504,6 +505,7 @@ Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector
     if (auto verified = schedule::instantiate(*entry.plan, sizes); !verified) return std::move(verified).error();
   codegen::ExecutorOptions how;
   how.generator = generator();
+  how.communicator = options_.communicator;
   how.fixed_inputs = fixed_;
   how.packed = packed_;
   how.prepare = options_.machine->prepare();

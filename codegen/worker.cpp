@@ -25,6 +25,7 @@
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
+#include "core/ops/record/fake_ranks.h"
 #include "core/process/message.h"
 #include "core/process/process.h"
 #include "core/store/code_store.h"
@@ -52,7 +53,8 @@ using Clock = std::chrono::steady_clock;
 struct WorkerSetup {
   std::string backend, plant, config;
   bool fixed_parameters = false, generator = false, store = false;
-  std::string trace;  ///< the log to write to
+  std::int64_t fake_ranks = -1;  ///< how many ranks the stand-in for the others has; -1: there is none
+  std::string trace;             ///< the log to write to
 };
 struct CompileRequest {
   std::vector<std::size_t> released;  ///< graphs that nobody runs any more
@@ -75,7 +77,7 @@ struct RunAnswer {
 };
 template <class A>
 void fields(A& a, WorkerSetup& s) {
-  a(s.backend, s.plant, s.config, s.fixed_parameters, s.generator, s.store, s.trace);
+  a(s.backend, s.plant, s.config, s.fixed_parameters, s.generator, s.store, s.fake_ranks, s.trace);
 }
 template <class A>
 void fields(A& a, CompileRequest& r) {
@@ -194,12 +196,17 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
   start.outlives_thread = true;
   start.descriptors = {{theirs.get(), worker_socket}};
   TRY(worker->process_, Process::start(start));
+  const auto* fake = dynamic_cast<const FakeRanks*>(options.communicator.get());
+  if (options.communicator && !fake)
+    return unsupported("worker.ranks",
+                       "ranks that run together run in one process, and not in another one for each graph");
   WorkerSetup setup{backend,
                     options.worker->plant,
                     config_text(options.config, ConfigPart::All),
                     options.fixed_parameters,
                     options.generator != nullptr,
                     options.store != nullptr,
+                    fake ? fake->size() : -1,
                     trace::file()};
   TRY(const std::string message, to_bytes("", std::move(setup)));
   TRY_DO(worker->ask(message, page));
@@ -438,6 +445,7 @@ Status serve_as_worker(int socket,
   options.config = own;
   options.fixed_parameters = setup.fixed_parameters;
   if (setup.generator) options.generator = std::make_shared<Generator>();
+  if (setup.fake_ranks >= 0) options.communicator = std::make_shared<FakeRanks>(setup.fake_ranks);
   if (setup.store) options.store = std::make_shared<CodeStore>();
   trace::append_to(setup.trace);
   const auto compilations = std::make_shared<std::vector<SizeCompilation>>();

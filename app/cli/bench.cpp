@@ -56,8 +56,10 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
   const auto times = std::make_shared<StageTimes>();
   const auto sizes = std::make_shared<nlohmann::ordered_json>(nlohmann::ordered_json::array());
   const auto on_sizes = [sizes](const SizeCompilation& c) { sizes->push_back(nlohmann::ordered_json::parse(json(c))); };
+  TRY(const std::shared_ptr<Communicator> communicator, communicator_of(o.request));
   const BackendOptions how{.fixed_parameters = !o.request.train,
                            .generator = std::make_shared<Generator>(o.request.seed),
+                           .communicator = communicator,
                            .store = store,
                            .on_sizes = on_sizes,
                            .times = times};

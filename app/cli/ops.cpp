@@ -63,6 +63,11 @@ Json shown(Role role) {
   static_assert(std::size(names) == static_cast<std::size_t>(Role::ViewsStorage) + 1);
   return shown(names[static_cast<std::size_t>(role)]);
 }
+Json shown(CollectivePart part) {
+  constexpr std::string_view names[] = {"", "starts", "waits"};
+  static_assert(std::size(names) == static_cast<std::size_t>(CollectivePart::Waits) + 1);
+  return shown(names[static_cast<std::size_t>(part)]);
+}
 Json shown(ElementChange change) {
   return change == ElementChange::Conjugate ? Json("conjugate") : Json();
 }

@@ -19,7 +19,9 @@ class FlowCheck {
 
   Result<std::vector<CheckedStage>> run() {
     TRY(const Backend* interpreter, find_backend("interp"));
-    interpret_ = interpreter->make({.progress = request_.progress, .generator = std::make_shared<Generator>()});
+    TRY(const std::shared_ptr<Communicator> communicator, communicator_of(request_));
+    interpret_ = interpreter->make(
+        {.progress = request_.progress, .generator = std::make_shared<Generator>(), .communicator = communicator});
     // Values are known when graphs run, and stages are earlier, so the flow is made twice.
     RunOptions first = options();
     first.aot.freezing = first.aot.split_constants = false;  // which change the forward's inputs

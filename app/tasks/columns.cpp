@@ -115,9 +115,15 @@ Result<std::vector<Value>> rounded(const Graph& graph, std::vector<Value> values
 /// Of runs with the same random numbers.
 Runner runner_of(const CompareSide& side, const RunRequest& request, const std::shared_ptr<CodeStore>& store) {
   const auto generator = std::make_shared<Generator>();
+  const auto communicator = communicator_of(request);
+  if (!communicator)
+    return [error = communicator.error()](const Graph&, std::vector<Value>) -> Result<std::vector<Value>> {
+      return error;
+    };
   const CompileFn compile = side.backend->make({.config = side.config,
                                                 .progress = request.progress,
                                                 .generator = generator,
+                                                .communicator = *communicator,
                                                 .store = store,
                                                 .worker = request_of(request, side).worker,
                                                 .inference = !request.train});

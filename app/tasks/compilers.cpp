@@ -274,6 +274,7 @@ Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile&
   setup.backend.worker = request.worker;
   setup.backend.fixed_parameters = !request.train;
   setup.backend.generator = std::make_shared<Generator>(request.seed);
+  TRY(setup.backend.communicator, communicator_of(request));
   RunOptions options = run_options(request, nullptr);
   compiler.set_up(setup, options);
   const auto row = find_config_row("partitioner");

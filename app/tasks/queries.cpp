@@ -374,11 +374,13 @@ Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
   TRY(const TensorFile io, read_io_to_run(s));
   QueryAnswer out;
   const auto generator = std::make_shared<Generator>(s.request.seed);
+  TRY(const std::shared_ptr<Communicator> communicator, communicator_of(s.request));
   const CompileFn watch = [&](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn([&, graph = &graph](std::vector<Value> inputs) {
       InterpOptions options;
       options.generator = generator;
       options.progress = s.request.progress;
+      options.communicator = communicator.get();
       options.observer = [&](const Node& node, const Value& value) -> Status {
         if (!out.rows.empty() || node.is_output()) return {};
         if (const std::string found = not_finite(value); !found.empty()) {

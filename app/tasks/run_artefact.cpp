@@ -7,6 +7,7 @@
 #include "app/tasks/plant.h"
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"
+#include "core/ops/record/fake_ranks.h"
 
 namespace partita {
 namespace {
@@ -33,6 +34,15 @@ Result<OtherRanks> parse_ranks(std::string_view text) {
                                               text));
 }
 
+Result<std::shared_ptr<Communicator>> communicator_of(const RunRequest& request) {
+  if (request.communicator || request.ranks.kind == OtherRanks::Kind::None) return request.communicator;
+  if (request.ranks.kind == OtherRanks::Kind::All)
+    return unsupported("run.ranks",
+                       "--ranks alone means all ranks of a folder, and this is one graph; stand in for "
+                       "the other ranks with --ranks fake");
+  return std::make_shared<FakeRanks>(request.ranks.size);
+}
+
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact) {
   if (request.inputs.empty()) return own_inputs(artefact);
   return read_inputs(request.inputs);
@@ -55,9 +65,11 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
     if (c.kind == SizeCompilation::Kind::Interpreted)
       fmt::print(stderr, "{}; run --guards tells why\n", all.substr(0, all.find('\n')));
   };
+  TRY(const std::shared_ptr<Communicator> communicator, communicator_of(request));
   const BackendOptions how{.progress = request.progress,
                            .fixed_parameters = !request.train,
                            .generator = std::make_shared<Generator>(request.seed),
+                           .communicator = communicator,
                            .store = store,
                            .on_sizes = on_sizes,
                            .worker = request.worker,

@@ -34,6 +34,7 @@ struct RunRequest {
   std::string profile, steps;  ///< a chrome trace of the program's own run, and the steps of it to count: "2-4"
   bool train = false;
   OtherRanks ranks;
+  std::shared_ptr<Communicator> communicator;  ///< the other ranks of a run of all; null: `ranks` says who answers
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from
   std::optional<WorkerOptions> worker;                   ///< where compiled code runs; unset: in this process
@@ -41,6 +42,10 @@ struct RunRequest {
   const Progress* progress = nullptr;                    ///< may be null
   std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
+
+/// Who answers the graph's collectives; null: nobody. Error run.ranks for all ranks, which a single graph does not
+/// have.
+Result<std::shared_ptr<Communicator>> communicator_of(const RunRequest& request);
 
 /// The --inputs file; without one, the values that lie beside the artefact. Empty when there are none.
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact);

@@ -4,6 +4,8 @@
 #include "core/base/check.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/communicator.h"
 #include "core/ops/record/evaluate.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/schema.h"
@@ -35,6 +37,8 @@ class Evaluation final : public ExternStep {
   int narrow = -1;                   ///< see ExternCall
   std::string origin;
   EvalContext context;
+  PendingResults* pending = nullptr;  ///< of a call that starts a collective; else null
+  bool starts = false;                ///< it does
 
   Status run(std::byte* const* buffers) override {
     auto value = [&](const Argument& a) -> Value {
@@ -63,13 +67,17 @@ class Evaluation final : public ExternStep {
       values = *list;
     else
       values.push_back(*result);
+    if (starts && !pending) TRY_DO(finish(*result, *context.communicator));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i]) continue;
       auto* t = i < values.size() ? values[i].get<Tensor>() : nullptr;
       if (!t || t->sizes != results[i]->view.sizes)
         return unsupported("codegen.extern", op->name + " gave a result whose size differs from the plan's",
                            {.node = origin});
-      results[i]->over(buffers).copy_from(*t);
+      if (pending)
+        pending->add(results[i]->view.buffer, *t, results[i]->over(buffers));
+      else
+        results[i]->over(buffers).copy_from(*t);
     }
     return {};
   }
@@ -79,6 +87,7 @@ class Evaluation final : public ExternStep {
     InterpOptions options;
     options.threads = context.threads;
     options.progress = context.progress;
+    options.communicator = context.communicator;
     if (context.generator) options.generator = std::shared_ptr<Generator>(context.generator, [](Generator*) {});
     if (!compiled.empty())
       options.run_sub_graph = [this](const Graph& child, ValueList operands) {
@@ -91,6 +100,20 @@ class Evaluation final : public ExternStep {
 
 }  // namespace
 
+void PendingResults::add(int buffer, Tensor result, Tensor place) {
+  results_.push_back({buffer, std::move(result), std::move(place)});
+}
+
+Status PendingResults::finish(int buffer) {
+  for (const Pending& p : results_) {
+    if (p.buffer != buffer) continue;
+    TRY_DO(partita::finish(Value(p.result), *communicator_));
+    p.place.copy_from(p.result);
+  }
+  std::erase_if(results_, [&](const Pending& p) { return p.buffer == buffer; });
+  return {};
+}
+
 Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not) {
   const schedule::ExternCall& call = context.call;
   const Schema* schema = find_schema(call.op);
@@ -102,7 +125,9 @@ Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& w
   step->origin = call.origin;
   step->around = call.around;
   step->narrow = call.narrow;
-  step->context = {context.threads, context.generator};
+  step->context = {context.threads, context.generator, nullptr, context.communicator, call.origin};
+  step->starts = !call.graph && starts_collective(call.op);
+  if (step->starts) step->pending = context.pending;
   auto window = [&](const schedule::PlanView& v) -> Result<Window> {
     std::optional<ConcreteView> view = concrete_view(v);
     if (!view)

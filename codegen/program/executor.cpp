@@ -11,6 +11,7 @@
 #include "codegen/program/plan_executable.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
+#include "core/ops/facts/effects.h"
 #include "core/ops/record/evaluate.h"
 #include "core/schedule/instantiate.h"
 #include "core/tensor/repeated_elements.h"
@@ -85,6 +86,7 @@ class Loader {
     TRY_DO(check_threads(out_->threads));
     TRY_DO(memory());
     TRY_DO(steps());
+    if (out_->pending) find_readers();
     TRY_DO(inputs_and_outputs());
     if (out_->device) for_device();
     out_->times.prepare_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -106,6 +108,7 @@ class Loader {
   Result<KernelStep> kernel_step(const KernelCall& call, std::size_t& scratch) const;
   Status steps();
   Status check(const PlanView& view) const;
+  void find_readers();
   Status inputs_and_outputs();
   /// Finds what the host uses beside the device, and why runs cannot be recorded.
   void for_device();
@@ -122,6 +125,7 @@ class Loader {
   const std::map<std::string, Tensor>& constants_;
   const ExecutorOptions& options_;
   std::unique_ptr<PlanExecutable> out_;
+  std::vector<bool> starts_;         ///< by call: it starts a collective
   std::size_t workspace_bytes_ = 0;  ///< of the kernel that needs most
 };
 
@@ -184,7 +188,9 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
                         out_->generator.get(),
                         [&](int b) { return std::optional(out_->elements[static_cast<std::size_t>(b)]); },
                         {},
-                        options_.packed};
+                        options_.packed,
+                        options_.communicator.get(),
+                        out_->pending.get()};
   if (call.graph && options_.compile_sub_graph)
     context.compile_sub_graph = [&](const Graph& graph) { return options_.compile_sub_graph(graph, out_->generator); };
   if (work && !options_.device) {
@@ -207,6 +213,7 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
       {call.origin, call.op->name, prepared.library, why_not, work ? std::move(prepared.work) : ""});
   out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
   out_->calls.push_back(std::move(prepared.step));
+  starts_.push_back(!call.graph && starts_collective(call.op));
   auto& [read, wrote, on_device] = out_->call_buffers.emplace_back();
   on_device = prepared.on_device;
   for (const auto& argument : call.args) {
@@ -291,6 +298,8 @@ Status Loader::add_kernel(const KernelCall& call) {
 
 Status Loader::steps() {
   out_->generator = options_.generator ? options_.generator : std::make_shared<Generator>();
+  if (options_.communicator && !options_.device)
+    out_->pending = std::make_unique<PendingResults>(options_.communicator);
   std::size_t calls = 0;
   bool done = false;  // the call before does the work of this step
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -313,6 +322,26 @@ Status Loader::steps() {
     TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));
   }
   return {};
+}
+
+/// Notes which steps read what a collective before them fills.
+void Loader::find_readers() {
+  std::set<int> filled;
+  for (PlanExecutable::Step& step : out_->steps) {
+    const auto meets = [&](int buffer) {
+      if (filled.contains(buffer)) step.finishes.push_back(buffer);
+    };
+    if (step.kernel >= 0) std::ranges::for_each(out_->kernels[static_cast<std::size_t>(step.kernel)].buffers, meets);
+    if (step.external < 0) continue;
+    const auto call = static_cast<std::size_t>(step.external);
+    const PlanExecutable::CallBuffers& own = out_->call_buffers[call];
+    std::ranges::for_each(own.read, meets);
+    std::ranges::for_each(own.written, meets);
+    if (starts_[call]) filled.insert(own.written.begin(), own.written.end());
+  }
+  for (const int b : filled)
+    if (b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].kind != PlanBuffer::Kind::Temporary)
+      out_->pending_outputs.push_back(b);
 }
 
 Status Loader::inputs_and_outputs() {

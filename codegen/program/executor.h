@@ -17,6 +17,7 @@ struct ExecutorOptions {
   /// As CompileOptions has them.
   std::shared_ptr<Generator> generator;
   std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
+  std::shared_ptr<Communicator> communicator = {};  ///< as BackendOptions have it
   std::set<int> fixed_inputs;
   std::shared_ptr<SharedWeights> packed = {};  ///< shared with executables that take the same weights; may be null
   /// Runs the kernels, whose code was loaded for it; null: they run in this process.

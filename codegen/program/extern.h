@@ -10,6 +10,10 @@
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"
 
+namespace partita {
+class Communicator;
+}
+
 namespace partita::codegen {
 
 /// A strided view with concrete sizes, strides and offset.
@@ -56,6 +60,28 @@ class SharedWeights {
   virtual ~SharedWeights() = default;
 };
 
+/// Results of collectives that run beside the steps of a plan. They are in memory of their own, which may be filled at
+/// any time, and come into the plan's buffers when a step is about to read these.
+class PendingResults {
+ public:
+  explicit PendingResults(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+
+  Communicator* communicator() const { return communicator_.get(); }
+  /// `place`: where the result belongs, in plan buffer `buffer`.
+  void add(int buffer, Tensor result, Tensor place);
+  /// Waits for the results that belong in the buffer.
+  Status finish(int buffer);
+  void clear() { results_.clear(); }
+
+ private:
+  struct Pending {
+    int buffer;
+    Tensor result, place;
+  };
+  std::shared_ptr<Communicator> communicator_;
+  std::vector<Pending> results_;
+};
+
 /// What is known when a call is prepared.
 struct ExternContext {
   const schedule::ExternCall& call;
@@ -68,6 +94,8 @@ struct ExternContext {
   std::function<std::optional<std::int64_t>(int buffer)> elements;
   std::function<Result<CompiledFn>(const Graph& sub_graph)> compile_sub_graph;  ///< empty: sub graphs are interpreted
   std::shared_ptr<SharedWeights> packed = {};  ///< of fixed buffers; null: each call keeps its own
+  Communicator* communicator = nullptr;        ///< outlives the prepared step; null: collectives are refused
+  PendingResults* pending = nullptr;           ///< the same; null: a collective is waited for where it starts
   std::shared_ptr<ResultWork> work = {};       ///< that follows the call; null: none, or none that a step could do
 
   /// An argument in schema order.

@@ -248,8 +248,10 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
     TRY(done, begin_on_device(held));
   }
   std::vector<std::size_t> timed_on_device;
+  if (pending) pending->clear();
   for (const Step& step : done ? std::span<const Step>() : std::span<const Step>(steps)) {
     if (noted) note(step);
+    for (const int buffer : step.finishes) TRY_DO(pending->finish(buffer));
     const auto begun = step_seconds ? Clock::now() : Clock::time_point();
     bool by_device = false;
     if (step.kernel >= 0) {
@@ -264,6 +266,7 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
     if (by_device && step_seconds) timed_on_device.push_back(step_seconds->size());
     if (step_seconds) step_seconds->push_back(std::chrono::duration<double>(Clock::now() - begun).count());
   }
+  for (const int buffer : pending_outputs) TRY_DO(pending->finish(buffer));
   if (device) TRY_DO(end_on_device(held, timed_on_device));
   if (noted) now_at("handing over the results");
   write_back(inputs);

@@ -75,6 +75,7 @@ class PlanExecutable final : public Executable {
   std::vector<OutputView> outputs;
   struct Step {
     int kernel = -1, external = -1;  ///< index into kernels or calls; neither: the call before it does its work
+    std::vector<int> finishes = {};  ///< plan buffers that it reads and that a collective before it fills
   };
   std::vector<Step> steps;
   std::vector<KernelStep> kernels;
@@ -90,7 +91,9 @@ class PlanExecutable final : public Executable {
   std::vector<CallBuffers> call_buffers;  ///< by call
   std::vector<bool> on_host;              ///< by plan buffer: a call on the host reads or writes it
   std::shared_ptr<Generator> generator;
-  bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
+  std::unique_ptr<PendingResults> pending;  ///< null: there are no other ranks, or a device runs the kernels
+  std::vector<int> pending_outputs;         ///< buffers of outputs that a collective fills
+  bool draws_anew = false;                  ///< the executable has its own generator, and something draws from it
 
  private:
   void write_back(const std::vector<Value>& values);

@@ -14,7 +14,9 @@
 #include "core/ir/print.h"
 #include "core/ops/facts/alias.h"
 #include "core/ops/facts/control.h"
+#include "core/ops/facts/effects.h"
 #include "core/ops/facts/requires_grad.h"
+#include "core/ops/record/communicator.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/in_place.h"
 #include "core/ops/schema/schema.h"
@@ -56,7 +58,8 @@ class Run {
         if (!value) return at_node(std::move(value).error(), *node);
         values_[node->id()] = *std::move(value);
       }
-      if (options_.observer)
+      // What a collective fills is there when it is waited for.
+      if (options_.observer && !(options_.communicator && starts_collective(node->op())))
         if (auto seen = options_.observer(*node, values_[node->id()]); !seen)
           return at_node(std::move(seen).error(), *node);
       for (const Node* dead : free_after[node->id()])
@@ -230,6 +233,8 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
   InterpOptions how = options;
   if (!how.generator) how.generator = std::make_shared<Generator>();
   TRY(std::vector<Value> outputs, Run(running, how)(std::move(inputs)));
+  if (options.communicator)
+    for (const Value& v : outputs) TRY_DO(finish(v, *options.communicator));
   for (const auto& [input, copy] : written) input.copy_from(copy);
   return outputs;
 }

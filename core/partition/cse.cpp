@@ -23,7 +23,7 @@ bool may_merge(const Node& node) {
       if (is_unbacked(s)) return false;
   if (node.op()->kind != OpKind::Torch) return true;
   const Schema* schema = find_schema(node.op());
-  if (!schema || schema->is_mutable || draws(node.op())) return false;
+  if (!schema || schema->is_mutable || draws(node.op()) || is_collective(node.op())) return false;
   const OpRecord* record = find_record(node.op());
   return !record || !(record->side_effect || record->role == Role::Uninitialised);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
 
 namespace partita::schedule {
@@ -162,6 +163,12 @@ class Finder {
     s_.units.push_back(std::move(unit));
   }
 
+  /// Puts the unit that is added next after the last one of its sort.
+  void put_after(int& last, SchedulerNode& unit) const {
+    if (last >= 0) unit.after.insert(last);
+    last = static_cast<int>(s_.units.size());
+  }
+
   void make_units() {
     extern_unit_.assign(g_.externs.size(), -1);
     std::size_t next = 0;
@@ -184,11 +191,11 @@ class Finder {
         std::set<int> seen;
         for_each_tensor(g_, e, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
         extern_unit_[next++] = static_cast<int>(s_.units.size());
-        if (const OpRecord* record = find_record(e.node->op()); e.graph || (record && record->random)) {
-          // All draws use one generator, so they keep the graph's order.
-          if (last_draw_ >= 0) unit.after.insert(last_draw_);
-          last_draw_ = static_cast<int>(s_.units.size());
-        }
+        const OpRecord* record = find_record(e.node->op());
+        // All draws use one generator, so they keep the graph's order.
+        if (e.graph || (record && record->random)) put_after(last_draw_, unit);
+        // All ranks of a job start collectives in one order.
+        if (e.graph || is_collective(e.node->op())) put_after(last_collective_, unit);
         add(std::move(unit));
       }
     };
@@ -218,7 +225,8 @@ class Finder {
   std::vector<std::set<int>> readers_;
   std::vector<std::set<int>> leaves_;
   std::vector<int> extern_unit_;
-  int last_draw_ = -1;  // the last unit that draws random numbers
+  int last_draw_ = -1;        // the last unit that draws random numbers
+  int last_collective_ = -1;  // the last one that starts a collective or waits for one
 };
 
 }  // namespace

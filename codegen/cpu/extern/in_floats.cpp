@@ -205,7 +205,8 @@ Prepared in_floats(const ExternContext& context, PrepareFunction prepare, bool k
                        return (i < operands.size() ? operands[i] : results[i - operands.size()]).elements();
                      },
                      .compile_sub_graph = context.compile_sub_graph,
-                     .packed = context.packed};
+                     .packed = context.packed,
+                     .communicator = context.communicator};
   Prepared prepared = prepare(wide, why_not);
   if (!prepared.step) return {};
   prepared.step = std::make_unique<InFloats>(context.threads, buffers, std::move(operands), std::move(results),

@@ -32,9 +32,13 @@ std::span<const OpAspect> op_aspects() {
 
 std::vector<std::string_view> op_tags(const OpRecord& r) {
   const std::pair<std::string_view, bool> tags[] = {
-      {"expensive", r.cost.expensive}, {"random", r.random || r.schema->nondeterministic_seeded},
-      {"side_effect", r.side_effect},  {"pointwise", r.pointwise.body != nullptr},
-      {"view", r.schema->is_view},     {"mutable", r.schema->is_mutable},
+      {"expensive", r.cost.expensive},
+      {"random", r.random || r.schema->nondeterministic_seeded},
+      {"collective", r.collective != CollectivePart::None},
+      {"side_effect", r.side_effect},
+      {"pointwise", r.pointwise.body != nullptr},
+      {"view", r.schema->is_view},
+      {"mutable", r.schema->is_mutable},
   };
   std::vector<std::string_view> out;
   for (const auto& [name, has] : tags)

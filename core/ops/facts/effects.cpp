@@ -10,6 +10,16 @@ bool draws(const Op* op) {
   return schema && schema->nondeterministic_seeded;
 }
 
+bool is_collective(const Op* op) {
+  const OpRecord* record = find_record(op);
+  return record && record->collective != CollectivePart::None;
+}
+
+bool starts_collective(const Op* op) {
+  const OpRecord* record = find_record(op);
+  return record && record->collective == CollectivePart::Starts;
+}
+
 namespace {
 
 /// Composite norms write the statistics that they are given when they use those of the batch. Their schemas do not say
@@ -40,8 +50,8 @@ bool has_effect(const Node& node) {
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;
   const OpRecord* record = find_record(node.op());
-  return schema->is_mutable || draws(node.op()) || (record && record->side_effect) || schema->returns.empty() ||
-         writes_statistics(node, *schema);
+  return schema->is_mutable || draws(node.op()) || is_collective(node.op()) || (record && record->side_effect) ||
+         schema->returns.empty() || writes_statistics(node, *schema);
 }
 
 }  // namespace partita

@@ -36,6 +36,7 @@ std::string_view family_name(Family family) {
 
 Family derived_family(const OpRecord& record) {
   if (record.random) return Family::Random;
+  if (record.collective != CollectivePart::None) return Family::Collective;
   if (record.pointwise.body) return Family::Pointwise;
   if (record.side_effect) return Family::Control;
   return family_of_schema(*record.schema);
@@ -46,7 +47,7 @@ Family family_of(const Op* op) {
   if (is_control(op)) return Family::Control;
   const bool torch = op->kind == OpKind::Torch;
   if (torch) {
-    if (op->of_library("_c10d_functional") || op->name.starts_with("c10d")) return Family::Collective;
+    if (op->of_library("c10d")) return Family::Collective;  // those without records
     if (const OpRecord* record = find_record(op)) return record->family;
   }
   // An overload without a record is like its siblings, a call of Python like its ATen namesake.

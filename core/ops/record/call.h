@@ -102,6 +102,7 @@ struct EvalContext {
   Generator* generator = nullptr;        ///< null: evaluate() makes one with the default seed
   const Progress* progress = nullptr;    ///< stops long loops of an evaluation; null: nobody does
   Communicator* communicator = nullptr;  ///< the other ranks; null: collectives are refused
+  std::string node = {};                 ///< the name of the call's node, for messages; may be empty
 };
 
 /// A call as an evaluation sees it: its arguments are values.

@@ -2,11 +2,16 @@
 // What collectives ask of the run that they are part of: the other ranks of the job.
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor/tensor.h"
+#include "core/tensor/value.h"
 
 namespace partita {
+
+/// The process group of all ranks of a job.
+constexpr std::string_view world_group = "0";
 
 /// A collective as one rank starts it. All members of its group must start it alike.
 struct Collective {
@@ -42,8 +47,7 @@ class Communicator {
   virtual std::int64_t group_size(const std::string& group) const;
 };
 
-inline std::int64_t Communicator::group_size(const std::string&) const {
-  return 0;
-}
+/// Waits for the tensors of a value, if a collective fills them.
+Status finish(const Value& value, Communicator& communicator);
 
 }  // namespace partita

@@ -14,6 +14,7 @@
 #include "core/ir/extent.h"
 #include "core/ir/place.h"
 #include "core/ops/python/python_ops.h"
+#include "core/ops/record/communicator.h"
 #include "core/ops/record/complex_half.h"
 #include "core/ops/record/evaluate.h"
 #include "core/ops/record/families.h"
@@ -302,7 +303,9 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   if (!schema) return unknown(op, "schema", node);
   if (!context.generator) {
     Generator own;
-    return evaluate(op, std::move(args), std::move(kwargs), {context.threads, &own, context.progress}, node);
+    EvalContext with_own = context;
+    with_own.generator = &own;
+    return evaluate(op, std::move(args), std::move(kwargs), with_own, node);
   }
   Result<std::vector<Value>> bound = bind_values(*schema, std::move(args), std::move(kwargs));
   if (!bound) return std::move(bound).error();
@@ -316,9 +319,16 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
     if (!record->decompose) return unknown(op, "eval", node);
     if (!record->fake) return evaluate_by_decomposition(*record, *std::move(bound), context, node);
   }
-  EvalCall call(*schema, *std::move(bound), context);
-  if (!schema->is_view)
+  EvalContext own = context;
+  if (node && record->collective != CollectivePart::None) own.node = node->name();
+  EvalCall call(*schema, *std::move(bound), own);
+  if (!schema->is_view) {
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
+    // A call that reads what a collective fills must find all of it. Another collective takes it as it is: PyTorch's
+    // do, too, and the order of waits is the program's.
+    if (context.communicator && record->collective == CollectivePart::None)
+      for (const Value& v : call.args) TRY_DO(finish(v, *context.communicator));
+  }
   return guarded<Value>(node, [&]() -> Value {
     const StopsLoops listening(context.progress);
     const LoopBudget budget;

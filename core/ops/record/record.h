@@ -71,6 +71,9 @@ enum class Kept : unsigned char {
   CoreAten,       ///< --decompositions core, as in PyTorch's table
 };
 
+/// What a call is in an exchange with the other ranks of a job.
+enum class CollectivePart : unsigned char { None, Starts, Waits };
+
 /// What a single operator does, for passes that look for just that.
 enum class Role : unsigned char {
   None,

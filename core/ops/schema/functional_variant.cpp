@@ -96,6 +96,9 @@ std::optional<FunctionalVariant> functional_variant(const Op* op) {
   if (variant.written.empty()) return std::nullopt;
   std::string base = schema->base;
   if (base.ends_with("_") && !base.ends_with("__")) base.pop_back();
+  // Collectives have their out forms under a name of their own, where others have an overload.
+  constexpr std::string_view out_form = "_out";
+  if (base.ends_with(out_form)) base.resize(base.size() - out_form.size());
   for (const std::string& name : {base, base + "_functional"})  // normal_ has the functional variant normal_functional
     for (const Schema* candidate : find_overloads(name)) {
       if (candidate->is_mutable || candidate->returns.size() != variant.written.size()) continue;
