@@ -33,7 +33,6 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does; "
       "without it, the values beside a repro script or a dump");
   app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
-  add_ranks_option(app, request.ranks);
   add_config_option(app, "--device", "device");
   add_config_option(app, "--partitioner", "partitioner");
   add_config_option(app, "--threads", "threads");

@@ -126,6 +126,7 @@ Result<nlohmann::ordered_json> warm_times(const BenchVerbOptions& o) {
   if (!o.request.graph.empty()) add({"--graph", o.request.graph});
   if (o.request.random_weights) add({"--random-weights", std::to_string(*o.request.random_weights)});
   if (o.request.train) add({"--train"});
+  if (const std::string stand_in = name_of_stand_in(o.request.ranks); !stand_in.empty()) add({"--ranks", stand_in});
   TRY(const std::string text, ask_program(with_configuration(std::move(words))));
   nlohmann::ordered_json line = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!line.contains("compile_ms"))
@@ -149,7 +150,7 @@ Result<int> run(const BenchVerbOptions& o) {
   const nlohmann::ordered_json cold = compile_times(p);
   TRY(const nlohmann::ordered_json warm, warm_times(o));
   const codegen::CudaGraphCounts graphs = codegen::cuda_graph_counts();
-  const nlohmann::ordered_json line = {
+  nlohmann::ordered_json line = {
       {"compile_ms", p.compile_ms},
       {"warm_compile_ms", warm["compile_ms"]},
       {"first_step_ms", p.first_step_ms},
@@ -163,6 +164,7 @@ Result<int> run(const BenchVerbOptions& o) {
       {"size_compilations", *p.sizes},
       {"cuda_graphs", {{"recorded", graphs.recorded}, {"replayed", graphs.replayed}, {"skipped", graphs.skipped}}},
       {"config", config_json(config(), ConfigPart::Differs)}};
+  if (const std::string stand_in = name_of_stand_in(o.request.ranks); !stand_in.empty()) line["ranks"] = stand_in;
   fmt::print("{}\n", line.dump());
   return 0;
 }
@@ -174,6 +176,7 @@ const Command bench_command = {
     "bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
       auto o = std::make_shared<BenchVerbOptions>();
       add_run_options(app, o->request);
+      add_ranks_option(app, o->request.ranks);
       app.add_option("--backend", o->backend, "as `run --backend`, in this process")->capture_default_str();
       app.add_option("--seconds", o->seconds, "how long to run")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
       app.add_flag("--compile-only", o->compile_only, "compile with the store as it is, run once, print the time");

@@ -181,11 +181,14 @@ Result<int> run(CompareVerbOptions o) {
     json += (json.empty() ? "" : ",\n") + r.json();
     store->add(CheckRow{remembered_path(o.request.path), artefact->id, "compare", r.ok(), r.json()});
   }
-  text += values.first;
+  text += values.first + note_on_stand_in(o.request.ranks);
+  const std::string stand_in = name_of_stand_in(o.request.ranks);
+  const std::string with_ranks = stand_in.empty() ? "" : fmt::format(", \"ranks\": \"{}\"", stand_in);
   const std::string with_values = values.second.empty() ? "" : ", \"values\": " + values.second;
-  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]{}}}\n", ok,
-                                        config_json(config(), ConfigPart::Differs).dump(), json, with_values)
-                          : text);
+  fmt::print("{}", o.json
+                       ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]{}{}}}\n", ok,
+                                     config_json(config(), ConfigPart::Differs).dump(), json, with_ranks, with_values)
+                       : text);
   return ok ? 0 : 1;
 }
 
@@ -196,6 +199,7 @@ const Command compare_command = {
     "compare", "Compare backends, stored results and earlier runs with one another", [](CLI::App& app) -> Action {
       auto o = std::make_shared<CompareVerbOptions>();
       add_run_options(app, o->request);
+      add_ranks_option(app, o->request.ranks);
       add_worker_options(app, o->request);
       auto* backends =
           app.add_option("--backends", o->backends, "A,B: compares B with A; stored stands for the results in --inputs")

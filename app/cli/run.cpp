@@ -45,7 +45,7 @@ void print_cache_events() {
                e.reason.empty() ? "" : ": " + e.reason);
 }
 
-std::string summary(const TensorFile& out, bool json) {
+std::string summary(const TensorFile& out, const OtherRanks& ranks, bool json) {
   nlohmann::ordered_json document;
   std::string text;
   for (const auto& [key, t] : out.tensors) {
@@ -53,7 +53,8 @@ std::string summary(const TensorFile& out, bool json) {
     text += fmt::format("{:<40} {}[{}][{}]\n", key, short_name(t.dtype), fmt::join(t.sizes, ", "),
                         fmt::join(t.strides, ", "));
   }
-  return json ? document.dump(1) + "\n" : text;
+  if (const std::string stand_in = name_of_stand_in(ranks); !stand_in.empty()) document["ranks"] = stand_in;
+  return json ? document.dump(1) + "\n" : text + note_on_stand_in(ranks);
 }
 
 Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io, const RunVerbOptions& o,
@@ -104,7 +105,7 @@ Result<int> run(RunVerbOptions o) {
   if (!out) return std::move(out).error();
   if (compiler && o.request.plant) TRY_DO(o.request.plant->met());
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
-  fmt::print(o.out == "-" ? stderr : stdout, "{}", summary(*out, o.json));
+  fmt::print(o.out == "-" ? stderr : stdout, "{}", summary(*out, o.request.ranks, o.json));
   return 0;
 }
 
@@ -115,6 +116,7 @@ const Command run_command = {
     "run", "Run a graph on given inputs", [](CLI::App& app) -> Action {
       auto o = std::make_shared<RunVerbOptions>();
       add_run_options(app, o->request);
+      add_ranks_option(app, o->request.ranks);
       add_worker_options(app, o->request);
       add_config_option(app, "--functionalize-rng", "functionalize_rng");
       std::string names;

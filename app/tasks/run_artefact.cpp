@@ -20,6 +20,20 @@ bool is_result(const std::string& key) {
 
 }  // namespace
 
+std::string name_of_stand_in(const OtherRanks& ranks) {
+  if (ranks.kind != OtherRanks::Kind::Fake) return {};
+  return ranks.size > 0 ? fmt::format("fake:{}", ranks.size) : "fake";
+}
+
+std::string note_on_stand_in(const OtherRanks& ranks) {
+  const std::string name = name_of_stand_in(ranks);
+  if (name.empty()) return {};
+  return fmt::format(
+      "--ranks {}: no other rank ran; what they send was made up as PyTorch's FakeProcessGroup does on rank 0, so "
+      "sizes are right and numbers mean nothing\n",
+      name);
+}
+
 Result<OtherRanks> parse_ranks(std::string_view text) {
   if (text.empty()) return OtherRanks{OtherRanks::Kind::All};
   OtherRanks out{OtherRanks::Kind::Fake};

@@ -26,6 +26,9 @@ struct OtherRanks {
   Kind kind = Kind::None;
   std::int64_t size = 0;  ///< of Fake: how many ranks the job has; 0: as many as each call says
 };
+/// What results must say of a stand-in: "fake" or "fake:N" for JSON, a sentence for people. Empty where there is none.
+std::string name_of_stand_in(const OtherRanks& ranks);
+std::string note_on_stand_in(const OtherRanks& ranks);
 /// "" (the ranks of a folder together), "fake" or "fake:N". Error run.ranks.
 Result<OtherRanks> parse_ranks(std::string_view text);
 
