@@ -54,7 +54,7 @@ Result<std::shared_ptr<Communicator>> communicator_of(const RunRequest& request)
     return unsupported("run.ranks",
                        "--ranks alone means all ranks of a folder, and this is one graph; stand in for "
                        "the other ranks with --ranks fake");
-  return std::make_shared<FakeRanks>(request.ranks.size);
+  return std::shared_ptr<Communicator>(std::make_shared<FakeRanks>(request.ranks.size));
 }
 
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact) {

@@ -184,7 +184,7 @@ std::vector<Tensor> list_of_inputs(const EvalCall& c) {
 }
 
 ValueList as_list(const std::vector<Tensor>& tensors) {
-  return {tensors.begin(), tensors.end()};
+  return ValueList(tensors.begin(), tensors.end());
 }
 
 template <Kind kind, Meta (*fake)(FakeCall&)>
