@@ -114,8 +114,8 @@ class TestCollectives : public QObject {
     QTest::newRow("older exchange")
         << "y = torch.ops.c10d_functional.all_to_all_single.default(x, None, None, '', [0, 1], 2)"
         << all.first(6) + all.first(6);
-    QTest::newRow("dim to dim") << "y = torch.ops._dtensor.shard_dim_alltoall.default(x, 0, 0, '0')"
-                                << all.first(6) + all.first(6);
+    QTest::newRow("dim to dim") << "y = torch.ops._dtensor.shard_dim_alltoall.default(x, 1, 0, '0')"
+                                << QList<double>{1, 2, 3, 7, 8, 9, 4, 5, 6, 10, 11, 12};
   }
   void stand_in() {
     QFETCH(QString, line);

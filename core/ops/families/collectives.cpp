@@ -304,6 +304,7 @@ Value eval_shard_dim(EvalCall& c) {
     return static_cast<std::size_t>(d < 0 ? d + rank : d);
   };
   const std::size_t gather = dim("gather_dim"), shard = dim("shard_dim");
+  if (gather == shard) fail_unsupported(c.schema.name + " along one dimension");
   if (input.sizes[shard] % n != 0)
     fail(fmt::format("dim {} of the input has size {}, which the {} ranks of the group do not divide", shard,
                      input.sizes[shard], n));
@@ -322,7 +323,6 @@ Value eval_shard_dim(EvalCall& c) {
         .copy_from(input.view_as(part, input.strides, input.offset + i * part[shard] * input.strides[shard]));
   Collective started = collective(c, Kind::AllToAll, {sent}, {got});
   started.group_size = n;
-  started.input_splits = started.output_splits = Sizes(static_cast<std::size_t>(n), 1);
   others.start(std::move(started));
   others.wait(got);
   for (std::int64_t i = 0; i < n; ++i)

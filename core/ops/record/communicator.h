@@ -25,8 +25,8 @@ struct Collective {
   std::string reduce_op;        ///< of AllReduce and ReduceScatter, in lower case: "sum", "avg", ...
   std::int64_t root = 0;        ///< Broadcast: the source, a global rank. Send, Receive: the other one
   std::int64_t tag = 0;         ///< Send, Receive
-  Sizes output_splits;          ///< AllToAll: rows from each member
-  Sizes input_splits;           ///< AllToAll: rows for each member
+  Sizes output_splits;          ///< AllToAll: rows from each member; empty: as many from all
+  Sizes input_splits;           ///< AllToAll: rows for each member; empty: as many for all
   std::vector<Tensor> inputs;   ///< one, or several where the operator is a coalesced one
   std::vector<Tensor> outputs;  ///< dense, of the sizes that the operator's fake gives; filled by wait() at the latest
   std::string node;             ///< the name of the node that starts it, for messages; may be empty
