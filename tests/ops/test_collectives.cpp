@@ -163,7 +163,7 @@ class TestCollectives : public QObject {
     QTest::addColumn<QString>("line");
     QTest::addColumn<QString>("backward");
     QTest::newRow("sum") << "y = @all_reduce.default(x, 'sum', '0')"
-                         << "all_reduce = all_reduce(tangents_1, 'sum', '0')\nwait_tensor_1 = wait_tensor(";
+                         << "all_reduce_1 = all_reduce(tangents_1, 'sum', '0')\nwait_tensor_1 = wait_tensor(";
     QTest::newRow("gather") << "y = @all_gather_into_tensor.default(x, 2, '0')"
                             << "reduce_scatter_tensor = reduce_scatter_tensor(tangents_1, 'sum', 2, '0')\n";
     QTest::newRow("gather of the autograd library")
@@ -172,7 +172,7 @@ class TestCollectives : public QObject {
     QTest::newRow("scatter") << "y = @reduce_scatter_tensor.default(x, 'sum', 2, '0')"
                              << "all_gather_into_tensor = all_gather_into_tensor(tangents_1, 2, '0')\n";
     QTest::newRow("exchange") << "y = @all_to_all_single.default(x, [1, 2], [3, 1], '0')"
-                              << "all_to_all_single = all_to_all_single(tangents_1, [3, 1], [1, 2], '0')\n";
+                              << "all_to_all_single_1 = all_to_all_single(tangents_1, [3, 1], [1, 2], '0')\n";
     QTest::newRow("maximum") << "y = @all_reduce.default(x, 'max', '0')"
                              << "all_reduce backward only supports 'sum' reduction, got 'max'";
   }
