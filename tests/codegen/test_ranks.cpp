@@ -122,6 +122,24 @@ class TestRanks : public QObject {
     QCOMPARE(of_rank[1], (std::vector<std::string>{"B", "A"}));
   }
 
+  void lists_data() { backends_data(); }
+  void lists() {
+    QFETCH(QString, backend);
+    const std::string text =
+        "y = $neg(x)\nboth = @all_gather_into_tensor_coalesced.default([x, y], 2, 'A')\na = both[0]\nb = both[1]\n"
+        "wb = @wait_tensor.default(b)\nwa = @wait_tensor.default(a)\ns = $add.Tensor(wa, wb)\nreturn (s, wb)";
+    const auto graphs = two_graphs(text, text);
+    Meeting meeting(two);
+    const auto results = run_ranks(meeting, two, [&](std::size_t r, const std::shared_ptr<Communicator>& others) {
+      return run_on(backend.toUtf8(), *graphs[r], {f32({3}, {1, 2, static_cast<double>(r)})}, others);
+    });
+    for (const auto& result : results) {
+      QVERIFY_RESULT(result);
+      QCOMPARE(elements((*result)[0]), std::vector<double>(6));
+      QCOMPARE(elements((*result)[1]), (std::vector<double>{-1, -2, 0, -1, -2, -1}));
+    }
+  }
+
   /// What is read or returned without a wait, or nobody reads: the result is whole, and memory that is used again is
   /// not overwritten.
   void results_without_a_wait_data() { backends_data(); }
