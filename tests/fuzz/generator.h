@@ -31,6 +31,7 @@ inline bool is_candidate(const OpRecord& record) {
   const Schema& s = *record.schema;
   if (s.is_mutable || s.nondeterministic_seeded || record.random || record.side_effect || s.returns.empty())
     return false;
+  if (record.collective != CollectivePart::None) return false;  // nobody answers
   for (const char* unwritten : {"empty", "resize"})
     if (s.base.find(unwritten) != std::string::npos) return false;
   for (const SchemaArg& r : s.returns)

@@ -49,7 +49,7 @@ struct Calls {
   Calls() {
     for (const OpRecord* r : ops().all()) {
       const Schema& s = *r->schema;
-      if (writes_first(s) && !r->random) add_write(s);
+      if (writes_first(s) && !r->random && r->collective == CollectivePart::None) add_write(s);
       if (!is_candidate(*r) || hides_alias(s)) continue;
       if (s.is_view) views.push_back(r);
       if (r->lower || r->pointwise.body) plain.push_back(r);
