@@ -125,9 +125,12 @@ Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& w
   step->origin = call.origin;
   step->around = call.around;
   step->narrow = call.narrow;
-  step->context = {context.threads, context.generator, nullptr, context.communicator, call.origin};
+  step->context = {context.threads, context.generator, nullptr, context.communicator};
   step->starts = !call.graph && starts_collective(call.op);
-  if (step->starts) step->pending = context.pending;
+  if (step->starts) {
+    step->context.node = call.origin;
+    step->pending = context.pending;
+  }
   auto window = [&](const schedule::PlanView& v) -> Result<Window> {
     std::optional<ConcreteView> view = concrete_view(v);
     if (!view)

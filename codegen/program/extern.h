@@ -66,7 +66,6 @@ class PendingResults {
  public:
   explicit PendingResults(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
 
-  Communicator* communicator() const { return communicator_.get(); }
   /// `place`: where the result belongs, in plan buffer `buffer`.
   void add(int buffer, Tensor result, Tensor place);
   /// Waits for the results that belong in the buffer.

@@ -324,9 +324,8 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   EvalCall call(*schema, *std::move(bound), own);
   if (!schema->is_view) {
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
-    // A call that reads what a collective fills must find all of it. Another collective takes it as it is: PyTorch's
-    // do, too, and the order of waits is the program's.
-    if (context.communicator && record->collective == CollectivePart::None)
+    // A call that reads what a collective fills must find all of it, also where the program forgot to wait.
+    if (context.communicator && record->collective != CollectivePart::Waits)
       for (const Value& v : call.args) TRY_DO(finish(v, *context.communicator));
   }
   return guarded<Value>(node, [&]() -> Value {
