@@ -114,7 +114,8 @@ Value farthest(const Node& node, std::vector<Value> args, ValueKwargs kwargs, co
   const OpRecord* record = find_record(node.op());
   const TensorMeta* result = node.meta.tensor();
   const Tensor* numbers = args.empty() ? nullptr : args[0].get<Tensor>();
-  if (!record || record->random || is_collective(node.op()) || !result || !numbers || !result->numel().is_int()) return {};
+  if (!record || record->random || is_collective(node.op()) || !result || !numbers || !result->numel().is_int())
+    return {};
   const bool reduces = result->numel().as_int() < numbers->numel(), rounds = shift_of(result->dtype, false) > 0;
   if (!reduces || !rounds || !(is_integral(numbers->dtype) || shift_of(numbers->dtype, false) > 0)) return {};
   const Result<Tensor> wide = numbers->to(is_complex(numbers->dtype) ? DType::Complex128 : DType::Float64);
