@@ -10,9 +10,8 @@ bool is_collective(const Op* op);
 /// Does it start one, which fills its results later?
 bool starts_collective(const Op* op);
 
-/// Does running this node do more than give its value: write memory, draw random numbers, exchange values
-/// with other ranks, raise, print? Calls we know
-/// nothing of do; a call of sub graphs does when one of their calls does.
+/// Does running this node do more than give its value: write memory, draw random numbers, exchange values with other
+/// ranks, raise, print? Calls we know nothing of do; a call of sub graphs does when one of their calls does.
 bool has_effect(const Node& node);
 
 }  // namespace partita
