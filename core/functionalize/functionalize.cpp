@@ -14,6 +14,7 @@
 #include "core/functionalize/rules.h"
 #include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
+#include "core/ops/facts/control.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/python/python_ops.h"
 #include "core/ops/record/layout.h"
@@ -256,7 +257,7 @@ class Functionalizer {
     Kwargs kwargs = mapped(node.kwargs());
     Node* made = nullptr;
     if (node.op()->kind == OpKind::Torch && find_record(node.op())) {
-      made = builder().call(node.op()->name, std::move(args), std::move(kwargs));
+      made = builder().call(node.op(), std::move(args), std::move(kwargs));
     } else {
       made = out_.graph->create(node.op(), std::move(args), std::move(kwargs));
       made->origin = node.origin;
@@ -276,9 +277,34 @@ class Functionalizer {
     const Schema* schema = find_schema(node.op());
     if (schema && schema->is_mutable) return mutate(node, *schema);
     if (schema && resizes_storage(node.op())) return resize_storage(node, *schema);
+    if (const ControlOp* control = find_control(node.op()); control && control->kind == Control::Kernel)
+      return run_kernel(node);
     refuse_unknown_write(node);
     if (schema && schema->is_view && schema->returns.size() == 1) return view(node, *schema);
     copy(node);
+  }
+
+  /// A kernel of the user's own gives new values of the tensors that it writes, of which autograd does not know.
+  void run_kernel(Node& node) {
+    const Op* functional = functional_kernel(node.op());
+    if (!functional)
+      throw Raise{unsupported("functionalize.mutation",
+                              node.op()->name + " writes its arguments and has no functional form", place_of(node))};
+    const std::vector<std::pair<std::string, Node*>> written = written_by_kernel(node);
+    std::vector<Arg> names;
+    for (const auto& [name, tensor] : written) names.emplace_back(name);
+    Kwargs kwargs = mapped(node.kwargs());
+    kwargs.emplace_back("tensors_to_clone", Arg::list(std::move(names)));
+    Node* const made = out_.graph->create(functional, mapped(node.args()), std::move(kwargs),
+                                          std::string(functional->brief()) + "_proxy");
+    made->origin = node.origin;
+    plain_[node.id()] = made;
+    aten_.no_grad.insert(&node);
+    for (const auto& [name, tensor] : written) {
+      const std::size_t object = eager_.object_at(Arg(tensor));
+      if (object == npos) fail("a kernel writes to a value that is not a tensor");
+      write(object, builder().call(Op::getitem(), {made, Arg(name)}));
+    }
   }
 
   /// The view step of a call and the object that it views; nullopt when it views no tensor.

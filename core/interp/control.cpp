@@ -260,6 +260,9 @@ Result<Value> run_control(const ControlCall& call) {
     }
     case Control::WithEffects:
       return with_effects(call);
+    case Control::Kernel:
+    case Control::FunctionalKernel:
+      return kernel_without_code(call.node);
   }
   return malformed(call, "is no control operator");
 }

@@ -9,6 +9,7 @@
 #include "core/load/profile/event_stream.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
+#include "core/load/user_kernels.h"
 #include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"
 
@@ -150,6 +151,14 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
     a.id = join_id(prefix, id.empty() && prefix.empty() ? stem : id);
     a.group = path.parent_path().string();
     a.title = fmt::format("{} ({})", stem, section.name);
+    loading.add(std::move(a));
+  }
+  for (const UserKernel& kernel : find_user_kernels(bytes->text())) {
+    Artefact a = Artefact::of_text(bytes, {{kernel.begin, kernel.end - kernel.begin, false}});
+    a.where.line = kernel.line;
+    a.id = join_id(prefix, fmt::format("kernel_{}", kernel.index));
+    a.group = path.parent_path().string();
+    a.title = fmt::format("kernel {} (kernel_idx {})", kernel.name, kernel.index);
     loading.add(std::move(a));
   }
   return {};

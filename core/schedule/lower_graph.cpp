@@ -143,6 +143,7 @@ class GraphLowering {
       to_.values[&node] = {it->second[static_cast<std::size_t>(*index < 0 ? *index + n : *index)]};
       return {};
     }
+    if (is_kernel(node.op())) return kernel_without_code(node);
     if (const ControlOp* control = find_control(node.op()); control && control->kind != Control::WithEffects)
       return region(node);
     const Schema* schema = find_schema(node.op());

@@ -1,5 +1,6 @@
 #include "core/ops/facts/alias.h"
 
+#include "core/ops/facts/control.h"
 #include "core/ops/schema/in_place.h"
 
 namespace partita {
@@ -40,6 +41,9 @@ Node* aliased_input(const Node& node) {
 
 std::vector<Node*> written_by(const Node& call) {
   std::vector<Node*> out;
+  const ControlOp* control = find_control(call.op());
+  if (control && control->kind == Control::Kernel)
+    for (const auto& [name, tensor] : written_by_kernel(call)) out.push_back(tensor);
   const Schema* schema = call.op()->kind == OpKind::Torch ? find_schema(call.op()) : nullptr;
   for (std::size_t i = 0; schema && i < schema->args.size(); ++i)
     if (const Arg* arg = schema->args[i].is_write ? argument(call, *schema, i) : nullptr)

@@ -32,6 +32,10 @@ const ControlOp* find_control(const Op* op) {
       {"higher_order.autograd_function_apply", Control::AutogradFunction},
       {"partita.custom_backward", Control::CustomBackward},
       {"higher_order.with_effects", Control::WithEffects},
+      {"higher_order.triton_kernel_wrapper_mutation", Control::Kernel},
+      {"higher_order.triton_kernel_wrapper_functional", Control::FunctionalKernel},
+      {"higher_order.helion_kernel_wrapper_mutation", Control::Kernel},
+      {"higher_order.helion_kernel_wrapper_functional", Control::FunctionalKernel},
   };
   const auto* it = std::ranges::find(table, op->name, &ControlOp::name);
   return op->kind == OpKind::Torch && it != std::end(table) ? it : nullptr;
@@ -40,6 +44,42 @@ const ControlOp* find_control(const Op* op) {
 const ControlOp* find_region(const Op* op) {
   const ControlOp* control = find_control(op);
   return control && !control->graphs.empty() ? control : nullptr;
+}
+
+bool is_kernel(const Op* op) {
+  const ControlOp* control = find_control(op);
+  return control && (control->kind == Control::Kernel || control->kind == Control::FunctionalKernel);
+}
+
+std::vector<std::pair<std::string, Node*>> written_by_kernel(const Node& call) {
+  const Arg* given = call.kwarg("kwargs");
+  if (!given) given = call.kwarg("tensor_args");  // Helion's
+  const Arg* cloned = call.kwarg("tensors_to_clone");
+  const ArgDict* tensors = given ? given->get<ArgDict>() : nullptr;
+  const ArgList* names = cloned ? cloned->get<ArgList>() : nullptr;
+  std::vector<std::pair<std::string, Node*>> out;
+  if (!tensors) return out;
+  for (const auto& [name, value] : tensors->items) {
+    Node* const node = value.node();
+    if (!node || node->meta.sym()) continue;
+    if (!names || std::ranges::find(names->items, Arg(name)) != names->items.end()) out.emplace_back(name, node);
+  }
+  return out;
+}
+
+Diagnostic kernel_without_code(const Node& call) {
+  return unsupported("ops.kernel",
+                     fmt::format("{} runs a kernel of the user's own, whose code is not in the graph, only its number; "
+                                 "run the graph in the program that has the kernel, or minify and compare the parts "
+                                 "around it",
+                                 call.op()->name),
+                     place_of(call));
+}
+
+const Op* functional_kernel(const Op* op) {
+  static const Op* const mutation = Op::torch("higher_order.triton_kernel_wrapper_mutation");
+  static const Op* const functional = Op::torch("higher_order.triton_kernel_wrapper_functional");
+  return op == mutation ? functional : nullptr;
 }
 
 std::vector<RegionOperand> operands_of(const ControlOp& op, const Args& args) {

@@ -21,7 +21,9 @@ enum class Control : unsigned char {
   InvokeSubgraph,
   AutogradFunction,  ///< a torch.autograd.Function: (forward, backward, *operands)
   CustomBackward,    ///< custom_backward()
-  WithEffects
+  WithEffects,
+  Kernel,           ///< a kernel of the user's own, which writes tensors that it gets by name
+  FunctionalKernel  ///< the same, which gives their new values by name
 };
 
 struct ControlOp {
@@ -75,6 +77,16 @@ Result<AutogradResults> autograd_results(const Node& call, const Graph& forward)
 /// What autograd sees of a torch.autograd.Function: (backward, results, saved, operands) gives the results, and their
 /// gradients go through the sub graph `backward`, a function of them and of what was saved, to the operands.
 const Op* custom_backward();
+/// Runs a kernel that the user wrote, in Triton or Helion. The graph has the kernel's number in a table of PyTorch's
+/// process (`kernel_idx`), and not its code.
+bool is_kernel(const Op* op);
+/// The tensors that such a kernel writes, by the names of its parameters: those that `tensors_to_clone` names, else all
+/// that it gets, since only its code tells more (as PyTorch has it where it cannot read the code).
+std::vector<std::pair<std::string, Node*>> written_by_kernel(const Node& call);
+/// Error ops.kernel: no backend runs such a call, and what to do.
+Diagnostic kernel_without_code(const Node& call);
+/// The call of a kernel that gives new values in place of writing; null: there is none (Helion's).
+const Op* functional_kernel(const Op* op);
 /// A call of Python that begins or ends an autocast region.
 bool is_autocast(const Op* op);
 

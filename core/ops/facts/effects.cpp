@@ -1,5 +1,6 @@
 #include "core/ops/facts/effects.h"
 
+#include "core/ops/facts/control.h"
 #include "core/ops/record/record.h"
 
 namespace partita {
@@ -38,6 +39,8 @@ bool writes_statistics(const Node& node, const Schema& schema) {
 bool has_effect(const Node& node) {
   if (!node.op()->is_call()) return !node.is(Op::get_attr());
   if (node.is(Op::getitem())) return false;
+  if (const ControlOp* control = find_control(node.op()); control && control->kind == Control::FunctionalKernel)
+    return false;
   if (node.op()->kind == OpKind::Function && node.meta.sym()) return false;  // arithmetic on sizes
   bool runs_graphs = false;
   for (const Node* in : node.inputs())

@@ -10,6 +10,7 @@
 
 #include "core/base/number_text.h"
 #include "core/ir/place.h"
+#include "core/ops/facts/control.h"
 #include "core/ops/record/call.h"
 #include "core/ops/schema/resolve.h"
 #include "core/sym/integer.h"
@@ -318,6 +319,9 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
       TRY(const std::size_t i, getitem_position(args[1], tuple->items.size()));
       return tuple->items[i];
     }
+    if (const auto* name = args[1].get<std::string>(); name && is_kernel(source->op()))
+      for (const auto& [parameter, tensor] : written_by_kernel(*source))
+        if (parameter == *name) return tensor->meta;
   }
   SymList syms;
   const Args* list = &args;

@@ -94,6 +94,10 @@ Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
     args = std::move(resolved.args);
     kwargs = std::move(resolved.kwargs);
   }
+  return call(target, std::move(args), std::move(kwargs));
+}
+
+Node* Builder::call(const Op* target, Args args, Kwargs kwargs) {
   if (target->kind == OpKind::Torch) normalize(*find_schema(target), args, kwargs);
   Meta meta = unwrap(infer(target, args, kwargs, *graph.shapes));
   Node* node = graph.create(target, std::move(args), std::move(kwargs), {}, before);

@@ -137,6 +137,7 @@ class Builder {
 
   /// Calls an overload by name ("aten.add.Tensor"), or a base name ("aten.add") resolved by the arguments.
   Node* call(std::string_view op, Args args, Kwargs kwargs = {});
+  Node* call(const Op* op, Args args, Kwargs kwargs = {});  ///< an overload, with its meaning
   Node* getitem(Node* tuple, std::int64_t index);
   /// A symbolic size as an argument: an int, or the node that holds the symbol. Makes the node from sizes of tensors
   /// where there is none.
