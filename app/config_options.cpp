@@ -60,6 +60,7 @@ void add_config_options(CLI::App& program) {
   add_config_option(program, "--verify", "verify");
   add_config_option(program, "--python", "python");
   add_config_option(program, "--python-import", "python_import")->allow_extra_args(false);
+  add_config_option(program, "--operators", "operators");
   add_config_option(program, "--trace", "trace")->check([](const std::string& folder) {
     return folder == "-" ? "standard output is no folder" : std::string();
   });

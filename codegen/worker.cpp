@@ -24,6 +24,7 @@
 #include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
+#include "core/load/operators.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/record/fake_ranks.h"
 #include "core/process/message.h"
@@ -337,6 +338,7 @@ class Server {
     }
     now_at("reading the graph");
     TRY(std::shared_ptr<Graph> graph, parse_fx_text(request.text));
+    TRY_DO(give_meanings(*graph));
     graph->name = request.name;
     for (const auto& [symbol, hint] : request.hints) graph->shapes->set_hint(symbol, hint);
     for (const auto& [symbol, range] : request.ranges) graph->shapes->set_range(symbol, range);

@@ -220,6 +220,8 @@ std::string minify_session(const minify::Start& start, const MinifyQuestion& que
   for (const std::string& part : {std::string(PARTITA_VERSION), question.oracle.question,
                                   config_text(config(), ConfigPart::Differs), print(*start.graph)})
     add_part(text, part);
+  for (const Node* node : *start.graph)
+    if (node->op()->meaning) add_part(text, node->op()->meaning_hash);
   for (const Value& v : start.inputs) add_part(text, identity(v));
   return content_hash(text);
 }
@@ -227,6 +229,7 @@ std::string minify_session(const minify::Start& start, const MinifyQuestion& que
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit) {
   minify::ReproText text{question.name,      question.again, "partita " PARTITA_VERSION,
                          question.tolerance, culprit,        config_text(config(), ConfigPart::Differs)};
+  if (question.backend) text.with_meanings = fmt::format(" --operators {}", minify::operators_folder);
   if (question.torch_backend.empty()) return text;
   text.backend = question.torch_backend;
   text.settings = question.torch_settings;

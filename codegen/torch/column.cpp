@@ -13,6 +13,7 @@
 #include "core/aot/graph_io.h"
 #include "core/base/python_text.h"
 #include "core/ir/place.h"
+#include "core/ops/record/user_operator.h"
 
 namespace partita::torch {
 
@@ -151,8 +152,18 @@ json graph_request(Exchange& exchange, const ColumnName& column, const Graph& gr
           {"graph", graph_json(graph, [&](const Tensor& t) { return exchange.describe(Value(t)); })}};
 }
 
-Result<std::vector<Value>> run(const std::string& who, const ColumnName& column, const Graph& graph,
+/// The graph as the Python process can run it: without modules that register operators of the user's own, by the
+/// texts of their meaning.
+Result<std::unique_ptr<Graph>> with_known_calls(const Graph& graph, const ColumnOptions& options) {
+  std::unique_ptr<Graph> copy = graph.clone();
+  if (options.config.python_import.empty()) TRY_DO(place_meanings(*copy));
+  return copy;
+}
+
+Result<std::vector<Value>> run(const std::string& who, const ColumnName& column, const Graph& given,
                                const std::vector<Value>& inputs, const ColumnOptions& options) {
+  TRY(const std::unique_ptr<Graph> known, with_known_calls(given, options));
+  const Graph& graph = *known;
   Exchange exchange(who, options);
   json request = graph_request(exchange, column, graph, inputs, options.inference);
   request["verb"] = "run";

@@ -43,6 +43,7 @@ void add_details(const Graph& graph, const std::string& prefix, std::string& tex
     std::string line = unsaid(node->meta);
     if (!node->note.empty()) line += " note=" + node->note;
     if (!node->target.empty()) line += " target=" + node->target;
+    if (node->op()->meaning) line += " meaning=" + node->op()->meaning_hash;
     if (node->recompute != Recompute::Unspecified) line += fmt::format(" recompute={}", int(node->recompute));
     if (!line.empty()) text += fmt::format("{}{}:{}\n", prefix, node->name(), line);
   }

@@ -2,6 +2,7 @@
 // drops values after their last use. A run in double widens what goes in and comes out.
 #include "core/interp/interpreter.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "core/ops/facts/requires_grad.h"
 #include "core/ops/record/communicator.h"
 #include "core/ops/record/record.h"
+#include "core/ops/record/user_operator.h"
 #include "core/ops/schema/in_place.h"
 #include "core/ops/schema/schema.h"
 
@@ -214,6 +216,11 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
   std::unique_ptr<Graph> resolved;
   if (has_torch_calls(graph) || changes_geometry(graph)) {
     TRY(resolved, with_aten_calls(graph));
+  }
+  // In double a text's conversions are to double, too.
+  if (options.float64 && std::ranges::any_of(graph, [](const Node* n) { return n->op()->meaning != nullptr; })) {
+    if (!resolved) resolved = graph.clone();
+    TRY_DO(place_meanings(*resolved));
   }
   const Graph& running = resolved ? *resolved : graph;
   if (options.check_inputs) TRY_DO(check_inputs(running, inputs, options.float64));

@@ -15,6 +15,15 @@ const Op* Op::get(OpKind kind, std::string_view name) {
   return op.get();
 }
 
+const Op* Op::torch(std::string_view name, std::string_view meaning_hash, const UserOperator* meaning) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, std::unique_ptr<Op>> table;
+  std::lock_guard lock(mutex);
+  auto& op = table[{std::string(name), std::string(meaning_hash)}];
+  if (!op) op = std::make_unique<Op>(Op{OpKind::Torch, std::string(name), std::string(meaning_hash), meaning});
+  return op.get();
+}
+
 const Op* Op::placeholder() {
   static const Op* op = get(OpKind::Placeholder, "placeholder");
   return op;

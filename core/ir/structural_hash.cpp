@@ -14,6 +14,7 @@ class Hasher {
   void node(const Node& n) {
     position_[n.id()] = ++count_;
     mix(hash64(n.op()->name, static_cast<std::uint64_t>(n.op()->kind)));
+    if (n.op()->meaning) text(n.op()->meaning_hash);
     text(n.target);
     mix(n.args().size());
     for (const Arg& a : n.args()) arg(a);

@@ -11,6 +11,7 @@
 #include "core/ir/print.h"
 #include "core/load/fx_lines.h"
 #include "core/load/fx_text.h"
+#include "core/load/operators.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
 #include "core/load/without_graph.h"
@@ -138,11 +139,12 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
   if (!is_graph())
     return input_error("load.no_graph", fmt::format("'{}' is text, not a graph; choose a graph with --graph", id),
                        where);
-  const auto on_device = [](std::unique_ptr<Graph> graph) {
+  const auto as_configured = [](std::unique_ptr<Graph> graph) -> Result<std::unique_ptr<Graph>> {
     if (config().device == "cpu") move_to(*graph, Device{});
+    TRY_DO(give_meanings(*graph));
     return graph;
   };
-  if (graph_) return on_device(graph_->clone());
+  if (graph_) return as_configured(graph_->clone());
   TRY(std::string source, text());
   const TermBudget budget(source.size());
   TRY(auto graph, parse_fx_text(source, where.file, std::max(where.line, 1)));
@@ -155,7 +157,7 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
     }
   }
   if (symbols) apply(*symbols, *graph);
-  return on_device(std::move(graph));
+  return as_configured(std::move(graph));
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/minify/repro_script.h"
+#include "core/ops/record/user_operator.h"
 
 namespace partita::minify {
 namespace {
@@ -57,12 +58,22 @@ Status write_case(const Candidate& candidate, const std::string& folder) {
   return partita::write_case(*plain_copy(*candidate.graph), inputs, folder);
 }
 
-Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text) {
+Status write_repro(const MinifyResult& reduced, const std::string& folder, ReproText text) {
   TRY_DO(make_folder(folder));
   const std::unique_ptr<Graph> graph = plain_copy(*reduced.graph);
+  const std::map<std::string, std::string> meanings = meaning_files(*graph);
+  if (!meanings.empty()) text.again += text.with_meanings;
   TRY_DO(partita::write_case(*graph, reduced.inputs, folder));
-  const std::string script = repro_script(*graph, reduced.inputs, text);
+  // PyTorch has the user's operators from their modules, else by the texts of their meanings.
+  const std::unique_ptr<Graph> in_torch = graph->clone();
+  if (text.imports.empty()) TRY_DO(place_meanings(*in_torch));
+  const std::string script = repro_script(*in_torch, reduced.inputs, text);
   TRY_DO(write_file((fs::path(folder) / "repro.py").string(), script));
+  const fs::path operators = fs::path(folder) / operators_folder;
+  for (const auto& [name, meaning] : meanings) {
+    TRY_DO(make_folder(operators.string()));
+    TRY_DO(write_file((operators / name).string(), meaning));
+  }
   if (!text.config.empty()) TRY_DO(write_file((fs::path(folder) / "partita.config").string(), text.config));
   return write_file((fs::path(folder) / "README.md").string(), readme(reduced, text));
 }

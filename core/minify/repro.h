@@ -34,12 +34,16 @@ struct ReproText {
   bool inference = true;  ///< inductor's is_inference
   std::map<std::string, std::string> settings = {};
   std::vector<std::string> imports = {};
+  std::string with_meanings = {};  ///< what `again` needs to read operators_folder, where it is a command of Partita's
 };
 
+/// The folder, in the one that write_repro() writes, with the meanings of the graph's operators of the user's own.
+constexpr const char* operators_folder = "operators";
+
 /// Calls write_case() and writes repro.py, which runs the graph in PyTorch, README.md and, if something is not at its
-/// default, partita.config. They hold only the graph's
+/// default, partita.config, and operators_folder if there are such operators. They hold only the graph's
 /// own data: no paths, no source lines, nothing about the machine.
-Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text);
+Status write_repro(const MinifyResult& reduced, const std::string& folder, ReproText text);
 
 /// Keeps the smallest failing graph so far in the folder while a minification runs, so that one that is stopped, in
 /// whatever way, leaves what it found. Writes no more than a second and a tenth of the time. Of the start itself, which

@@ -13,6 +13,7 @@
 #include "core/base/raise.h"
 #include "core/ir/extent.h"
 #include "core/ir/place.h"
+#include "core/ops/facts/control.h"
 #include "core/ops/python/python_ops.h"
 #include "core/ops/record/communicator.h"
 #include "core/ops/record/complex_half.h"
@@ -22,6 +23,7 @@
 #include "core/ops/record/loop_budget.h"
 #include "core/ops/record/pointwise.h"
 #include "core/ops/record/program.h"
+#include "core/ops/record/user_operator.h"
 #include "core/ops/record/values.h"
 #include "core/ops/schema/functional_variant.h"
 #include "core/tensor/float8.h"
@@ -41,9 +43,9 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
       find_record(op)   ? fmt::format("operator {} has no {}; {}", op->name, aspect, list)
       : is_pytorchs(op) ? fmt::format("no record for operator {}; {}", op->name, list)
                         : fmt::format(
-                              "no record for operator {}; its code is not in the file: --python-import MODULE names "
-                              "the Python module that registers it; or export the program and give "
-                              "ExportedProgram.run_decompositions() ATen calls for it before saving",
+                              "no record for operator {}; its code is not in the file: --operators FOLDER gives it a "
+                              "meaning as text, --python-import MODULE names the Python module that registers it; "
+                              "`partita ops --missing` lists what a file needs",
                               op->name);
   return unsupported("ops.unknown", what, place_of(node));
 }
@@ -177,6 +179,7 @@ FormulaFunction OpTable::find_formula_function(std::string_view name) const {
 }
 
 const OpRecord* OpTable::find(const Op* op) const {
+  if (const UserOperator* meaning = meaning_of(op)) return &meaning->record;
   auto it = by_op_.find(op);
   return it == by_op_.end() ? nullptr : it->second;
 }
@@ -211,6 +214,7 @@ const OpRecord* find_record(const Op* op) {
 Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
   if (op->is_call() && op->kind != OpKind::Torch)
     return guarded<Meta>(node, [&] { return infer_python(op, args, kwargs, shapes, node); });
+  if (is_kernel(op)) return Meta();  // nothing, or a dict, whose items infer_python() knows
   const Schema* schema = find_schema(op);
   if (!schema) return unknown(op, "schema", node);
   TRY(Args bound, bind_arguments(*schema, args, kwargs));
@@ -277,6 +281,32 @@ Status check_computable(const Meta& m, const Op* op, const Node* node) {
   return {};
 }
 
+/// Evaluates by the text. Results have memory of their own, as those of a call that stays one.
+Result<Value> evaluate_user_operator(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
+                                     const Node* node) {
+  const std::vector<Value> given = bound;
+  TRY(Value result, evaluate_by_decomposition(record, std::move(bound), context, node));
+  const auto shares = [&](const Tensor& t) {
+    return std::ranges::any_of(given, [&](const Value& v) {
+      const auto* argument = v.get<Tensor>();
+      return argument && argument->storage == t.storage;
+    });
+  };
+  const auto own = [&](Value& v, std::size_t k) {
+    auto* t = std::get_if<Tensor>(&v.v);
+    if (!t || !shares(*t) || !record.schema->returns[k].alias_set.empty()) return;
+    Tensor copy = empty_of(meta_of(*t));
+    copy.copy_from(*t);
+    *t = std::move(copy);
+  };
+  if (auto* list = std::get_if<ValueList>(&result.v)) {
+    for (std::size_t k = 0; k < list->size(); ++k) own((*list)[k], k);
+  } else if (!record.schema->returns.empty()) {
+    own(result, 0);
+  }
+  return result;
+}
+
 }  // namespace
 
 Status check_evaluable(const Node& call) {
@@ -317,6 +347,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   }
   if (!record->eval && !record->pointwise.body) {
     if (!record->decompose) return unknown(op, "eval", node);
+    if (meaning_of(op)) return evaluate_user_operator(*record, *std::move(bound), context, node);
     if (!record->fake) return evaluate_by_decomposition(*record, *std::move(bound), context, node);
   }
   EvalContext own = context;
@@ -393,8 +424,8 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
     std::vector<Node*> out =
         record->autograd.gradient ? record->autograd.gradient(call) : apply_formulas(record->autograd.derivative, call);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      // A formula may say that there is none, a function must give zeros.
-      if (record->autograd.gradient && call.wants[i] && !gives_gradient(call, i, out[i]))
+      // A formula and a user's text may say that there is none, a function must give zeros.
+      if (record->autograd.gradient && !record->schema->meaning && call.wants[i] && !gives_gradient(call, i, out[i]))
         fail_unsupported(fmt::format("the derivative for '{}' of {}, which its gradient function does not give",
                                      record->schema->args[i].name, record->schema->name));
       if (!out[i]) continue;

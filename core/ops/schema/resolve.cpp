@@ -241,6 +241,7 @@ Arg resolve_call(Builder& b, const Node& node) {
       return call_by_schema(b, base, node.args(), node.kwargs());
     }
     case OpKind::Torch:
+      if (is_auto_functionalized(op)) return call_auto_functionalized(b, node);
       if (takes_rng_state(op)) return call_with_state(b, node);
       if (is_flex_attention(op)) return flex_attention(b, node);
       if (is_associative_scan(op)) return associative_scan(b, node);
@@ -255,7 +256,8 @@ Arg resolve_call(Builder& b, const Node& node) {
 bool is_taken_apart(const Op* op) {
   if (op->kind != OpKind::Torch) return false;
   const bool names_overload = find_schema(op) || find_overloads(op->name).empty();
-  return takes_rng_state(op) || is_flex_attention(op) || is_associative_scan(op) || !names_overload;
+  return takes_rng_state(op) || (op->meaning && is_auto_functionalized(op)) || is_flex_attention(op) ||
+         is_associative_scan(op) || !names_overload;
 }
 
 Result<Arg> resolve(Node& node) {

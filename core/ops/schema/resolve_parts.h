@@ -58,6 +58,9 @@ std::optional<DType> legacy_dtype(std::string_view name);
 /// torch.LongTensor(...) and x.new(...): of a list of numbers, of sizes, or of a tensor, whose memory it shows.
 Arg legacy_tensor(Builder& build, DType dtype, const Args& args, const Kwargs& kwargs);
 
+/// Of auto_functionalized and auto_functionalized_v2 (resolve_functionalized.cpp): clones of what is written, the call
+/// on them, and the tuple of its results and of the clones. Error ops.unknown: the operator has no schema.
+Arg call_auto_functionalized(Builder& build, const Node& node);
 bool is_flex_attention(const Op* op);
 /// higher_order.flex_attention and flex_attention_backward (flex_attention.cpp): the tuple of its results.
 Arg flex_attention(Builder& build, const Node& call);

@@ -13,6 +13,7 @@
 
 #include "core/base/check.h"
 #include "core/ir/graph.h"
+#include "core/ops/record/user_operator.h"
 
 // The table is linked into the program, so no file has to be found at run time. A row is parsed when it is first asked
 // for.
@@ -301,7 +302,11 @@ Result<Schema> parse_schema(std::string_view text) {
   return Reader(text).read();
 }
 
+const UserOperator* meaning_of(const Op* op) {
+  return op->meaning && op->meaning->schema.name == op->name ? op->meaning : nullptr;
+}
 const Schema* find_schema(const Op* op) {
+  if (const UserOperator* meaning = meaning_of(op)) return &meaning->schema;
   return op->kind == OpKind::Torch ? find_schema(op->name) : nullptr;
 }
 const Schema* find_schema(std::string_view name) {

@@ -54,6 +54,7 @@ struct Schema {
   bool nondeterministic_seeded = false;
   bool pointwise = false;
   bool core = false;
+  const UserOperator* meaning = nullptr;  ///< the user's texts say what it computes
 
   int index_of(std::string_view arg_name) const;  ///< -1 when there is none
 };
@@ -61,8 +62,8 @@ struct Schema {
 /// Reads "aten::add.Tensor(Tensor self, ...) -> Tensor". Error ops.schema: not so written.
 Result<Schema> parse_schema(std::string_view text);
 
-/// The schema of an overload in PyTorch 2.13's table (core/ops/schema/schemas.txt, linked into the program); null when
-/// unknown.
+/// The schema of an overload in PyTorch 2.13's table (core/ops/schema/schemas.txt, linked into the program), or that of
+/// the operator's meaning; null when unknown.
 const Schema* find_schema(const Op* op);
 const Schema* find_schema(std::string_view name);  ///< "aten.add.Tensor"
 /// All overloads of "aten.add", in the table's order; empty when unknown.
