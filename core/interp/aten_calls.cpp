@@ -96,8 +96,9 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
     TRY_DO(autocast.cast_arguments(*node));
     const bool arithmetic =
         node->op()->kind == OpKind::Function && !node->is(Op::getitem()) && is_python_arithmetic(node->op()->name);
-    const bool method = node->op()->kind == OpKind::Method;
-    if (arithmetic || method) TRY_DO(infer_inputs(*node));
+    const bool python =
+        node->op()->kind == OpKind::Method || (node->op()->kind == OpKind::Function && !node->is(Op::getitem()));
+    if (python) TRY_DO(infer_inputs(*node));
     const bool torch_call = is_torch_call(*node);
     if (!torch_call && !autocast.casts_parts(*node)) {
       // Overloads are chosen by the kinds of numbers, which text may leave out.
