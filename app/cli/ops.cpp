@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/tasks/missing_operators.h"
 #include "core/ops/facts/aspects.h"
 #include "core/ops/facts/autocast.h"
 #include "core/ops/record/record.h"
@@ -12,6 +13,7 @@ namespace {
 
 struct OpsVerbOptions {
   std::string name;
+  std::string missing;
   bool fields = false;
   bool json = false;
 };
@@ -143,7 +145,76 @@ std::string field_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+/// What would give an operator a meaning, in words.
+std::vector<std::string> ways_of(const MissingOperator& row) {
+  std::vector<std::string> out;
+  if (row.pytorch_decomposes)
+    out.push_back(
+        "a decomposition of PyTorch's own: trace the program again, or export it after "
+        "ExportedProgram.run_decompositions()");
+  if (!row.files.empty()) {
+    std::string files = "--operators FOLDER with " + row.files[0];
+    if (row.files.size() > 1) files += fmt::format(" (and {} for a gradient of its own)", row.files[1]);
+    out.push_back(std::move(files));
+  }
+  if (!row.registers.empty())
+    out.push_back(row.module.empty()
+                      ? fmt::format("--python-import of the module that registers {}", row.registers)
+                      : fmt::format("--python-import {}, which registers {}", row.module, row.registers));
+  if (out.empty()) out.push_back("none");
+  return out;
+}
+
+Json missing_json(const std::string& path, const MissingOperators& found) {
+  Json missing = Json::array(), given = Json::object(), unread = Json::array();
+  for (const MissingOperator& row : found.missing) {
+    Json ways = Json::array();
+    if (row.pytorch_decomposes) ways.push_back({{"way", "decomposition"}});
+    if (!row.files.empty()) ways.push_back({{"way", "operators"}, {"files", row.files}});
+    if (!row.registers.empty())
+      ways.push_back({{"way", "python_import"}, {"namespace", row.registers}, {"module", shown(row.module)}});
+    missing.push_back({{"name", row.name},
+                       {"why", text_of(row.missing)},
+                       {"calls", row.calls},
+                       {"graphs", row.graphs},
+                       {"lines", row.lines},
+                       {"ways", ways}});
+  }
+  for (const auto& [name, file] : found.given) given[name] = file;
+  for (const auto& [id, error] : found.unread) unread.push_back({{"id", id}, {"error", error.line()}});
+  return {{"path", path}, {"graphs", found.graphs}, {"missing", missing}, {"given", given}, {"unread", unread}};
+}
+
+void print_missing(const MissingOperators& found) {
+  constexpr std::size_t most_lines = 5;
+  for (const MissingOperator& row : found.missing) {
+    fmt::print("{}  {}, {} call{} in {} graph{}\n", without_control(row.name), text_of(row.missing), row.calls,
+               row.calls == 1 ? "" : "s", row.graphs.size(), row.graphs.size() == 1 ? "" : "s");
+    for (const std::string& way : ways_of(row)) fmt::print("  way    {}\n", without_control(way));
+    for (const auto& [id, calls] : row.graphs) fmt::print("  graph  {} ({})\n", without_control(id), calls);
+    for (std::size_t i = 0; i < std::min(row.lines.size(), most_lines); ++i)
+      fmt::print("  line   {}\n", without_control(row.lines[i]));
+    if (row.lines.size() > most_lines) fmt::print("  line   and {} more\n", row.lines.size() - most_lines);
+  }
+  for (const auto& [name, file] : found.given)
+    fmt::print("{}  has its meaning from {}\n", without_control(name), without_control(file));
+  fmt::print("{} operator{} of {} graph{} {} missing\n", found.missing.size(), found.missing.size() == 1 ? "" : "s",
+             found.graphs, found.graphs == 1 ? "" : "s", found.missing.size() == 1 ? "is" : "are");
+}
+
+Result<int> missing(const OpsVerbOptions& o) {
+  TRY(const Loaded loaded, load(o.missing));
+  TRY(const MissingOperators found, find_missing(loaded));
+  if (o.json)
+    fmt::print("{}\n", missing_json(o.missing, found).dump(1, ' ', false, Json::error_handler_t::replace));
+  else
+    print_missing(found);
+  for (const auto& [id, error] : found.unread) fmt::print(stderr, "partita: warning: {}\n", error.line());
+  return 0;
+}
+
 Result<int> run(const OpsVerbOptions& o) {
+  if (!o.missing.empty()) return missing(o);
   if (o.fields) {
     for (const Field& f : fields) fmt::print("{:<28} {}\n", f.name, f.says);
     return 0;
@@ -193,10 +264,18 @@ extern const Command ops_command;
 const Command ops_command = {
     "ops", "What each operator has: a table of the records, or every field of one", [](CLI::App& app) -> Action {
       auto o = std::make_shared<OpsVerbOptions>();
-      app.add_option("name", o->name,
-                     "an overload or an operator (aten.add, add), with every field of its record; or nothing for all");
+      CLI::Option* name = app.add_option(
+          "name", o->name,
+          "an overload or an operator (aten.add, add), with every field of its record; or nothing for all");
       CLI::Option* json = app.add_flag("--json", o->json, "one JSON document");
-      app.add_flag("--fields", o->fields, "only the names of a record's fields, and what each says")->excludes(json);
+      CLI::Option* fields =
+          app.add_flag("--fields", o->fields, "only the names of a record's fields, and what each says");
+      fields->excludes(json);
+      app.add_option("--missing", o->missing,
+                     "a file or folder: the operators of its graphs that have no record, and what would give each a "
+                     "meaning")
+          ->excludes(name)
+          ->excludes(fields);
       return [o] { return run(*o); };
     }};
 

@@ -67,6 +67,8 @@ with tempfile.TemporaryDirectory() as folder:
         json.dump([{"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": at, "dur": length}
                    for cat, name, at, length in [("user_annotation", "## Call CompiledFxGraph None ##", 0, 10),
                                                  ("cpu_op", "aten::addmm", 1, 2), ("cpu_op", "aten::foo", 4, 2)]], file)
+    with open(f"{folder}/own.py", "w") as file:
+        file.write("def forward(self, x):\n    a = torch.ops.mylib.a.default(x)\n    return (a,)\n")
     wrong = ["--plant", "aten.gelu.default:wrong"]
     between = ["--random-weights", "0", "--backends", "interp,cpu"]
     runs = {
@@ -88,6 +90,7 @@ with tempfile.TemporaryDirectory() as folder:
         "list": [["list", PROGRAM], ["list", f"{folder}/aot"]],
         "minify": [["minify", joint, "--check", "accuracy:cpu", *wrong, "-o", f"{folder}/repro"]],
         "ops": [["ops"], ["ops", "aten.addmm.default"], ["ops", "aten.gelu.default"]],
+        "ops missing": [["ops", "--missing", joint], ["ops", "--missing", f"{folder}/own.py"]],
         "passes": [["passes", PROGRAM], ["passes", PROGRAM, "--train"], ["passes", PROGRAM, "--check", "--inputs", IO],
                    ["passes", PROGRAM, "--train", "--print", "rewrites"]],
         "query": [["query", joint, "users", "addmm"], ["query", PROGRAM, "saved", "3"], ["query", PROGRAM, "peak"],

@@ -87,6 +87,28 @@ class TestUserOperators : public QObject {
     }
   }
 
+  /// Texts need not annotate what comes of a call: functions of Python find out what they read.
+  void is_read_by_functions() {
+    Folder folder;
+    folder.with("mylib.scale_add.default.py", scale_add);
+    const auto graph = folder.bind(
+        fx("x: <f32[2][1]>", "a = torch.ops.mylib.scale_add(x, x)\nb = torch.relu(a)\nc = b.sum()\nreturn (c,)"));
+    const auto out = interpret(*graph, {f32({2}, {-3, 1})});
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QVERIFY(std::abs(elements(out->at(0))[0] - (2 * sigmoid(1) + 1)) < 1e-5);
+  }
+
+  void draws_if_its_text_does() {
+    Folder folder;
+    folder.with("mylib.noise.default.py", "def forward(self, x):\n    return x + torch.rand_like(x)\n")
+        .with("mylib.drop.default.py", "def forward(self, x):\n    return torch.nn.functional.dropout(x, 0.5)\n");
+    const auto graph = folder.bind(
+        fx("x: <f32[2][1]>", "a = torch.ops.mylib.noise(x)\nb = torch.ops.mylib.drop.default(a)\nreturn (b,)"));
+    for (const char* name : {"a", "b"}) QVERIFY2(draws(graph->find(name)->op()), name);
+    const auto out = interpret(*graph, {f32({2}, {-3, 1})});
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+  }
+
   void is_another_operator_with_another_text() {
     Folder one, same, other;
     one.with("mylib.scale_add.default.py", scale_add);
