@@ -286,11 +286,14 @@ Result<Value> evaluate_user_operator(const OpRecord& record, std::vector<Value> 
                                      const Node* node) {
   const std::vector<Value> given = bound;
   TRY(Value result, evaluate_by_decomposition(record, std::move(bound), context, node));
+  const std::function<bool(const Tensor&, const Value&)> lies_in = [&](const Tensor& t, const Value& v) {
+    if (const auto* list = v.get<ValueList>())
+      return std::ranges::any_of(*list, [&](const Value& item) { return lies_in(t, item); });
+    const auto* argument = v.get<Tensor>();
+    return argument && argument->storage == t.storage;
+  };
   const auto shares = [&](const Tensor& t) {
-    return std::ranges::any_of(given, [&](const Value& v) {
-      const auto* argument = v.get<Tensor>();
-      return argument && argument->storage == t.storage;
-    });
+    return std::ranges::any_of(given, [&](const Value& v) { return lies_in(t, v); });
   };
   const auto own = [&](Value& v, std::size_t k) {
     auto* t = std::get_if<Tensor>(&v.v);
