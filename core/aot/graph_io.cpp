@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/aot/aot.h"
 #include "core/aot/text_roles.h"
@@ -78,6 +79,20 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
   return Value(*number.as<std::int64_t>());
 }
 
+/// The value of an input of which nothing is known and that the graph only hands on, as a device mesh: the repr that a
+/// file has of it, else its name.
+Value handed_on(const Node& node, const TensorFile& io, const std::string& key) {
+  if (const auto other = io.metadata.find("other"); other != io.metadata.end())
+    if (const auto json = nlohmann::json::parse(other->second, nullptr, false);
+        json.is_object() && json.contains(key) && json[key].is_string())
+      return Value(json[key].get<std::string>());
+  return Value(node.name());
+}
+
+bool is_handed_on(const Node& node) {
+  return !node.meta.known() && std::ranges::all_of(node.users(), [](const Node* user) { return user->is_output(); });
+}
+
 Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,
                      const ExportedProgram* program, const TensorFile& io, const SymbolMap& symbols,
                      std::optional<std::uint64_t> seed) {
@@ -100,6 +115,7 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
       if (const auto* b = input->constant.get<bool>()) return Value(*b);
     }
   }
+  if (is_handed_on(node) && (seed || io.metadata.contains("other"))) return handed_on(node, io, key);
   if (const SymExpr* e = node.meta.sym())
     if (const auto hint = node.graph().shapes->hint(*e)) return Value(*hint);
   if (seed) {
