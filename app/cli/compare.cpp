@@ -14,6 +14,7 @@
 #include "app/tasks/columns.h"
 #include "app/tasks/config_values.h"
 #include "app/tasks/plant.h"
+#include "app/tasks/rank_runs.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/base/whereabouts.h"
@@ -148,7 +149,43 @@ Result<std::pair<std::string, std::string>> row_values(const CompareVerbOptions&
   return std::pair(std::string(), json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
+/// All ranks of a folder, on each side together.
+Result<int> compare_all_ranks(CompareVerbOptions o) {
+  if (o.request.train || o.per_node || !o.values.empty() || o.statistics)
+    return input_error("cli.usage",
+                       "compare --ranks compares the results of each rank's graph; --train, --per-node, "
+                       "--values and --statistics are for one graph");
+  ProgressLine line;
+  o.request.progress = &line.progress();
+  std::vector<std::string> sides{o.reference};
+  sides.insert(sides.end(), o.against.begin(), o.against.end());
+  if (o.against.empty()) {
+    TRY_DO(parse_backends(o.backends));
+    const std::size_t comma = o.backends.find(',');
+    sides = {o.backends.substr(0, comma), o.backends.substr(comma + 1)};
+  }
+  TRY(const RankFolder folder, read_rank_folder(o.request.path, o.request.graph, o.request.inputs, o.request.progress));
+  TRY(const std::vector<RanksComparison> comparisons, compare_ranks(folder, o.request, sides, {o.rtol, o.atol}));
+  line.clear();
+  bool ok = true;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const RanksComparison& c : comparisons) {
+    ok &= c.ok();
+    if (o.json)
+      json.push_back(to_json(folder, c));
+    else
+      fmt::print("{}", text(folder, c));
+  }
+  if (o.json)
+    fmt::print("{}\n",
+               nlohmann::ordered_json{
+                   {"ok", ok}, {"config", config_json(config(), ConfigPart::Differs)}, {"comparisons", std::move(json)}}
+                   .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return ok ? 0 : 1;
+}
+
 Result<int> run(CompareVerbOptions o) {
+  if (o.request.ranks.kind == OtherRanks::Kind::All) return compare_all_ranks(std::move(o));
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));

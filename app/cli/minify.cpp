@@ -23,6 +23,7 @@ struct MinifyVerbOptions {
   MinifyCheck check;
   std::string path, graph, inputs, out;
   std::uint64_t seed = 0;
+  OtherRanks ranks;
   bool resume = false, once = false, blame = false, json = false, cut_only = false;
 };
 
@@ -88,6 +89,10 @@ Result<int> try_once(const MinifyVerbOptions& o, const MinifyQuestion& q, const 
 }
 
 Result<int> run(const MinifyVerbOptions& o) {
+  if (o.ranks.kind != OtherRanks::Kind::None)
+    return unsupported("minify.ranks",
+                       "minify takes one graph, and not the ranks of a job together; minify the graph of one rank "
+                       "without its collectives");
   const bool as_it_is = o.once || o.blame;
   if (o.out.empty() && !as_it_is) return input_error("cli.usage", "minify needs -o, the folder for what it finds");
   TRY(const Asked asked, ask(o));
@@ -129,6 +134,7 @@ const Command minify_command = {
     "minify", "Find the small part of a graph that fails", [](CLI::App& app) -> Action {
       auto o = std::make_shared<MinifyVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();
+      add_ranks_option(app, o->ranks);
       app.add_option("--inputs", o->inputs, "safetensors file with input.0, input.1, ...; what it lacks is random");
       app.add_option("--check", o->check.check,
                      "crash:BACKEND: compiling or running fails; accuracy:BACKEND: an output is farther from a run in "

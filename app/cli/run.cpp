@@ -12,8 +12,10 @@
 #include "app/standard_streams.h"
 #include "app/tasks/compilers.h"
 #include "app/tasks/plant.h"
+#include "app/tasks/rank_runs.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/cuda/driver.h"
+#include "core/base/output.h"
 #include "core/ir/devices.h"
 #include "core/store/code_store.h"
 
@@ -79,7 +81,33 @@ void tell_device(const Artefact& artefact, const Backend& backend) {
                device->str());
 }
 
+/// All ranks of a folder.
+Result<int> run_all_ranks(RunVerbOptions o) {
+  if (o.request.train || !o.compiler.empty())
+    return input_error("cli.usage",
+                       "--ranks runs each rank's own graph on a --backend; its forward and backward are "
+                       "graphs of their own (--graph forward, --graph backward)");
+  if (o.out == "-") return input_error("cli.usage", "-o takes a folder with --ranks, and standard output is none");
+  if (!o.out.empty()) TRY_DO(check_folder(o.out));
+  ProgressLine line;
+  o.request.progress = &line.progress();
+  if (o.guards) o.request.on_sizes = [to = o.text()](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
+  TRY(const Backend* backend, find_backend(o.backend));
+  TRY(const RankFolder folder, read_rank_folder(o.request.path, o.request.graph, o.request.inputs, o.request.progress));
+  TRY(RanksRun done, run_ranks(folder, o.request, *backend));
+  line.clear();
+  if (!done.failure && !o.out.empty()) TRY_DO(write_results(folder, done, o.out));
+  if (o.json)
+    fmt::print("{}\n",
+               to_json(folder, done, o.backend).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (done.failure) return *std::move(done.failure);
+  if (!o.json) fmt::print("{}", text(folder, done));
+  return 0;
+}
+
 Result<int> run(RunVerbOptions o) {
+  if (o.request.ranks.kind == OtherRanks::Kind::All) return run_all_ranks(std::move(o));
+  if (!o.out.empty()) TRY_DO(output_place(o.out));
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Backend* backend, find_backend(o.backend));
@@ -141,8 +169,9 @@ const Command run_command = {
           ->capture_default_str();
       app.add_flag("--dump-example-inputs", o->setup.dump_example_inputs, "graph_dumper_aot writes the inputs too")
           ->needs(compiler);
-      app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME; - is standard output")
-          ->check(output_file());
+      app.add_option("-o,--output", o->out,
+                     "safetensors file for output.0, ..., grad.NAME; - is standard output. With --ranks a folder: "
+                     "rank_0/KIND.safetensors, ...");
       app.add_flag("--guards", o->guards, "also print for which sizes a graph with symbolic ones is compiled")
           ->needs(backend);
       app.add_flag("--cache", o->cache, "also print, on stderr, what the caches of whole graphs did")->needs(backend);

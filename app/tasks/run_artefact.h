@@ -65,13 +65,17 @@ TensorFile stored_results(const TensorFile& io, bool train);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
 
+/// judge_by_baseline() for the rows that differ. Where there is no run in double (`exact` is null or lacks the row),
+/// values of half types may be one unit in the last place apart.
+void judge_rows(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
+                const TensorFile* exact, const Tolerance& tolerance);
+
 /// The results of a run in double, which is made when the first of several comparisons needs it.
 class ExactResults {
  public:
   ExactResults(const Artefact& artefact, const TensorFile& io, const RunRequest& request)
       : artefact_(artefact), io_(io), request_(request) {}
-  /// judge_by_baseline() for the rows that differ. Where there is no run in double, values of half types may be one
-  /// unit in the last place apart. Error only when the work is cancelled.
+  /// judge_rows(). Error only when the work is cancelled.
   Status judge(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
                const Tolerance& tolerance);
 

@@ -105,6 +105,10 @@ with tempfile.TemporaryDirectory() as folder:
     corpus = os.environ.get("PARTITA_CORPUS", f"{SOURCE}/../shared/corpus")
     if os.path.isdir(f"{corpus}/ops_inplace"):
         runs["check"] = [["check", f"{corpus}/ops_inplace", "--every", "20"]]
+    if os.path.isdir(reduces := f"{corpus}/ranks/reduces"):
+        runs["run_ranks"] = [["run", reduces, "--ranks"]]
+        runs["compare_ranks"] = [["compare", reduces, "--ranks", "--backends", "stored,interp"],
+                                 ["compare", reduces, "--ranks", "--backends", "stored,interp", "--rtol", "0", "--atol", "0"]]
     if python := os.environ.get("PARTITA_TEST_PYTHON"):
         runs["locate"] = [["--python", python, "locate", PROGRAM, "--inputs", IO, "--train"]]
     problems = []

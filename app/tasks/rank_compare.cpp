@@ -1,0 +1,181 @@
+// Compares what all ranks of a folder compute on several sides.
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/tasks/rank_runs.h"
+#include "codegen/backends.h"
+#include "core/ir/place.h"
+
+namespace partita {
+namespace {
+
+constexpr std::string_view stored_name = "stored";
+
+using ResultsByRank = std::vector<TensorFile>;
+
+Result<ResultsByRank> stored_side(const RankFolder& folder) {
+  ResultsByRank out;
+  bool any = false;
+  for (const RankGraph& rank : folder.ranks) {
+    out.push_back(stored_results(rank.io, false));
+    any |= !out.back().tensors.empty();
+  }
+  if (!any) return input_error("compare.stored", "the folder holds no output.N of its ranks to compare with");
+  return out;
+}
+
+/// What an earlier run of all ranks wrote.
+Result<ResultsByRank> written_side(const RankFolder& folder, const std::string& path) {
+  ResultsByRank out;
+  for (std::size_t rank = 0; rank < folder.ranks.size(); ++rank) {
+    TRY(const TensorFile file, read_safetensors(results_file(folder, path, rank)));
+    out.push_back(stored_results(file, false));
+  }
+  return out;
+}
+
+Result<ResultsByRank> results_of_side(const RankFolder& folder, const RunRequest& request, const std::string& side) {
+  constexpr std::string_view file = "file:";
+  if (side == stored_name) return stored_side(folder);
+  if (side.starts_with(file)) return written_side(folder, side.substr(file.size()));
+  TRY(const Backend* backend, find_backend(side));
+  TRY(RanksRun run, run_ranks(folder, request, *backend));
+  if (run.failure) {
+    run.failure->message = fmt::format("on {}: {}", side, run.failure->message);
+    return *std::move(run.failure);
+  }
+  return std::move(run.results);
+}
+
+/// The node that output.N of a graph is; null when there is none.
+const Node* node_of_result(const Graph& graph, std::string_view key) {
+  constexpr std::string_view stem = "output.";
+  std::size_t number = 0;
+  if (!key.starts_with(stem) ||
+      std::from_chars(key.data() + stem.size(), key.data() + key.size(), number).ec != std::errc())
+    return nullptr;
+  const std::vector<Arg> outputs = graph.outputs();
+  return number < outputs.size() ? outputs[number].node() : nullptr;
+}
+
+bool same_on_two(const std::string& key, const Tensor& a, const Tensor& b, const Tolerance& tolerance) {
+  return compare_values(key, Value(a), Value(b), tolerance, false).ok();
+}
+
+/// For results that all ranks have alike, the first rank that has another one than rank 0.
+std::optional<int> first_other(const ResultsByRank& results, const std::string& key, const Tolerance& tolerance) {
+  const Tensor* first = results.front().find(key);
+  for (std::size_t rank = 1; first && rank < results.size(); ++rank) {
+    const Tensor* own = results[rank].find(key);
+    if (!own || !same_on_two(key, *first, *own, tolerance)) return static_cast<int>(rank);
+  }
+  return std::nullopt;
+}
+
+std::map<std::string, int> torn_results(const ResultsByRank& expected, const ResultsByRank& found,
+                                        const Tolerance& tolerance) {
+  std::map<std::string, int> torn;
+  constexpr Tolerance exactly{0, 0};
+  if (expected.size() < 2) return torn;
+  for (const auto& [key, tensor] : expected.front().tensors) {
+    if (first_other(expected, key, exactly)) continue;
+    if (const auto rank = first_other(found, key, tolerance)) torn.emplace(key, *rank);
+  }
+  return torn;
+}
+
+/// The rank and row that differ first: of all ranks, the node that stands first in its graph.
+struct First {
+  int rank = 0;
+  const Difference* row = nullptr;
+  const Node* node = nullptr;  ///< null when the row is no output
+};
+First first_difference(const RankFolder& folder, const RanksComparison& c) {
+  First first;
+  std::size_t first_place = 0;
+  for (std::size_t rank = 0; rank < c.ranks.size(); ++rank) {
+    const Graph& graph = *folder.ranks[rank].graph;
+    for (const Difference& row : c.ranks[rank].rows) {
+      if (row.ok()) continue;
+      const Node* node = node_of_result(graph, row.name);
+      std::size_t place = graph.size();
+      if (node) place = static_cast<std::size_t>(std::ranges::distance(graph.begin(), std::ranges::find(graph, node)));
+      if (first.row && place >= first_place) continue;
+      first = {static_cast<int>(rank), &row, node};
+      first_place = place;
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+bool RanksComparison::ok() const {
+  return torn.empty() && std::ranges::all_of(ranks, [](const Report& r) { return r.ok(); });
+}
+
+Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, const RunRequest& request,
+                                                   const std::vector<std::string>& sides, const Tolerance& tolerance) {
+  std::vector<ResultsByRank> results;
+  for (const std::string& side : sides) {
+    TRY(results.emplace_back(), results_of_side(folder, request, side));
+  }
+  std::optional<Result<ResultsByRank>> exact;
+  std::vector<RanksComparison> out;
+  for (std::size_t s = 1; s < sides.size(); ++s) {
+    RanksComparison& c = out.emplace_back(RanksComparison{.expected = sides[0], .found = sides[s]});
+    for (std::size_t rank = 0; rank < folder.ranks.size(); ++rank) {
+      const TensorFile &expected = results[0][rank], &found = results[s][rank];
+      Report report = compare_results(expected, found, tolerance, false);
+      report.expected_name = sides[0];
+      report.found_name = sides[s];
+      if (!report.ok()) {
+        if (!exact) exact = results_of_side(folder, request, "f64");
+        if (!*exact && exact->error().fault == Fault::Cancelled) return exact->error();
+        judge_rows(report.rows, expected, found, *exact ? &(**exact)[rank] : nullptr, tolerance);
+      }
+      for (Difference& row : report.rows)
+        if (const Node* node = node_of_result(*folder.ranks[rank].graph, row.name)) row.origin = origin_text(*node);
+      c.ranks.push_back(std::move(report));
+    }
+    c.torn = torn_results(results[0], results[s], tolerance);
+  }
+  return out;
+}
+
+std::string text(const RankFolder& folder, const RanksComparison& c) {
+  const std::size_t n = c.ranks.size();
+  std::string out = fmt::format("{} against {}: {} ranks, {} graph{}: ", c.found, c.expected, n, folder.graphs,
+                                folder.graphs == 1 ? "" : "s");
+  const First first = first_difference(folder, c);
+  if (!first.row) out += c.torn.empty() ? "no difference\n" : "each rank agrees\n";
+  if (first.row) {
+    out += fmt::format("rank {} differs first, in {}", first.rank, first.row->name);
+    if (first.node) out += fmt::format(", which {} computes", first.node->name());
+    out += first.row->origin.empty() ? "\n" : fmt::format(" ({})\n", first.row->origin);
+  }
+  for (const auto& [key, rank] : c.torn)
+    out += fmt::format("{} is the same on all ranks in {}, and in {} rank {} has another than rank 0\n", key,
+                       c.expected, c.found, rank);
+  for (std::size_t rank = 0; rank < n; ++rank)
+    if (!c.ranks[rank].ok()) out += fmt::format("rank {}\n{}", rank, c.ranks[rank].text());
+  return out;
+}
+
+nlohmann::ordered_json to_json(const RankFolder& folder, const RanksComparison& c) {
+  nlohmann::ordered_json json{{"graph", folder.kind}, {"expected", c.expected}, {"found", c.found}, {"ok", c.ok()}};
+  if (const First first = first_difference(folder, c); first.row) {
+    json["first"] = {{"rank", first.rank}, {"row", first.row->name}, {"origin", first.row->origin}};
+    if (first.node) json["first"]["node"] = first.node->name();
+  }
+  auto& torn = json["torn"] = nlohmann::ordered_json::array();
+  for (const auto& [key, rank] : c.torn) torn.push_back({{"row", key}, {"rank", rank}});
+  auto& ranks = json["ranks"] = nlohmann::ordered_json::array();
+  for (const Report& report : c.ranks) ranks.push_back(nlohmann::ordered_json::parse(report.json()));
+  return json;
+}
+
+}  // namespace partita
