@@ -7,7 +7,7 @@ namespace partita {
 /// A collective of a group, from its first part to the last one's results.
 struct Meeting::Slot {
   std::string group, channel;  ///< of the channel, members number their collectives alike
-  std::int64_t number = 1;  ///< of the group's collectives, of the same two ranks' messages with this tag: from 1
+  std::int64_t number = 1;     ///< of the group's collectives, of the same two ranks' messages with this tag: from 1
   Exchange exchange;
   bool done = false;
   std::vector<std::vector<Tensor>> results;  ///< by position in the group, once done
