@@ -188,6 +188,15 @@ void add_rows(const PlannedGraph& graph, std::size_t offset, std::size_t end, co
   out.held[Kind::Temporary] += graph.report.arena_bytes;
 }
 
+/// Constants that the compiler's passes computed, which the program holds beside its weights.
+void add_constants(const Graph& given, const PlannedGraph& graph, StepMemory& out) {
+  for (const schedule::PlanBuffer& b : graph.planned.second.buffers)
+    if (b.kind == schedule::PlanBuffer::Kind::Constant && !given.attributes.contains(b.attribute))
+      if (const auto made = graph.planned.first->attributes.find(b.attribute);
+          made != graph.planned.first->attributes.end())
+        out.held[StepMemory::Kind::Constant] += static_cast<double>(made->second.storage->bytes());
+}
+
 /// What kernels of all graphs keep, and what one call takes at most.
 Status add_scratch(const std::vector<PlannedGraph>& graphs, const StagedCompiler& compiler, StepMemory& out) {
   if (!compiler.scratch) return {};
@@ -225,7 +234,8 @@ std::map<int, std::size_t> last_reads(const Partition& cut, const PlannedGraph& 
 }  // namespace
 
 std::string_view name(StepMemory::Kind kind) {
-  static constexpr std::string_view names[] = {"temporary", "saved", "result", "gradient", "tangent", "scratch"};
+  static constexpr std::string_view names[] = {"temporary", "saved",   "result",  "gradient",
+                                               "tangent",   "scratch", "constant"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -250,9 +260,13 @@ std::size_t StepMemory::peak() const {
 }
 
 std::string held_text(const StepMemory& memory) {
-  static constexpr std::string_view said[] = {"for temporaries", "saved for the backward",
-                                              "of results",      "of gradients",
-                                              "of tangents",     "that kernels and libraries take for themselves"};
+  static constexpr std::string_view said[] = {"for temporaries",
+                                              "saved for the backward",
+                                              "of results",
+                                              "of gradients",
+                                              "of tangents",
+                                              "that kernels and libraries take for themselves",
+                                              "of constants computed while compiling"};
   std::vector<std::string> parts;
   for (const auto& [kind, bytes] : memory.held)
     if (bytes > 0) parts.push_back(fmt::format("{:.0f} {}", bytes, said[static_cast<std::size_t>(kind)]));
@@ -277,6 +291,8 @@ Result<StepMemory> step_memory(const Partition& cut, const Backend& backend, con
   const bool trains = graphs.size() > 1;
   add_rows(graphs[0], 0, end, trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out);
   TRY_DO(add_scratch(graphs, compiler, out));
+  add_constants(*cut.forward, graphs[0], out);
+  if (trains) add_constants(*cut.backward, graphs[1], out);
   if (trains) {
     add_rows(graphs[1], begin, end, {}, out);
     for (const schedule::BufferRow& b : graphs[1].report.buffers)

@@ -23,7 +23,7 @@ struct PlannedGraph {
 /// The memory of a step as the compiled program holds it. Compiled code allocates its temporaries once and keeps them,
 /// and what it returned, from step to step: `held`, as `bench` measures it. `rows` say what of that is in use when.
 struct StepMemory {
-  enum class Kind : unsigned char { Temporary, Saved, Result, Gradient, Tangent, Scratch };
+  enum class Kind : unsigned char { Temporary, Saved, Result, Gradient, Tangent, Scratch, Constant };
   struct Row {
     Kind kind = Kind::Temporary;
     std::string node;

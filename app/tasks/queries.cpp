@@ -20,6 +20,7 @@
 #include "app/tasks/kernels.h"
 #include "app/tasks/locate.h"
 #include "app/tasks/log_queries.h"
+#include "app/tasks/rank_ladder.h"
 #include "core/base/number_text.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -425,6 +426,12 @@ const std::vector<Query> questions = {
     {"guards", {}, "under what a trace log's compiled code may run", false, guards_of},
     {"changed", {"N", "M"}, "what passes N+1 to M of the flow changed in the graph", true, changed},
     {"peak", {}, "what holds memory when most is needed", true, peak, true},
+    {"collectives",
+     {},
+     "the collectives of a folder of ranks, and which do not match; of a graph, what runs while each is under way",
+     false,
+     [](const QuerySubject& s, const Words&) { return answer_collectives(s); },
+     true},
     {"nan", {}, "the first value that is not finite; runs the graph", true, nan},
     {"inductor", {"[COLUMN]"}, "what PyTorch's inductor does wrong, as `partita locate` finds it", true, inductor},
 };

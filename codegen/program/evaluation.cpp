@@ -40,6 +40,14 @@ class Evaluation final : public ExternStep {
   PendingResults* pending = nullptr;  ///< of a call that starts a collective; else null
   bool starts = false;                ///< it does
 
+  /// Of its results, which are copied; what else an evaluation takes is not known before.
+  std::size_t scratch_bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto& result : results)
+      if (result) bytes += static_cast<std::size_t>(numel(result->view.sizes)) * itemsize(result->view.dtype);
+    return bytes;
+  }
+
   Status run(std::byte* const* buffers) override {
     auto value = [&](const Argument& a) -> Value {
       if (auto* v = std::get_if<Value>(&a)) return *v;

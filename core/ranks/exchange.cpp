@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/ranks/job.h"
+
 namespace partita {
 namespace {
 
@@ -29,10 +31,6 @@ const char* name_of(Kind kind) {
       return "receive";
   }
   return "";
-}
-
-bool is_point_to_point(const Collective& c) {
-  return c.kind == Kind::Send || c.kind == Kind::Receive;
 }
 
 /// What goes over the wire: of a receive, what comes.

@@ -1,8 +1,6 @@
 #include "core/ranks/meeting.h"
 
 #include <algorithm>
-#include <charconv>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -12,17 +10,6 @@
 
 namespace partita {
 namespace {
-
-bool is_point_to_point(const Collective& c) {
-  return c.kind == Collective::Kind::Send || c.kind == Collective::Kind::Receive;
-}
-
-/// Members number the collectives of a channel alike: of a group, or of what one rank sends another with a tag.
-std::string channel(const Collective& c, const std::vector<int>& members) {
-  if (is_point_to_point(c)) return fmt::format("{} {}>{} {}", c.group, members[0], members[1], c.tag);
-  // A list of ranks may name several groups.
-  return c.group.starts_with('[') ? fmt::format("{} {}", c.group, members.front()) : c.group;
-}
 
 /// Do the elements of one lie among those of the other? Both are dense.
 bool share_memory(const Tensor& a, const Tensor& b) {
@@ -34,28 +21,6 @@ bool share_memory(const Tensor& a, const Tensor& b) {
 
 bool share_memory(const std::vector<Tensor>& tensors, const Tensor& other) {
   return std::ranges::any_of(tensors, [&](const Tensor& t) { return share_memory(t, other); });
-}
-
-/// The members that a name lists, "[0, 1] TAG"; of several groups in one list, those of the rank's. Nullopt for other
-/// names.
-std::optional<std::vector<int>> listed_members(const Collective& c, int rank) {
-  const std::size_t end = c.group.find(']');
-  if (!c.group.starts_with('[') || end == std::string::npos) return std::nullopt;
-  std::vector<int> all;
-  const char* at = c.group.data() + 1;
-  for (const char* const last = c.group.data() + end; at < last;) {
-    int number = 0;
-    const auto [behind, error] = std::from_chars(at, last, number);
-    if (error != std::errc()) return std::nullopt;
-    all.push_back(number);
-    for (at = behind; at < last && (*at == ',' || *at == ' ');) ++at;
-  }
-  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(c.group_size, 0));
-  const auto own = std::ranges::find(all, rank);
-  if (size == 0 || size >= all.size() || all.size() % size != 0 || own == all.end()) return all;
-  const auto first =
-      all.begin() + (own - all.begin()) / static_cast<std::ptrdiff_t>(size) * static_cast<std::ptrdiff_t>(size);
-  return std::vector<int>(first, first + static_cast<std::ptrdiff_t>(size));
 }
 
 void fill(const std::vector<Tensor>& outputs, const std::vector<Tensor>& results) {
@@ -83,7 +48,8 @@ class Meeting::View : public Communicator {
   void start(Collective collective) override { meeting_.start(rank_, std::move(collective)); }
   void wait(const Tensor& output) override { meeting_.wait(rank_, output); }
   std::int64_t group_size(const std::string& group) const override {
-    const auto members = meeting_.known_members(rank_, {.group = group});
+    const auto members =
+        partita::members_of(meeting_.job_, rank_, {.kind = Collective::Kind::AllReduce, .group = group});
     return members ? static_cast<std::int64_t>(members->size()) : 0;
   }
 
@@ -132,42 +98,20 @@ void Meeting::start(int rank, Collective collective) {
 }
 
 std::vector<int> Meeting::members_of(int rank, const Collective& c, const Lock& lock) {
-  const auto refuse = [&](const std::string& what) {
-    const std::string at = place(rank, c.node);
-    fail_job(Diagnostic(Fault::Input, "ranks.group",
-                        fmt::format("rank {} starts {}{}: {}", rank, text(c), at.empty() ? "" : " " + at, what),
-                        where(rank, c), lines(nullptr)),
-             lock);
-    release();
-  };
-  if (is_point_to_point(c)) {
-    if (c.root < 0 || c.root >= job_.ranks || c.root == rank) refuse(fmt::format("there is no other rank {}", c.root));
-    const int other = static_cast<int>(c.root);
-    return c.kind == Collective::Kind::Send ? std::vector{rank, other} : std::vector{other, rank};
-  }
-  std::optional<std::vector<int>> members = known_members(rank, c);
-  if (!members)
-    refuse(fmt::format("which ranks group '{}' has is not known; name them in the groups of case.json", c.group));
-  for (const int member : *members)
-    if (member < 0 || member >= job_.ranks)
-      refuse(fmt::format("group '{}' has ranks that the job does not have", c.group));
-  if (std::ranges::find(*members, rank) == members->end()) refuse(fmt::format("it is not in group '{}'", c.group));
-  return *std::move(members);
-}
-
-/// The world is "0"; a group that nobody named is the world, too, if it has as many ranks.
-std::optional<std::vector<int>> Meeting::known_members(int rank, const Collective& c) const {
-  if (const auto found = job_.groups.find(c.group); found != job_.groups.end()) return found->second;
-  if (auto listed = listed_members(c, rank)) return listed;
-  if (c.group != "0" && c.group_size != job_.ranks) return std::nullopt;
-  std::vector<int> all(static_cast<std::size_t>(job_.ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+  Result<std::vector<int>> members = partita::members_of(job_, rank, c);
+  if (members) return *std::move(members);
+  const std::string at = place(rank, c.node);
+  fail_job(Diagnostic(Fault::Input, "ranks.group",
+                      fmt::format("rank {} starts {}{}: {}", rank, text(c), at.empty() ? "" : " " + at,
+                                  members.error().message),
+                      where(rank, c), lines(nullptr)),
+           lock);
+  release();
 }
 
 std::shared_ptr<Meeting::Slot> Meeting::join(int rank, Collective collective, std::vector<int> members) {
   Rank& r = *ranks_[static_cast<std::size_t>(rank)];
-  const std::string key = channel(collective, members);
+  const std::string key = channel_of(collective, members);
   const std::int64_t number = ++r.started[key];
   std::shared_ptr<Slot>& slot = open_[{key, number}];
   if (!slot) {

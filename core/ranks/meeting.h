@@ -77,7 +77,6 @@ class Meeting {
   void start(int rank, Collective collective);
   void wait(int rank, const Tensor& output);
   std::vector<int> members_of(int rank, const Collective& collective, const Lock& lock);
-  std::optional<std::vector<int>> known_members(int rank, const Collective& collective) const;
   std::shared_ptr<Slot> join(int rank, Collective collective, std::vector<int> members);
   void complete(Slot& slot, Lock& lock);
   void wait_for(int rank, const std::shared_ptr<Slot>& slot, Lock& lock);

@@ -283,7 +283,7 @@ with tempfile.TemporaryDirectory() as work:
 
     listed = re.findall(r"^  ([a-z]+) ", run("--help").split("Questions:")[1], re.M)
     check(set(listed) == {"users", "path", "saved", "cut", "line", "dtype", "breaks", "times", "recompilations",
-                           "caches", "guards", "changed", "peak", "nan", "inductor"}, f"{listed}")
+                           "caches", "guards", "changed", "peak", "collectives", "nan", "inductor"}, f"{listed}")
 if wrong:
     sys.exit("\n".join(wrong))
 print("ok")

@@ -133,6 +133,18 @@ with tempfile.TemporaryDirectory() as work:
     check(found["first"]["rank"] == 1 and found["first"]["node"] == "relu" and found["ranks"][0]["ok"], found)
     check([t["row"] for t in found["torn"]] == ["output.1"], found["torn"])
 
+    # What the graphs tell without a run: how collectives meet, and what runs while one is under way.
+    def query(*words):
+        done = subprocess.run([partita, "query", *words], capture_output=True, text=True, env=env)
+        check(done.returncode == 0, f"query {words}: {done.stderr}")
+        return done.stdout
+    printed = query(f"{corpus}/logs/odd", "collectives", "--graph", "aot_forward_graph")
+    check("rank 0 never starts it" in printed and "1 does not match" in printed and "odd.py:" in printed, printed)
+    printed = query(f"{corpus}/weight_shards", "collectives", "--graph", "forward")
+    check("2 ranks" in printed and "all match" in printed and "all_gather" in printed, printed)
+    printed = query(f"{corpus}/weight_shards/rank_0/forward.py", "collectives")
+    check("all_gather" in printed and "waited for at once" in printed, printed)
+
     # Logs: the collective that only rank 1 has.
     printed = run("run", f"{corpus}/logs/odd", "--ranks", "--graph", "aot_forward_graph", "--random-weights", "0", code=2)
     check("rank 1" in printed, printed)

@@ -6,9 +6,9 @@ partita = os.path.abspath(sys.argv[1])
 wrong = []
 # As dynamo prints it: a sum in the forward, and in the backward one of the gradient.
 DYNAMO = """class GraphModule(torch.nn.Module):
-    def forward(self, L_x_: "f32[4, 3][3, 1]cpu", L_w_: "f32[3, 3][3, 1]cpu"):
+    def forward(self, L_x_: "f32[4, 3][3, 1]cpu", L_self_parameters_w_: "f32[3, 3][3, 1]cpu"):
         l_x_ = L_x_
-        l_w_ = L_w_
+        l_w_ = L_self_parameters_w_
         y: "f32[4, 3][3, 1]cpu" = torch.matmul(l_x_, l_w_)
         tensor: "f32[4, 3][3, 1]cpu" = torch.ops._c10d_functional.all_reduce(y, 'sum', '0')
         z: "f32[4, 3][3, 1]cpu" = torch.ops._c10d_functional.wait_tensor(tensor)
@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
             found = json.loads(run(*words, "--ranks", "fake:2", "--json"))
             check(found.get("ranks") == "fake:2", f"{words}: {found}")
             check(found["output.0"]["sizes"] == [8, 3], f"{words}: {found}")
-            check(("grad.L_w_" in found) == bool(train), f"{words}: {list(found)}")
+            check(("grad.w" in found) == bool(train), f"{words}: {list(found)}")
     for options in ([], ["--train"], ["--against", "cpu", "--per-node"]):
         sides = [] if "--against" in options else ["--backends", "interp,cpu"]
         text = run("compare", path, *RANDOM, *sides, "--ranks", "fake", *options)

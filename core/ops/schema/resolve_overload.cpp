@@ -129,8 +129,9 @@ bool fits_one(SchemaType type, ArgumentKind k, bool numbers_as_tensors) {
     case SchemaType::Dimname:
     case SchemaType::Generator:
     case SchemaType::Stream:
-    case SchemaType::Other:
       return false;
+    case SchemaType::Other:  // of `Any`, which is a process group: graphs give its name
+      return k == ArgumentKind::Str;
   }
   return false;
 }
