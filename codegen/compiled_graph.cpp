@@ -13,6 +13,7 @@
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/symbols_of.h"
+#include "core/ops/facts/effects.h"
 #include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
@@ -506,6 +507,7 @@ Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector
   codegen::ExecutorOptions how;
   how.generator = generator();
   how.communicator = options_.communicator;
+  if (how.communicator) how.starts_collective = starts_collective;
   how.fixed_inputs = fixed_;
   how.packed = packed_;
   how.prepare = options_.machine->prepare();

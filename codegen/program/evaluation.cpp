@@ -108,20 +108,6 @@ class Evaluation final : public ExternStep {
 
 }  // namespace
 
-void PendingResults::add(int buffer, Tensor result, Tensor place) {
-  results_.push_back({buffer, std::move(result), std::move(place)});
-}
-
-Status PendingResults::finish(int buffer) {
-  for (const Pending& p : results_) {
-    if (p.buffer != buffer) continue;
-    TRY_DO(partita::finish(Value(p.result), *communicator_));
-    p.place.copy_from(p.result);
-  }
-  std::erase_if(results_, [&](const Pending& p) { return p.buffer == buffer; });
-  return {};
-}
-
 Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not) {
   const schedule::ExternCall& call = context.call;
   const Schema* schema = find_schema(call.op);

@@ -11,7 +11,6 @@
 #include "codegen/program/plan_executable.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
-#include "core/ops/facts/effects.h"
 #include "core/ops/record/evaluate.h"
 #include "core/schedule/instantiate.h"
 #include "core/tensor/repeated_elements.h"
@@ -213,7 +212,7 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
       {call.origin, call.op->name, prepared.library, why_not, work ? std::move(prepared.work) : ""});
   out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
   out_->calls.push_back(std::move(prepared.step));
-  starts_.push_back(!call.graph && starts_collective(call.op));
+  starts_.push_back(!call.graph && options_.starts_collective && options_.starts_collective(call.op));
   auto& [read, wrote, on_device] = out_->call_buffers.emplace_back();
   on_device = prepared.on_device;
   for (const auto& argument : call.args) {

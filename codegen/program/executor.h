@@ -18,6 +18,9 @@ struct ExecutorOptions {
   std::shared_ptr<Generator> generator;
   std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
   std::shared_ptr<Communicator> communicator = {};  ///< as BackendOptions have it
+  /// Does a call start a collective? Needed with a communicator; asked here, since compiled libraries know no
+  /// operators.
+  std::function<bool(const Op*)> starts_collective = {};
   std::set<int> fixed_inputs;
   std::shared_ptr<SharedWeights> packed = {};  ///< shared with executables that take the same weights; may be null
   /// Runs the kernels, whose code was loaded for it; null: they run in this process.
