@@ -19,19 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The rank that a name tells: "rank_3" of a folder, "..._rank_3_x81.log" of a log.
-std::optional<int> rank_in(std::string_view name) {
-  constexpr std::string_view word = "rank";
-  std::size_t at = name.rfind(word);
-  if (at == std::string_view::npos) return std::nullopt;
-  at += word.size();
-  if (at < name.size() && name[at] == '_') ++at;
-  int rank = 0;
-  const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
-  if (error != std::errc() || rank < 0) return std::nullopt;
-  return rank;
-}
-
 using PathsByRank = std::map<int, std::string>;
 
 struct RankPaths {
@@ -172,6 +159,24 @@ class RankReader {
 };
 
 }  // namespace
+
+std::optional<int> rank_in(std::string_view name) {
+  constexpr std::string_view word = "rank";
+  std::size_t at = name.rfind(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  at += word.size();
+  if (at < name.size() && name[at] == '_') ++at;
+  int rank = 0;
+  const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
+  if (error != std::errc() || rank < 0) return std::nullopt;
+  return rank;
+}
+
+std::string id_in_folder(const RankGraph& graph) {
+  const fs::path file(graph.artefact.where.file);
+  const std::string folder = file.parent_path().filename().string();
+  return (rank_in(folder) ? folder : file.stem().string()) + "/" + graph.artefact.id;
+}
 
 Result<RankFolder> read_rank_folder(const std::string& path, const std::string& graph, const std::string& inputs,
                                     const Progress* progress) {

@@ -1,7 +1,9 @@
 #pragma once
 // A folder with the graphs of a job's ranks.
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/progress.h"
@@ -16,6 +18,11 @@ struct RankGraph {
   std::shared_ptr<const Graph> graph;
   TensorFile io;  ///< input.N, and the output.N that the rank had; empty: the folder has none
 };
+
+/// The rank that a name tells: "rank_3" of a folder, "..._rank_3_x81" of a log.
+std::optional<int> rank_in(std::string_view name);
+/// The graph's id where the whole folder is opened: "rank_0/forward", "..._rank_0_x81/0_0.aot_forward_graph".
+std::string id_in_folder(const RankGraph& graph);
 
 struct RankFolder {
   Job job;

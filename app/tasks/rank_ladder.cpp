@@ -135,7 +135,7 @@ QueryAnswer answer_of_ranks(const RankLadder& ladder) {
     out.rows.push_back(row_of(*c, {rung.text, std::move(group), ranks_text(members), std::string(c->node->name()),
                                    line_of(*c->node), meanwhile(*c), rung.wrong}));
     const RankGraph& of = ladder.folder.ranks[static_cast<std::size_t>(ladder.lanes[lane].front())];
-    out.rows.back().artefact = fmt::format("rank_{}/{}", ladder.lanes[lane].front(), of.artefact.id);
+    out.rows.back().artefact = id_in_folder(of);
   }
   return out;
 }

@@ -32,8 +32,6 @@ Result<TogetherRun> run_together(const Job& job, const std::function<Status(int,
   Meeting meeting(job, options);
   {
     const Config config = partita::config();
-    std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(job.ranks));
     std::atomic<int> left = job.ranks;
     const auto run = [&](int rank) {
       const ConfigScope scope(config);
@@ -43,6 +41,8 @@ Result<TogetherRun> run_together(const Job& job, const std::function<Status(int,
       meeting.end(rank, status);
       left.fetch_sub(1);
     };
+    std::vector<std::jthread> threads;  // joined before what they use goes
+    threads.reserve(static_cast<std::size_t>(job.ranks));
     try {
       for (int rank = 0; rank < job.ranks; ++rank) threads.emplace_back(run, rank);
     } catch (const std::system_error& error) {

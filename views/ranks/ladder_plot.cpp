@@ -17,7 +17,7 @@
 namespace partita::views {
 namespace {
 
-constexpr int kTexts = 360, kHeading = 30, kRow = 40, kLeastLane = 120, kMargin = 12;
+constexpr int kTexts = 360, kHeading = 30, kRow = 40, kLeastLane = 120, kMostLane = 280, kMargin = 12;
 constexpr double kDot = 4.5;
 
 using Part = RankLadder::Part;
@@ -48,7 +48,7 @@ void LadderPlot::set_ladder(std::shared_ptr<const RankLadder> ladder) {
 
 double LadderPlot::lane_width() const {
   const double room = viewport()->width() - kTexts - kMargin;
-  return std::max<double>(kLeastLane, lanes() > 0 ? room / lanes() : room);
+  return std::clamp<double>(lanes() > 0 ? room / lanes() : room, kLeastLane, kMostLane);
 }
 
 QPointF LadderPlot::place(int row, int lane) const {

@@ -27,7 +27,8 @@ RanksController::RanksController(Workbench& bench) : WidgetController(bench) {
   bench.window().use_alone(view_);
   bench.offer(bench.window().add_command("View", tr("Ranks side by side"), {}, [this] { show(); }), tr("Ranks"),
               [](const Document& document) {
-                return QFileInfo(document.path).isDir() && document.id.startsWith("rank") && document.id.contains('/');
+                return QFileInfo(document.path).isDir() && document.id.contains('/') &&
+                       rank_in(document.id.section('/', 0, 0).toStdString());
               });
 }
 
@@ -69,7 +70,7 @@ void RanksController::go_to_node() {
   const GraphCollective* call = ladder->call(row, static_cast<std::size_t>(plot.lane()));
   if (!call) return;
   const int rank = ladder->lanes[static_cast<std::size_t>(plot.lane())].front();
-  const QString id = QString("rank_%1/%2").arg(rank).arg(graph_);
+  const QString id = text(id_in_folder(ladder->folder.ranks[static_cast<std::size_t>(rank)]));
   if (!bench_.documents().find(path_ + "#" + id)) return bench_.window().tell(tr("%1 is not open").arg(id));
   bench_.window().close_page();
   bench_.selection().select({path_ + "#" + id, text(call->node->name())});
