@@ -57,6 +57,7 @@ const std::map<std::string_view, std::string> changes = {
     {"device", "cpu"},
     {"python", "/nowhere/python"},
     {"python_import", "nothing"},
+    {"operators", "/nowhere/operators"},
     {"python_seconds", "5"},
     {"python_memory", "1GiB"},
     {"step_seconds", "5"},
@@ -165,7 +166,7 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
 /// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver and _cudnn,
-/// test_torch_worker, test_torch_columns, and test_pipeline of aot.
+/// test_torch_worker, test_torch_columns, test_pipeline of aot, and cli/operators.py.
 const std::set<std::string_view> observed_elsewhere = {"cuda_graphs",
                                                        "cudnn_benchmark",
                                                        "cuda_libraries",
@@ -176,6 +177,7 @@ const std::set<std::string_view> observed_elsewhere = {"cuda_graphs",
                                                        "step_seconds",
                                                        "python",
                                                        "python_import",
+                                                       "operators",
                                                        "python_seconds",
                                                        "python_memory",
                                                        "freezing_discard_parameters",
