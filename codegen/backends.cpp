@@ -13,6 +13,7 @@
 #include "codegen/driver.h"
 #include "codegen/torch/column.h"
 #include "core/base/check.h"
+#include "core/compare/rounding.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/facts/effects.h"
@@ -52,9 +53,10 @@ CompileFn interpreter(const Backend&, const BackendOptions& options) {
 CompileFn double_interpreter(const Backend&, const BackendOptions& options) {
   InterpOptions wide = interp_options(options);
   wide.float64 = wide.writes_back = true;
-  return [wide, held = options.communicator](const Graph& graph) -> Result<CompiledFn> {
-    return CompiledFn(
-        [&graph, wide, held](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
+  return [wide, shift = options.shift, held = options.communicator](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&graph, wide, shift, held](std::vector<Value> inputs) {
+      return shift ? interpret_shifted(graph, inputs, *shift, true, wide) : interpret(graph, std::move(inputs), wide);
+    });
   };
 }
 

@@ -56,6 +56,9 @@ struct BackendOptions {
   /// Where a compiler's code runs; null: the backend's own, which is opened when the first graph is compiled.
   std::shared_ptr<const codegen::Machine> machine;
   std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
+  /// Of the interpreter in double: gives values that rounding might give, other ones for other seeds
+  /// (interpret_shifted); unset: exact ones.
+  std::optional<unsigned> shift = {};
   bool inference = true;                ///< the graphs are not parts of a training step: what PyTorch is told
 };
 

@@ -8,6 +8,7 @@
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/tasks/minify_question.h"
+#include "app/tasks/rank_alone.h"
 #include "app/tasks/run_artefact.h"
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
@@ -31,17 +32,46 @@ struct MinifyVerbOptions {
 struct Asked {
   MinifyQuestion question;
   minify::Start start;
+  std::string note = {};  ///< for people: whose graph it is
 };
+
+MinifyCheck check_of(const MinifyVerbOptions& o, ArtefactKind kind) {
+  MinifyCheck check = o.check;
+  check.train |= kind == ArtefactKind::Forward || kind == ArtefactKind::Backward;
+  return check;
+}
+
+/// The first rank of a folder that fails without the others.
+Result<Asked> ask_ranks(const MinifyVerbOptions& o) {
+  TRY(const RankFolder folder, read_rank_folder(o.path, o.graph, o.inputs, nullptr));
+  TRY(MinifyQuestion question, minify_question(check_of(o, folder.ranks.front().artefact.kind)));
+  TRY(std::vector<minify::Start> starts, ranks_alone(folder, o.seed, question.functional(), nullptr));
+  for (std::size_t rank = 0; rank < starts.size(); ++rank) {
+    const minify::Start& start = starts[rank];
+    TRY(const minify::Verdict verdict,
+        minify::judge(question.oracle, minify::with_inputs(start.graph, start.inputs, 0), nullptr));
+    if (verdict)
+      return Asked{std::move(question), std::move(starts[rank]),
+                   fmt::format("rank {} of {} fails with what the others send it; its collectives are inputs and "
+                               "results of what is minified\n",
+                               rank, starts.size())};
+  }
+  return Diagnostic{Fault::Differs, "minify.passes",
+                    fmt::format("no rank of {} fails by itself with what the others send it ({}); compare --ranks "
+                                "runs them together",
+                                starts.size(), question.oracle.question),
+                    Where{.graph = folder.kind}};
+}
+
 Result<Asked> ask(const MinifyVerbOptions& o) {
+  if (o.ranks.kind == OtherRanks::Kind::All) return ask_ranks(o);
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
   TensorFile io;
   if (!o.inputs.empty()) {
     TRY(io, read_inputs(o.inputs));
   }
-  MinifyCheck check = o.check;
-  check.train |= artefact->kind == ArtefactKind::Forward || artefact->kind == ArtefactKind::Backward;
-  TRY(MinifyQuestion question, minify_question(check));
+  TRY(MinifyQuestion question, minify_question(check_of(o, artefact->kind)));
   TRY(minify::Start start, minify::make_start(*artefact, io, o.seed, question.functional()));
   return Asked{std::move(question), std::move(start)};
 }
@@ -89,14 +119,15 @@ Result<int> try_once(const MinifyVerbOptions& o, const MinifyQuestion& q, const 
 }
 
 Result<int> run(const MinifyVerbOptions& o) {
-  if (o.ranks.kind != OtherRanks::Kind::None)
+  if (o.ranks.kind == OtherRanks::Kind::Fake)
     return unsupported("minify.ranks",
-                       "minify takes one graph, and not the ranks of a job together; minify the graph of one rank "
-                       "without its collectives");
+                       "minify takes all ranks of a folder (--ranks), whose values are real, and no stand-in for "
+                       "them");
   const bool as_it_is = o.once || o.blame;
   if (o.out.empty() && !as_it_is) return input_error("cli.usage", "minify needs -o, the folder for what it finds");
   TRY(const Asked asked, ask(o));
-  const auto& [q, start] = asked;
+  const auto& [q, start, note] = asked;
+  fmt::print(o.json ? stderr : stdout, "{}", note);
   if (as_it_is) return try_once(o, q, start);
 
   const auto store = std::make_shared<CodeStore>();

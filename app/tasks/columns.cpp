@@ -126,6 +126,7 @@ Runner runner_of(const CompareSide& side, const RunRequest& request, const std::
                                                 .communicator = *communicator,
                                                 .store = store,
                                                 .worker = request_of(request, side).worker,
+                                                .shift = request.shift,
                                                 .inference = !request.train});
   return [&backend = *side.backend, config = side.config, seed = request.seed, compile, generator](
              const Graph& graph, std::vector<Value> inputs) {
@@ -218,6 +219,12 @@ Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const Ten
   for (const CompareSide* side : sides) runs.push_back(column_of(*side, request, store));
   const PerNodeOptions how{.tolerance = tolerance,
                            .baseline = runner_of(exact, request, store),
+                           .shifted =
+                               [&](unsigned seed) {
+                                 RunRequest own = request;
+                                 own.shift = seed;
+                                 return runner_of(exact, own, store);
+                               },
                            .progress = request.progress,
                            .own = true,
                            .statistics = true};

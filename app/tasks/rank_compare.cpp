@@ -1,7 +1,6 @@
 // Compares what all ranks of a folder compute on several sides.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -112,21 +111,6 @@ First first_difference(const RankFolder& folder, const RanksComparison& c) {
   return first;
 }
 
-/// Are results those of a run in double, rounded? Others are of another graph, and excuse nothing that differs from
-/// them.
-bool is_rounded(const Tensor* results, const Tensor* wide) {
-  constexpr double most = 0.05;  // of the root of the mean square
-  if (!results || !wide || results->sizes != wide->sizes || !is_floating(results->dtype)) return true;
-  double error = 0, size = 0;
-  for (std::int64_t i = 0; i < results->numel(); ++i) {
-    const double exact = wide->item_as_double(i), off = results->item_as_double(i) - exact;
-    if (!std::isfinite(off)) continue;
-    error += off * off;
-    size += exact * exact;
-  }
-  return error <= most * most * size;
-}
-
 }  // namespace
 
 bool RanksComparison::ok() const {
@@ -139,7 +123,11 @@ Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, con
   for (const std::string& side : sides) {
     TRY(results.emplace_back(), results_of_side(folder, request, side));
   }
-  std::optional<Result<ResultsByRank>> exact;
+  ExactResults exact([&](std::optional<unsigned> shift) {
+    RunRequest own = request;
+    own.shift = shift;
+    return results_of_side(folder, own, "f64");
+  });
   std::vector<RanksComparison> out;
   for (std::size_t s = 1; s < sides.size(); ++s) {
     RanksComparison& c = out.emplace_back(RanksComparison{.expected = sides[0], .found = sides[s]});
@@ -148,14 +136,7 @@ Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, con
       Report report = compare_results(expected, found, tolerance, false);
       report.expected_name = sides[0];
       report.found_name = sides[s];
-      if (!report.ok()) {
-        if (!exact) exact = results_of_side(folder, request, "f64");
-        if (!*exact && exact->error().fault == Fault::Cancelled) return exact->error();
-        const TensorFile* wide = *exact ? &(**exact)[rank] : nullptr;
-        judge_rows(report.rows, expected, found, wide, tolerance);
-        for (Difference& row : report.rows)
-          row.rounding = row.rounding && (!wide || is_rounded(expected.find(row.name), wide->find(row.name)));
-      }
+      TRY_DO(exact.judge(report.rows, expected, found, tolerance, rank));
       for (Difference& row : report.rows)
         if (const Node* node = node_of_result(*folder.ranks[rank].graph, row.name)) row.origin = origin_text(*node);
       c.ranks.push_back(std::move(report));

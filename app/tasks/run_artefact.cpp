@@ -8,6 +8,7 @@
 #include "app/tasks/plant.h"
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"
+#include "core/compare/rounding.h"
 #include "core/ops/record/fake_ranks.h"
 
 namespace partita {
@@ -88,6 +89,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                            .store = store,
                            .on_sizes = on_sizes,
                            .worker = request.worker,
+                           .shift = request.shift,
                            .inference = !request.train};
   const CompileFn compile = backend.make(how);
   if (backend.takes_any_graph() && !request.train && !config().functionalize_rng)
@@ -109,32 +111,49 @@ Report compare_results(const TensorFile& expected, const TensorFile& found, cons
   return report;
 }
 
-void judge_rows(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
-                const TensorFile* exact, const Tolerance& tolerance) {
+ExactResults::ExactResults(const Artefact& artefact, const TensorFile& io, const RunRequest& request)
+    : run_([&artefact, &io, &request](std::optional<unsigned> shift) -> Result<std::vector<TensorFile>> {
+        TRY(const Backend* wide, find_backend("f64"));
+        RunRequest own = request;
+        own.shift = shift;
+        TRY(TensorFile results, run_artefact(artefact, io, own, *wide, nullptr));
+        return std::vector{std::move(results)};
+      }) {}
+
+Result<std::vector<double>> ExactResults::moved(std::size_t rank, const std::string& key) {
+  const auto tensors_of = [](const std::vector<TensorFile>& ranks) {
+    std::vector<Value> out;
+    for (const TensorFile& results : ranks)
+      for (const auto& [name, tensor] : results.tensors) out.emplace_back(tensor);
+    return out;
+  };
+  const auto shifted_run = [&](unsigned seed) -> Result<std::vector<Value>> {
+    TRY(const std::vector<TensorFile> ranks, run_(seed));
+    return tensors_of(ranks);
+  };
+  if (!moved_) moved_ = moved_by_rounding(shifted_run, tensors_of(**results_));
+  if (!*moved_) return moved_->error();
+  std::size_t place = 0;
+  for (std::size_t r = 0; r < rank; ++r) place += (**results_)[r].tensors.size();
+  const auto& own = (**results_)[rank].tensors;
+  return (**moved_)[place + static_cast<std::size_t>(std::distance(own.begin(), own.find(key)))];
+}
+
+Status ExactResults::judge(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
+                           const Tolerance& tolerance, std::size_t rank) {
   for (Difference& row : rows) {
     const Tensor *theirs = expected.find(row.name), *ours = found.find(row.name);
     if (row.values_agree || !theirs || !ours) continue;
-    if (const Tensor* wide = exact ? exact->find(row.name) : nullptr) {
-      judge_by_baseline(row, Value(*wide), Value(*theirs), Value(*ours), tolerance);
+    if (!results_) results_ = run_(std::nullopt);
+    if (!*results_ && results_->error().fault == Fault::Cancelled) return results_->error();
+    if (const Tensor* wide = *results_ ? (**results_)[rank].find(row.name) : nullptr) {
+      TRY_DO(judge_both_sides(row, Value(*wide), Value(*theirs), Value(*ours), tolerance,
+                              [&] { return moved(rank, row.name); }));
     } else {
       const Tolerance coarser{tolerance.relative, tolerance.absolute, true};
       row.rounding = compare_values(row.name, Value(*theirs), Value(*ours), coarser, false).values_agree;
     }
   }
-}
-
-Status ExactResults::judge(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
-                           const Tolerance& tolerance) {
-  const auto is_open = [&](const Difference& row) {
-    return !row.values_agree && expected.find(row.name) && found.find(row.name);
-  };
-  if (std::ranges::none_of(rows, is_open)) return {};
-  if (!results_) {
-    TRY(const Backend* wide, find_backend("f64"));
-    results_ = run_artefact(artefact_, io_, request_, *wide, nullptr);
-  }
-  if (!*results_ && results_->error().fault == Fault::Cancelled) return results_->error();
-  judge_rows(rows, expected, found, *results_ ? &**results_ : nullptr, tolerance);
   return {};
 }
 

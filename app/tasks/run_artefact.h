@@ -42,6 +42,7 @@ struct RunRequest {
   std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from
   std::optional<WorkerOptions> worker;                   ///< where compiled code runs; unset: in this process
   std::shared_ptr<PlantWatch> plant;                     ///< watches the worker's fault; null: there is none
+  std::optional<unsigned> shift;                         ///< see BackendOptions
   const Progress* progress = nullptr;                    ///< may be null
   std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
@@ -65,25 +66,27 @@ TensorFile stored_results(const TensorFile& io, bool train);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
 
-/// judge_by_baseline() for the rows that differ. Where there is no run in double (`exact` is null or lacks the row),
-/// values of half types may be one unit in the last place apart.
-void judge_rows(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
-                const TensorFile* exact, const Tolerance& tolerance);
-
-/// The results of a run in double, which is made when the first of several comparisons needs it.
+/// The results of runs in double, each made when the first of several comparisons needs it.
 class ExactResults {
  public:
-  ExactResults(const Artefact& artefact, const TensorFile& io, const RunRequest& request)
-      : artefact_(artefact), io_(io), request_(request) {}
-  /// judge_rows(). Error only when the work is cancelled.
+  /// The results of all ranks, or of the one graph; with a shift, those that rounding might give (interpret_shifted).
+  using Run = std::function<Result<std::vector<TensorFile>>(std::optional<unsigned> shift)>;
+
+  explicit ExactResults(Run run) : run_(std::move(run)) {}
+  /// Runs an artefact. What it is given must outlive it.
+  ExactResults(const Artefact& artefact, const TensorFile& io, const RunRequest& request);
+  /// judge_both_sides() for the rows that differ. Where there is no run in double, or it lacks the row, values of half
+  /// types may be one unit in the last place apart. Error only when the work is cancelled.
   Status judge(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
-               const Tolerance& tolerance);
+               const Tolerance& tolerance, std::size_t rank = 0);
 
  private:
-  const Artefact& artefact_;
-  const TensorFile& io_;
-  const RunRequest& request_;
-  std::optional<Result<TensorFile>> results_;
+  /// How far rounding moves each element of a result.
+  Result<std::vector<double>> moved(std::size_t rank, const std::string& key);
+
+  Run run_;
+  std::optional<Result<std::vector<TensorFile>>> results_;
+  std::optional<Result<std::vector<std::vector<double>>>> moved_;  ///< by rank and key, in order
 };
 
 /// adapt_options() for a compiler by name. Error backend.no_passes for a backend that runs graphs as they are.

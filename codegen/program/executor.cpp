@@ -369,6 +369,8 @@ Status Loader::inputs_and_outputs() {
             "an output in the arena");
     } else if (auto* literal = std::get_if<Arg>(&output)) {
       view.value = to_value(*literal);
+    } else if (auto* given = std::get_if<schedule::HandedOn>(&output)) {
+      view.input = given->input;
     } else {
       const SymExpr e = std::get<SymExpr>(output);
       if (!e.is_int()) return dynamic("an output");

@@ -274,7 +274,7 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
   results.reserve(outputs.size());
   for (const OutputView& out : outputs) {
     if (!out.view) {
-      results.push_back(out.value);
+      results.push_back(out.input < 0 ? out.value : inputs[static_cast<std::size_t>(out.input)]);
       continue;
     }
     auto b = static_cast<std::size_t>(out.view->buffer);

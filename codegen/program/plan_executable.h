@@ -54,7 +54,8 @@ struct InputView {
 
 struct OutputView {
   std::optional<ConcreteView> view;
-  Value value;  ///< a literal
+  Value value;     ///< a literal
+  int input = -1;  ///< the input that is handed on; -1: none
 };
 
 class PlanExecutable final : public Executable {

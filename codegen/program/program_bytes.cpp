@@ -149,6 +149,10 @@ void fields(A& a, PlanView& v) {
   a(v.buffer, v.dtype, v.sizes, v.strides, v.offset);
 }
 template <class A>
+void fields(A& a, HandedOn& h) {
+  a(h.input);
+}
+template <class A>
 void fields(A& a, KernelCall& c) {
   a(c.kernel, c.buffers);
 }
@@ -174,7 +178,7 @@ void fields(A& a, std::variant<KernelCall, ExternCall>& step) {
   variant(a, step);
 }
 template <class A>
-void fields(A& a, std::variant<PlanView, Arg, SymExpr>& output) {
+void fields(A& a, PlanOutput& output) {
   variant(a, output);
 }
 template <class A>
@@ -280,11 +284,13 @@ bool sound(const Program& program) {
       bool has_node = false;
       for_each_node(*literal, [&](Node*) { has_node = true; });
       if (has_node) return false;
+    } else if (auto* given = std::get_if<schedule::HandedOn>(&output)) {
+      if (given->input < 0 || static_cast<std::size_t>(given->input) >= plan.inputs.size()) return false;
     }
   return calls == program.calls.size();
 }
 
-constexpr std::string_view heading = "PTP4", graph_heading = "PTN1";
+constexpr std::string_view heading = "PTP5", graph_heading = "PTN1";
 
 Diagnostic damaged() {
   return input_error("codegen.program", "a stored program is damaged; it is made again");

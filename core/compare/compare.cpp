@@ -284,42 +284,61 @@ std::optional<Tensor> widest(const Value& v) {
   return wide ? std::optional(*wide) : std::nullopt;
 }
 
+/// How far a value's elements are from those of a run in double, in tolerances.
+class Errors {
+ public:
+  /// `narrow`: the exact element in the value's dtype. `differs`: the other value has another element here.
+  void add(Complex exact, Complex element, Complex narrow, double unit, bool differs) {
+    if (finite(exact) && finite(element)) {
+      const double error = std::abs(element - exact) / unit;
+      all_.push_back(error);
+      if (differs) where_they_differ_.push_back(error);
+    } else if (differs) {
+      finite_alike_ = finite_alike_ && same(element, narrow);
+    }
+  }
+  /// Is each error where they differ at most twice the other's of the same rank, or one tolerance?
+  bool are_like(Errors& other) {
+    std::ranges::sort(where_they_differ_, std::greater());
+    std::ranges::sort(other.all_, std::greater());
+    for (std::size_t i = 0; i < where_they_differ_.size(); ++i) {
+      const double usual = i < other.all_.size() ? other.all_[i] : 0;
+      if (where_they_differ_[i] > std::max(1.0, 2 * usual)) return false;
+    }
+    return finite_alike_;
+  }
+
+ private:
+  std::vector<double> all_, where_they_differ_;
+  bool finite_alike_ = true;
+};
+
 }  // namespace
 
-void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found,
+bool judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found,
                        const Tolerance& given) {
   const auto exact = widest(baseline), theirs = widest(expected), ours = widest(found);
-  if (!exact || !theirs || !ours || exact->sizes != theirs->sizes || exact->sizes != ours->sizes) return;
+  if (!exact || !theirs || !ours || exact->sizes != theirs->sizes || exact->sizes != ours->sizes) return true;
   // A value that is finite in double may be infinite in the result's dtype.
   const DType dtype = as_tensor(found)->dtype;
   const Tolerance tolerance = given.of(dtype);
   const auto rounded = exact->to(dtype);
   const auto narrow = rounded ? widest(*rounded) : std::nullopt;
-  if (!narrow) return;
+  if (!narrow) return true;
   d.expected_error = d.found_error = 0;
-  std::vector<double> usual, wrong;
-  bool finite_alike = true;
+  Errors of_expected, of_found;
   for (std::int64_t i = 0; i < d.numel; ++i) {
     const Complex x = exact->as<Complex>()[i], a = theirs->as<Complex>()[i], b = ours->as<Complex>()[i];
     const double unit = std::max(tolerance.absolute + tolerance.relative * std::abs(x), 1e-30);
-    if (finite(x) && finite(a)) {
-      usual.push_back(std::abs(a - x) / unit);
-      d.expected_error = std::max(*d.expected_error, std::abs(a - x));
-    }
+    if (finite(x) && finite(a)) d.expected_error = std::max(*d.expected_error, std::abs(a - x));
     if (finite(x) && finite(b)) d.found_error = std::max(*d.found_error, std::abs(b - x));
-    if (same(a, b) ||
-        (finite(a) && finite(b) && std::abs(a - b) <= tolerance.absolute + tolerance.relative * std::abs(a)))
-      continue;
-    if (finite(x) && finite(b))
-      wrong.push_back(std::abs(b - x) / unit);
-    else
-      finite_alike = finite_alike && same(b, narrow->as<Complex>()[i]);
+    const bool agree = same(a, b) || (finite(a) && finite(b) &&
+                                      std::abs(a - b) <= tolerance.absolute + tolerance.relative * std::abs(a));
+    of_expected.add(x, a, narrow->as<Complex>()[i], unit, !agree);
+    of_found.add(x, b, narrow->as<Complex>()[i], unit, !agree);
   }
-  std::ranges::sort(usual, std::greater());
-  std::ranges::sort(wrong, std::greater());
-  usual.resize(std::max(usual.size(), wrong.size()));
-  d.rounding = !d.values_agree && finite_alike;
-  for (std::size_t i = 0; i < wrong.size(); ++i) d.rounding = d.rounding && wrong[i] <= std::max(1.0, 2 * usual[i]);
+  d.rounding = !d.values_agree && of_found.are_like(of_expected);
+  return of_expected.are_like(of_found);
 }
 
 }  // namespace partita

@@ -65,6 +65,8 @@ struct Difference {
   std::string inherited_from;
   bool values_agree = true;
   bool rounding = false;  ///< outside the tolerance, yet right by the run in double (judge_by_baseline)
+  /// The expected value is farther from the run in double than rounding explains (judge_both_sides).
+  bool expected_is_off = false;
   std::int64_t numel = 0, wrong = 0;
   double max_abs = 0, max_rel = 0;      ///< over finite pairs
   std::optional<std::int64_t> max_ulp;  ///< set if both have the same floating dtype
@@ -105,8 +107,11 @@ Difference compare_statistics(std::string name, const Statistics& expected, cons
 /// expected value's elements, or one tolerance. So one inaccurate element of the expected value excuses one element of
 /// the found value, wherever it is. Where one of the three is not finite, the found element must equal the expected one
 /// or the baseline. Differences of sizes and dtypes are not excused.
-void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found,
-                       const Tolerance& tolerance);
+///
+/// Returns whether the expected value is right by the same rule, measured by the errors of the found one. If it is not,
+/// a caller who does not know that it is right must ask whether rounding explains it (judge_both_sides).
+[[nodiscard]] bool judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found,
+                                     const Tolerance& tolerance);
 
 struct Report {
   std::string expected_name, found_name;  ///< "io.safetensors", "cpu"

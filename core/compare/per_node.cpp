@@ -9,12 +9,14 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "core/base/check.h"
 #include "core/base/whereabouts.h"
+#include "core/compare/rounding.h"
 #include "core/ir/place.h"
 #include "core/ops/facts/effects.h"
 
@@ -101,11 +103,14 @@ void find_inherited(const Graph& graph, Report& report) {
   }
 }
 
-/// What the reference and the double-precision run give for some rows.
+/// What the reference and the double-precision run give for some rows, which are the results of `graph`.
 struct Expected {
+  const Graph* graph = nullptr;
+  const std::vector<Value>* inputs = nullptr;
   std::vector<Value> values;
   std::vector<std::optional<Statistics>> statistics;  ///< empty when nobody asked
-  std::vector<Value> exact;                           ///< empty without a baseline
+  std::vector<Value> exact;                           ///< empty without a baseline, or before it is needed
+  std::optional<Result<Moved>> moved;                 ///< of the exact values, when it is needed
 };
 
 class Comparison {
@@ -174,8 +179,7 @@ class Comparison {
   }
 
   Result<Expected> expect(const Graph& graph, const std::vector<Value>& inputs, std::vector<Value> values) const {
-    Expected out;
-    out.values = std::move(values);
+    Expected out{.graph = &graph, .inputs = &inputs, .values = std::move(values)};
     if (options_.statistics || has_past())
       for (const Value& v : out.values) out.statistics.push_back(statistics_of(v));
     if (options_.baseline) {
@@ -197,7 +201,7 @@ class Comparison {
       return {};
     }
     CHECK(values->size() == nodes.size(), "a backend returned a wrong number of values");
-    TRY(const Expected expected, expect(*seen, inputs_, *std::move(values)));
+    TRY(Expected expected, expect(*seen, inputs_, *std::move(values)));
     std::optional<Diagnostic> no_own;
     std::optional<SingleCalls> alone;
     std::vector<Value> given;
@@ -247,8 +251,8 @@ class Comparison {
   }
 
   /// Rows of the first nodes of a batch.
-  Status add_rows(std::size_t c, Nodes nodes, const Expected& expected, const std::optional<SingleCalls>& alone,
-                  const std::vector<Value>& given, const Expected& alone_expected) {
+  Status add_rows(std::size_t c, Nodes nodes, Expected& expected, const std::optional<SingleCalls>& alone,
+                  const std::vector<Value>& given, Expected& alone_expected) {
     Report& report = reports_[c];
     if (columns_[c].past) {
       for (std::size_t i = 0; i < nodes.size(); ++i) add_past(c, nodes[i]->name(), expected.statistics[i]);
@@ -262,7 +266,7 @@ class Comparison {
       const Node& node = *nodes[i];
       const auto compared = static_cast<double>(c * nodes.size() + i);
       TRY_DO(at_node(compared / static_cast<double>(columns_.size()), node));
-      rows.push_back(difference(node.name(), expected, i, values[i], node.meta.tensor()->strides_known));
+      TRY(rows.emplace_back(), difference(node.name(), expected, i, values[i], node.meta.tensor()->strides_known));
       rows.back().origin = origin_text(node);
       row_of.emplace(&node, i);
     }
@@ -272,7 +276,7 @@ class Comparison {
       if (!own && (is_death(own.error()) || own.error().fault == Fault::Cancelled)) return own.error();
       if (!own) report.why_not_own = own.error().line();
       for (std::size_t i = 0; own && i < own->size(); ++i) {
-        const Difference d = difference({}, alone_expected, i, (*own)[i], false);
+        TRY(const Difference d, difference({}, alone_expected, i, (*own)[i], false));
         Difference& row = rows[row_of.at(alone->nodes[i])];
         row.own = {d.ok(), d.max_abs, d.max_rel, d.wrong};
         row.rounding |= is_handed_on(row, &row);
@@ -282,22 +286,40 @@ class Comparison {
     return {};
   }
 
-  Difference difference(std::string name, const Expected& expected, std::size_t i, const Value& value,
-                        bool strides) const {
+  Result<Difference> difference(std::string name, Expected& expected, std::size_t i, const Value& value,
+                                bool strides) const {
     Difference d = compare_values(std::move(name), expected.values[i], value, options_.tolerance, strides);
-    if (!expected.exact.empty()) judge_by_baseline(d, expected.exact[i], expected.values[i], value, options_.tolerance);
-    if (options_.statistics && !d.name.empty()) {
-      d.expected_statistics = expected.statistics[i];
-      d.found_statistics = statistics_of(value);
-    }
+    if (!expected.exact.empty()) TRY_DO(judge(d, expected, i, value));
+    add_statistics(d, expected, i, value);
     return d;
+  }
+
+  void add_statistics(Difference& d, const Expected& expected, std::size_t i, const Value& value) const {
+    if (!options_.statistics || d.name.empty()) return;
+    d.expected_statistics = expected.statistics[i];
+    d.found_statistics = statistics_of(value);
+  }
+
+  Status judge(Difference& d, Expected& expected, std::size_t i, const Value& value) const {
+    const auto moved = [&]() -> Result<std::vector<double>> {
+      const auto shifted_run = [&](unsigned seed) {
+        return run_on_copy(options_.shifted(seed), *expected.graph, *expected.inputs);
+      };
+      if (!expected.moved) expected.moved = moved_by_rounding(shifted_run, expected.exact);
+      if (!*expected.moved) return expected.moved->error();
+      return (**expected.moved)[i];
+    };
+    if (options_.shifted)
+      return judge_both_sides(d, expected.exact[i], expected.values[i], value, options_.tolerance, moved);
+    std::ignore = judge_by_baseline(d, expected.exact[i], expected.values[i], value, options_.tolerance);
+    return {};
   }
 
   /// Where numbers cancel, rounding in what the node reads may be beyond the tolerance, at other elements than the
   /// reference's. The value is right if its node is so alone, and it is no farther from the run in double.
   static bool is_handed_on(const Difference& d, const Difference* node) {
-    return !d.values_agree && node && node->own && node->own->ok && !d.specials_differ() && d.expected_error &&
-           d.found_error && *d.found_error <= 2 * *d.expected_error;
+    return !d.values_agree && !d.expected_is_off && node && node->own && node->own->ok && !d.specials_differ() &&
+           d.expected_error && d.found_error && *d.found_error <= 2 * *d.expected_error;
   }
 
   void add_past(std::size_t c, const std::string& name, const std::optional<Statistics>& expected) {
@@ -315,12 +337,10 @@ class Comparison {
       end_all(values.error());
       return {};
     }
-    Expected expected;
-    expected.values = *values;
+    Expected expected{.graph = &graph_, .inputs = &inputs_, .values = *values};
     if (options_.statistics || has_past())
       for (const Value& v : expected.values) expected.statistics.push_back(statistics_of(v));
     const auto name = [](std::size_t i) { return fmt::format("output.{}", i); };
-    std::vector<Value> exact;  // when it is needed
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (ended_[c]) continue;
       Report& report = reports_[c];
@@ -337,12 +357,13 @@ class Comparison {
         continue;
       }
       for (std::size_t i = 0; i < values->size() && i < found->size(); ++i) {
-        Difference d = difference(name(i), expected, i, (*found)[i], true);
+        Difference d = compare_values(name(i), expected.values[i], (*found)[i], options_.tolerance);
+        add_statistics(d, expected, i, (*found)[i]);
         if (!d.values_agree && options_.baseline) {
-          if (exact.empty()) {
-            TRY(exact, run_on_copy(options_.baseline, graph_, inputs_));
+          if (expected.exact.empty()) {
+            TRY(expected.exact, run_on_copy(options_.baseline, graph_, inputs_));
           }
-          judge_by_baseline(d, exact[i], expected.values[i], (*found)[i], options_.tolerance);
+          TRY_DO(judge(d, expected, i, (*found)[i]));
           d.rounding |= is_handed_on(d, row_of_output(report, i));
         }
         report.rows.push_back(std::move(d));

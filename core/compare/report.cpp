@@ -41,6 +41,7 @@ std::string line(const Difference& d) {
     text += fmt::format(", infinities {} expected, {} found", d.inf_expected, d.inf_found);
   if (d.expected_error)
     text += fmt::format(", from f64: {:.3g} expected, {:.3g} found", *d.expected_error, *d.found_error);
+  if (d.expected_is_off) text += ", and rounding does not explain the expected one";
   for (const std::string& l : d.layout) text += "; " + l;
   if (d.own && !d.ok()) text += fmt::format(", alone max abs {:.3g}", d.own->max_abs);
   if (d.inherited()) text += fmt::format(", after {}", d.inherited_from);
@@ -89,6 +90,7 @@ Json row(const Difference& d) {
   if (d.expected_error)
     j["baseline"] = {
         {"expected", number_json(*d.expected_error)}, {"found", number_json(*d.found_error)}, {"rounding", d.rounding}};
+  if (d.expected_is_off) j["baseline"]["expected_is_off"] = true;
   if (d.own)
     j["own"] = {{"ok", d.own->ok},
                 {"max_abs", number_json(d.own->max_abs)},
@@ -146,6 +148,7 @@ Difference difference_of(const Json& j) {
     d.expected_error = number_of(b.at("expected"));
     d.found_error = number_of(b.at("found"));
     d.rounding = b.at("rounding");
+    d.expected_is_off = b.value("expected_is_off", false);
   }
   if (j.contains("own")) {
     const Json& o = j["own"];

@@ -33,6 +33,7 @@ std::string divergence(const Difference& d) {
   else if (d.own)
     text += d.own->ok ? fmt::format(" (alone it is right, {:.3g}: errors of its inputs grew here)", d.own->max_abs)
                       : fmt::format(" (an error of its own: alone {:.3g})", d.own->max_abs);
+  if (d.expected_is_off) text += "; the expected value is the one that is off, by the run in double";
   if (!d.origin.empty()) text += ", " + d.origin;
   return text;
 }

@@ -230,8 +230,10 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
   std::vector<std::pair<Tensor, Tensor>> written;
   if (options.float64) {
     const std::vector<Value> given = inputs;
-    for (Value& v : inputs) {
-      TRY(v, widened(std::move(v)));
+    const std::vector<Node*> placeholders = running.placeholders();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      TRY(inputs[i], widened(std::move(inputs[i])));
+      if (options.input) inputs[i] = options.input(*placeholders[i], std::move(inputs[i]));
     }
     if (options.writes_back) {
       TRY(written, written_copies(running, given, inputs));

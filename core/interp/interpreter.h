@@ -28,6 +28,8 @@ struct InterpOptions {
   std::function<Status(const Node&, const Value&)> observer = {};
   /// Replaces ops/record.h's evaluate, so that tests can plant a wrong kernel.
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
+  /// What a run in double takes for the value of a placeholder, which is widened already; empty: the value.
+  std::function<Value(const Node& placeholder, Value)> input = {};
   /// Calls operators of which nothing is known here: neither record nor schema; empty: these are refused.
   std::function<Result<Value>(const Node&, const std::vector<Value>&, const ValueKwargs&)> call_unknown = {};
   /// Runs the sub graphs of cond, while_loop, map_impl and scan; empty: they are interpreted too.

@@ -27,6 +27,8 @@ class PlanRun {
         outputs.emplace_back(tensor(*view));
       else if (auto* e = std::get_if<SymExpr>(&o))
         outputs.emplace_back(e->as_int());
+      else if (auto* given = std::get_if<HandedOn>(&o))
+        outputs.push_back(inputs.at(static_cast<std::size_t>(given->input)));
       else
         outputs.emplace_back(literal(std::get<Arg>(o)));
     }

@@ -53,7 +53,7 @@ class Instance {
   }
 
   /// A number that is returned: an integer stays an expression, a bool or float is a literal.
-  Status number(SymExpr e, std::variant<PlanView, Arg, SymExpr>& out) const {
+  Status number(SymExpr e, PlanOutput& out) const {
     const bool truth = e.is_boolean();
     TRY_DO(value(e));
     if (truth)

@@ -243,6 +243,9 @@ class Planner {
           plan_.outputs.emplace_back(Arg(e->as_float()));
         else
           plan_.outputs.emplace_back(*e);
+      } else if (n->is_placeholder() && !n->meta.tensor()) {
+        const std::vector<Node*> inputs = g_.graph->placeholders();
+        plan_.outputs.emplace_back(HandedOn{static_cast<int>(std::ranges::find(inputs, n) - inputs.begin())});
       } else if (!n->meta.tensor()) {
         return unsupported("schedule.output", "output " + n->name() + " is not a tensor", place_of(*n));
       } else {

@@ -89,6 +89,8 @@ std::string print(const Plan& plan) {
       outputs.push_back(text(*view));
     else if (auto* e = std::get_if<SymExpr>(&o))
       outputs.push_back(e->str());
+    else if (auto* given = std::get_if<HandedOn>(&o))
+      outputs.push_back(fmt::format("input {}", given->input));
     else
       outputs.push_back(print(std::get<Arg>(o)));
   }

@@ -40,6 +40,14 @@ struct PlanView {
   SymExpr offset = 0;
 };
 
+/// An input that is no tensor and no number, such as a device mesh, as a result.
+struct HandedOn {
+  int input = 0;
+};
+
+/// What forward returns: a view, a literal, a symbolic int, or what it was given.
+using PlanOutput = std::variant<PlanView, Arg, SymExpr, HandedOn>;
+
 struct KernelCall {
   int kernel = 0;            ///< index into Plan::kernels
   std::vector<int> buffers;  ///< one for each non-scratch Kernel::buffers, in order
@@ -111,8 +119,7 @@ struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<loops::Kernel> kernels;
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order
-  /// What forward returns: a view, a literal, or a symbolic int.
-  std::vector<std::variant<PlanView, Arg, SymExpr>> outputs;
+  std::vector<PlanOutput> outputs;
   std::vector<Meta> promised;      ///< metas of the outputs, as the graph says them
   std::vector<TensorMeta> inputs;  ///< metas of the graph's placeholders; actual sizes bind the symbols
   std::size_t arena_bytes = 0;

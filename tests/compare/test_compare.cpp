@@ -5,6 +5,7 @@
 #include "core/compare/changes.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
+#include "core/compare/rounding.h"
 #include "core/compare/same_calls.h"
 #include "core/compare/side_values.h"
 #include "core/interp/interpreter.h"
@@ -391,6 +392,34 @@ class TestCompare : public QObject {
     QVERIFY(report->rows[0].ok());
   }
 
+  /// The reference may be the wrong one: that the column is right by the run in double excuses nothing then. What reads
+  /// the reference's value inherits the difference.
+  void a_wrong_reference_is_named() {
+    const auto graph = chain();
+    PerNodeOptions options;
+    options.baseline = wide_interpreter();
+    options.shifted = [](unsigned seed) -> Runner {
+      return [seed](const Graph& g, const std::vector<Value>& inputs) {
+        return interpret_shifted(g, inputs, seed, true);
+      };
+    };
+    options.own = true;
+    const auto report = compare_nodes(*graph, chain_input(), planted("b", 1.01), interpreter(), options);
+    QVERIFY2(report, report ? "" : report.error().line().c_str());
+    const auto& rows = report->rows;  // a, b, c, output.0
+    QVERIFY(rows[0].ok() && !rows[1].ok() && !rows[2].ok() && !rows[3].ok());
+    QVERIFY(rows[1].expected_is_off && rows[2].expected_is_off);
+    QVERIFY(rows[1].own && !rows[1].own->ok && rows[2].own && rows[2].own->ok);
+    QVERIFY(!rows[1].inherited() && rows[2].inherited());
+
+    // An error that rounding explains is still excused.
+    const auto near = fx("x: <f32[4][1]>", "a: <f32[4][1]> = $sin(x)\nreturn (a,)");
+    options.tolerance = {0, 0};
+    const auto rounded = compare_nodes(*near, chain_input(), planted("a", 1 + 3e-7), interpreter(), options);
+    QVERIFY2(rounded, rounded ? "" : rounded.error().line().c_str());
+    QVERIFY(!rounded->rows[0].values_agree && rounded->rows[0].ok() && !rounded->rows[0].expected_is_off);
+  }
+
   /// Where numbers cancel, what they read may be rounded otherwise at other elements. The node is not accused of that
   /// if it is right alone and as near to the run in double, nor is the result that it is; of an error of its own it is.
   void a_difference_that_is_handed_on_is_no_accusation() {
@@ -433,7 +462,7 @@ class TestCompare : public QObject {
     const Tolerance tolerance{0, 0.1};
     const Value a = f32(sizes, expected), b = f32(sizes, found);
     Difference d = compare_values("", a, b, tolerance);
-    judge_by_baseline(d, tensor(DType::Float64, sizes, exact), a, b, tolerance);
+    std::ignore = judge_by_baseline(d, tensor(DType::Float64, sizes, exact), a, b, tolerance);
     return d.rounding;
   }
   void only_errors_like_the_expected_ones_are_excused() {

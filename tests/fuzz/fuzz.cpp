@@ -87,7 +87,7 @@ Result<Tensor> overflowed(const Tensor& expected, const Tensor& found) {
 Finding compare(const Expected& expected, const std::vector<Value>& found, bool strides) {
   const std::vector<Value>& values = expected.values;
   if (values.size() != found.size()) return fmt::format("{} results for {}", found.size(), values.size());
-  std::optional<std::vector<std::vector<double>>> moved, moved_in_parts;
+  std::optional<Result<Moved>> moved, moved_in_parts;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string name = fmt::format("output {}", i);
     const Tolerance tolerance = tolerance_of(values[i]);
@@ -104,12 +104,13 @@ Finding compare(const Expected& expected, const std::vector<Value>& found, bool 
       const auto rounded = exact->to(narrow->dtype);
       if (!rounded || !compare_values(name, Value(*rounded), values[i], tolerance, false).ok()) continue;
       if (!moved) moved = moved_by_rounding(expected.graph, expected.inputs, expected.exact);
-      if (moved && explained_by_rounding(*narrow, *found[i].get<Tensor>(), tolerance, (*moved)[i])) continue;
+      if (*moved && explained_by_rounding(*narrow, *found[i].get<Tensor>(), tolerance, (**moved)[i])) continue;
       // What a call rounds within, such as 1 + erf(x), its parts show.
       const auto parts = expected.graph.clone();
       if (!moved_in_parts && decompose_to_core(*parts))
         moved_in_parts = moved_by_rounding(*parts, expected.inputs, expected.exact);
-      if (moved_in_parts && explained_by_rounding(*narrow, *found[i].get<Tensor>(), tolerance, (*moved_in_parts)[i]))
+      if (moved_in_parts && *moved_in_parts &&
+          explained_by_rounding(*narrow, *found[i].get<Tensor>(), tolerance, (**moved_in_parts)[i]))
         continue;
     }
     return fmt::format(

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "core/compare/per_node.h"
+#include "core/compare/rounding.h"
 #include "core/fake/propagate.h"
 #include "core/functionalize/rules.h"
 #include "core/store/store.h"
@@ -170,7 +171,14 @@ void CompareController::compare(const CompareRequest& request) {
           options.progress = &progress;
           options.nodes = request.per_node;
           options.own = options.statistics = true;
-          if (wide && request.per_node) options.baseline = wide->runner(progress);
+          if (wide && request.per_node) {
+            options.baseline = wide->runner(progress);
+            options.shifted = [&progress](unsigned seed) -> Runner {
+              return [&progress, seed](const Graph& seen, const std::vector<Value>& values) {
+                return interpret_shifted(seen, values, seed, true, {.progress = &progress});
+              };
+            };
+          }
           std::vector<Column> columns;
           for (std::size_t i = 0; i < found.size(); ++i)
             columns.push_back({request.found[i], found[i]->runner(progress)});

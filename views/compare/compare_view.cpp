@@ -36,6 +36,7 @@ QString what_is_wrong(const Difference& d) {
                  .arg(d.first_wrong->expected, 0, 'g', 6)
                  .arg(d.first_wrong->found, 0, 'g', 6);
   }
+  if (d.expected_is_off) parts << "the expected value is off: f64 is nearer to the found one";
   if (d.rounding) parts << "rounding: no farther from f64 than expected is";
   return parts.join("; ");
 }
