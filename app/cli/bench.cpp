@@ -40,6 +40,7 @@ struct Prepared {
   double first_step_ms = 0;  ///< compiles too what waits for sizes that only a run tells
   std::shared_ptr<StageTimes> compiler;
   std::shared_ptr<nlohmann::ordered_json> sizes;  ///< each compilation of a graph with symbolic sizes, and why
+  TensorFile io;                                  ///< as it was read: what is laid out otherwise was copied
   std::size_t input_bytes = 0;  ///< that the process holds beside what a step needs: inputs and weights
 };
 
@@ -72,7 +73,7 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
   const auto first = Clock::now();
   TRY(const TensorFile result, function.step());
   const std::size_t inputs = held + function.input_bytes();
-  return Prepared{std::move(function), compile_ms, since(first), times, sizes, inputs};
+  return Prepared{std::move(function), compile_ms, since(first), times, sizes, std::move(io), inputs};
 }
 
 /// Runs for `seconds`, at least five times.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +22,7 @@
 #include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
 #include "core/ir/print.h"
+#include "core/partition/cost.h"
 #include "core/process/run.h"
 #include "core/schedule/specialise.h"
 #include "core/store/code_store.h"
@@ -143,11 +146,11 @@ Json node_json(const Graph& graph, const std::string& name) {
 
 namespace {
 
-Result<AotGraphs> graphs_for(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
-  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+Result<AotGraphs> graphs_for(const Artefact& artefact, const Graph& graph, const RunRequest& request,
+                             const Backend& backend) {
   AotOptions how{.train = request.train};
   adapt_options(backend, how);
-  return aot(*graph, artefact.program.get(), as_run(*graph, artefact, how));
+  return aot(graph, artefact.program.get(), as_run(graph, artefact, how));
 }
 
 Result<std::vector<PlannedGraph>> planned(const Partition& cut, const StagedCompiler& compiler,
@@ -188,13 +191,33 @@ void add_rows(const PlannedGraph& graph, std::size_t offset, std::size_t end, co
   out.held[Kind::Temporary] += graph.report.arena_bytes;
 }
 
-/// Constants that the compiler's passes computed, which the program holds beside its weights.
-void add_constants(const Graph& given, const PlannedGraph& graph, StepMemory& out) {
-  for (const schedule::PlanBuffer& b : graph.planned.second.buffers)
-    if (b.kind == schedule::PlanBuffer::Kind::Constant && !given.attributes.contains(b.attribute))
-      if (const auto made = graph.planned.first->attributes.find(b.attribute);
-          made != graph.planned.first->attributes.end())
-        out.held[StepMemory::Kind::Constant] += static_cast<double>(made->second.storage->bytes());
+/// The inputs of a step, and what the program computes of its weights once and holds beside them: the forward's last
+/// inputs.
+void add_inputs(const PlannedGraph& forward, const std::optional<ConstantsGraph>& constants, StepMemory& out) {
+  const std::size_t all = forward.planned.second.inputs.size(),
+                    given = all - (constants ? constants->graph->outputs().size() : 0);
+  std::set<std::size_t> counted;
+  for (const schedule::BufferRow& b : forward.report.buffers) {
+    if (b.kind != schedule::PlanBuffer::Kind::Input) continue;
+    const auto input =
+        static_cast<std::size_t>(forward.planned.second.buffers[static_cast<std::size_t>(b.buffer)].index);
+    (input < given ? out.inputs : out.held[StepMemory::Kind::Constant]) += b.bytes;
+    counted.insert(input);
+  }
+  if (!constants) return;
+  const std::vector<Node*> weights = constants->graph->placeholders();
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (counted.insert(constants->inputs[i]).second) out.inputs += static_cast<double>(bytes_of(*weights[i]));
+}
+
+/// Constants that passes computed, which the program holds beside those of its source.
+void add_constants(const Graph& source, std::span<const Graph* const> graphs, StepMemory& out) {
+  std::set<const Storage*> counted;
+  for (const auto& [name, tensor] : source.attributes) counted.insert(tensor.storage.get());
+  for (const Graph* graph : graphs)
+    for (const auto& [name, tensor] : graph->attributes)
+      if (tensor.storage && counted.insert(tensor.storage.get()).second)
+        out.held[StepMemory::Kind::Constant] += static_cast<double>(tensor.storage->bytes());
 }
 
 /// What kernels of all graphs keep, and what one call takes at most.
@@ -231,6 +254,32 @@ std::map<int, std::size_t> last_reads(const Partition& cut, const PlannedGraph& 
   return read_by;
 }
 
+/// `source`: the graph that the cut was made of.
+Result<StepMemory> memory_of(const Partition& cut, const std::optional<ConstantsGraph>& constants, const Graph& source,
+                             const Backend& backend, const Progress* progress) {
+  const StagedCompiler compiler = backend.stages({.progress = progress, .fixed_parameters = !cut.backward});
+  TRY(const std::vector<PlannedGraph> graphs, planned(cut, compiler, progress));
+  const std::size_t begin = graphs[0].report.rows.size(),
+                    all = begin + (graphs.size() > 1 ? graphs[1].report.rows.size() : 0), end = all > 0 ? all - 1 : 0;
+  StepMemory out;
+  const bool trains = graphs.size() > 1;
+  add_rows(graphs[0], 0, end, trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out);
+  TRY_DO(add_scratch(graphs, compiler, out));
+  add_inputs(graphs[0], constants, out);
+  std::vector<const Graph*> made;
+  for (const PlannedGraph& graph : graphs) made.push_back(graph.planned.first.get());
+  if (constants) made.push_back(constants->graph.get());
+  add_constants(source, made, out);
+  if (trains) {
+    add_rows(graphs[1], begin, end, {}, out);
+    for (const schedule::BufferRow& b : graphs[1].report.buffers)
+      if (const auto& buffer = graphs[1].planned.second.buffers[static_cast<std::size_t>(b.buffer)];
+          b.kind == schedule::PlanBuffer::Kind::Input && buffer.index >= static_cast<int>(cut.saved.size()))
+        out.held[StepMemory::Kind::Tangent] += b.bytes;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string_view name(StepMemory::Kind kind) {
@@ -260,13 +309,10 @@ std::size_t StepMemory::peak() const {
 }
 
 std::string held_text(const StepMemory& memory) {
-  static constexpr std::string_view said[] = {"for temporaries",
-                                              "saved for the backward",
-                                              "of results",
-                                              "of gradients",
-                                              "of tangents",
-                                              "that kernels and libraries take for themselves",
-                                              "of constants computed while compiling"};
+  static constexpr std::string_view said[] = {"for temporaries", "saved for the backward",
+                                              "of results",      "of gradients",
+                                              "of tangents",     "that kernels and libraries take for themselves",
+                                              "computed once"};
   std::vector<std::string> parts;
   for (const auto& [kind, bytes] : memory.held)
     if (bytes > 0) parts.push_back(fmt::format("{:.0f} {}", bytes, said[static_cast<std::size_t>(kind)]));
@@ -283,26 +329,7 @@ Json memory_json(const StepMemory& memory) {
 }
 
 Result<StepMemory> step_memory(const Partition& cut, const Backend& backend, const Progress* progress) {
-  const StagedCompiler compiler = backend.stages({.progress = progress, .fixed_parameters = !cut.backward});
-  TRY(const std::vector<PlannedGraph> graphs, planned(cut, compiler, progress));
-  const std::size_t begin = graphs[0].report.rows.size(),
-                    all = begin + (graphs.size() > 1 ? graphs[1].report.rows.size() : 0), end = all > 0 ? all - 1 : 0;
-  StepMemory out;
-  const bool trains = graphs.size() > 1;
-  add_rows(graphs[0], 0, end, trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out);
-  TRY_DO(add_scratch(graphs, compiler, out));
-  add_constants(*cut.forward, graphs[0], out);
-  if (trains) add_constants(*cut.backward, graphs[1], out);
-  if (trains) {
-    add_rows(graphs[1], begin, end, {}, out);
-    for (const schedule::BufferRow& b : graphs[1].report.buffers)
-      if (const auto& buffer = graphs[1].planned.second.buffers[static_cast<std::size_t>(b.buffer)];
-          b.kind == schedule::PlanBuffer::Kind::Input && buffer.index >= static_cast<int>(cut.saved.size()))
-        out.held[StepMemory::Kind::Tangent] += b.bytes;
-  }
-  for (const schedule::BufferRow& b : graphs[0].report.buffers)
-    if (b.kind == schedule::PlanBuffer::Kind::Input) out.inputs += b.bytes;
-  return out;
+  return memory_of(cut, std::nullopt, *cut.forward, backend, progress);
 }
 
 Result<StepMemory> step_memory(const Artefact& artefact, const Graph& graph, const PartitionOptions& cut,
@@ -310,12 +337,13 @@ Result<StepMemory> step_memory(const Artefact& artefact, const Graph& graph, con
   AotOptions how{.partition = cut};
   adapt_options(backend, how);
   TRY(const AotGraphs made, aot(graph, artefact.program.get(), as_run(graph, artefact, how)));
-  return step_memory(made.partition, backend, &progress);
+  return memory_of(made.partition, made.constants, graph, backend, &progress);
 }
 
 Result<StepMemory> step_memory(const Artefact& artefact, const RunRequest& request, const Backend& backend) {
-  TRY(const AotGraphs made, graphs_for(artefact, request, backend));
-  return step_memory(made.partition, backend, request.progress);
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(const AotGraphs made, graphs_for(artefact, *graph, request, backend));
+  return memory_of(made.partition, made.constants, *graph, backend, request.progress);
 }
 
 Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const TensorFile* io,
@@ -325,7 +353,8 @@ Result<std::vector<PlannedGraph>> plan_kernels(const Artefact& artefact, const T
   const StagedCompiler compiler = backend.stages({.progress = request.progress, .fixed_parameters = !request.train});
   std::vector<PlannedGraph> out;
   if (!io) {
-    TRY(const AotGraphs made, graphs_for(artefact, request, backend));
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    TRY(const AotGraphs made, graphs_for(artefact, *graph, request, backend));
     TRY(out, planned(made.partition, compiler, request.progress));
     return out;
   }

@@ -33,7 +33,8 @@ struct StepMemory {
   std::vector<Row> rows;
   std::vector<std::pair<std::string, std::string>> steps;  ///< the graph and the name of each
   std::map<Kind, double> held;  ///< bytes: of temporaries the room that they share in each graph; Scratch: what
-                                ///< kernels keep, and what one call of a library takes at most
+                                ///< kernels keep, and what one call of a library takes at most; Constant: what is
+                                ///< computed once, of the weights or of nothing
   double inputs = 0;            ///< bytes of inputs and weights, which the caller holds
 
   double held_bytes() const;  ///< together, without inputs

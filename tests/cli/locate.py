@@ -6,6 +6,7 @@ compile, code that does not run.
 import hashlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,12 @@ GRAPH = """class GraphModule(torch.nn.Module):
         mm_1 = torch.ops.aten.mm.default({name}, w)
         sin = torch.ops.aten.sin.default(mm_1)
         return (sin,)
+"""
+GRADIENT = """class GraphModule(torch.nn.Module):
+    def forward(self, grad: "f32[4, 3][3, 1]cpu", index: "i64[4][1]cpu"):
+        embedding_dense_backward = torch.ops.aten.embedding_dense_backward.default(grad, index, 5, -1, False)
+        mul = torch.ops.aten.mul.Tensor(embedding_dense_backward, 2)
+        return (mul,)
 """
 KNOBS = {"log1p": "cpp.inject_log1p_bug_TESTING_ONLY", "relu": "cpp.inject_relu_bug_TESTING_ONLY"}
 
@@ -132,6 +139,21 @@ with tempfile.TemporaryDirectory() as folder:
     assert code == 1 and report["artefact"] == "" and report["node"]["given"] == ["last"], report
     code, answer, errors = search(record("dynamo_output_graph", 0, unknown), record("dynamo_output_graph", 1, unknown))
     assert code == 2 and errors.count("\n") == 1 and "nobody" in errors, errors
+
+    # With an index that eager PyTorch does not check, its results are whatever lies beside the tensor: no verdict.
+    gradient = f"{folder}/gradient.py"
+    with open(gradient, "w") as file:
+        file.write(GRADIENT)
+    for last, code in ((4, 0), (5, 2)):
+        values = struct.pack("<12f", *range(12)) + struct.pack("<4q", 0, 1, 2, last)
+        header = json.dumps({"input.0": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 48]},
+                             "input.1": {"dtype": "I64", "shape": [4], "data_offsets": [48, 80]}}).encode()  # fmt: skip
+        with open(f"{folder}/io.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header + values)
+        done = subprocess.run([PARTITA, "--python", PYTHON, "locate", gradient, "--inputs", f"{folder}/io.safetensors"],
+                              capture_output=True, text=True, env=env)  # fmt: skip
+        said = "an index must lie between 0 and 4, and has 0 to 5" in done.stderr
+        assert done.returncode == code and said == (code == 2), (last, done.returncode, done.stdout, done.stderr)
 
     broken = subprocess.run([PARTITA, "--python", PYTHON, "locate", f"{folder}/log1p.py", "--random-weights", "0",
                              "--against", "torch:eager"], capture_output=True, text=True, env=env)  # fmt: skip

@@ -131,6 +131,7 @@ Prepared prepare(const ExternContext& context, std::size_t first, std::size_t op
     if (!mask || (mask->dtype != DType::Bool && !takes(mask->dtype)))
       return evaluated(why_not, "a mask of another dtype or size");
     step->place(&AttentionProblem::mask, *mask);
+    p.has_mask = true;
   }
   const auto place_result = [&](AttentionOperand AttentionProblem::* operand, std::size_t i, const Sizes& sizes) {
     if (i < context.call.results.size() && context.call.results[i].buffer >= 0)

@@ -22,6 +22,7 @@ struct AttentionProblem {
   AttentionOperand grad_out, grad_query, grad_key, grad_value;  ///< of the backward, which reads out and logsumexp
   std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0;
   double scale = 1;
+  bool has_mask = false;   ///< known before the addresses are
   bool causal = false;     ///< query i attends to keys 0 .. i
   bool in_double = false;  ///< computes in double, else in float
 };
