@@ -26,6 +26,7 @@ torch::ColumnOptions column_options(const BackendOptions& options) {
           .progress = options.progress,
           .generator = options.generator,
           .inference = options.inference,
+          .communicator = options.communicator,
           .times = options.times};
 }
 
@@ -71,15 +72,7 @@ CompileFn debug(const Backend&, const BackendOptions& options) {
 }
 
 CompileFn torch_column(const Backend& backend, const BackendOptions& options) {
-  const CompileFn column = torch::column(backend.name, column_options(options));
-  if (!options.communicator) return column;
-  return [column](const Graph& graph) -> Result<CompiledFn> {
-    if (std::ranges::any_of(graph, [](const Node* n) { return is_collective(n->op()); }))
-      return unsupported("backend.ranks",
-                         "PyTorch's process does not know the other ranks; take interp or cpu for graphs with "
-                         "collectives");
-    return column(graph);
-  };
+  return torch::column(backend.name, column_options(options));
 }
 
 std::shared_ptr<const codegen::Machine> gpu() {

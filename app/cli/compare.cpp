@@ -151,10 +151,10 @@ Result<std::pair<std::string, std::string>> row_values(const CompareVerbOptions&
 
 /// All ranks of a folder, on each side together.
 Result<int> compare_all_ranks(CompareVerbOptions o) {
-  if (o.request.train || o.per_node || !o.values.empty() || o.statistics)
+  if (o.request.train || !o.values.empty() || o.statistics)
     return input_error("cli.usage",
-                       "compare --ranks compares the results of each rank's graph; --train, --per-node, "
-                       "--values and --statistics are for one graph");
+                       "compare --ranks compares each rank's graph; --train, --values and --statistics are for one "
+                       "graph");
   ProgressLine line;
   o.request.progress = &line.progress();
   std::vector<std::string> sides{o.reference};
@@ -165,7 +165,8 @@ Result<int> compare_all_ranks(CompareVerbOptions o) {
     sides = {o.backends.substr(0, comma), o.backends.substr(comma + 1)};
   }
   TRY(const RankFolder folder, read_rank_folder(o.request.path, o.request.graph, o.request.inputs, o.request.progress));
-  TRY(const std::vector<RanksComparison> comparisons, compare_ranks(folder, o.request, sides, {o.rtol, o.atol}));
+  const auto compare = o.per_node ? compare_nodes_of_ranks : compare_ranks;
+  TRY(const std::vector<RanksComparison> comparisons, compare(folder, o.request, sides, {o.rtol, o.atol}));
   line.clear();
   bool ok = true;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

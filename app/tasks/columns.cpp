@@ -208,43 +208,63 @@ Result<bool> visit_graphs(const Artefact& artefact, const TensorFile& io, const 
   return !died;
 }
 
+/// Compares the nodes of graphs on several sides.
+class NodeComparison {
+ public:
+  NodeComparison(const RunRequest& request, const CompareSide& reference, std::span<const CompareSide* const> sides,
+                 const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store)
+      : sides_(sides), expected_{reference.name, column_of(reference, request, store)} {
+    for (const CompareSide* side : sides) runs_.push_back(column_of(*side, request, store));
+    how_ = {.tolerance = tolerance, .progress = request.progress, .own = true, .statistics = true};
+    const Result<const Backend*> wide = find_backend("f64");
+    CHECK(wide, "there is an interpreter in double");
+    CompareSide exact;
+    exact.backend = *wide;
+    how_.baseline = runner_of(exact, request, store);
+    how_.shifted = [request, exact, store](unsigned seed) {
+      RunRequest own = request;
+      own.shift = seed;
+      return runner_of(exact, own, store);
+    };
+  }
+
+  const Runner& reference() const { return expected_.run; }
+
+  /// A report for each side that has one of `name`.
+  Result<std::vector<Report>> operator()(std::string_view name, const Graph& graph,
+                                         const std::vector<Value>& inputs) const {
+    std::vector<Column> columns;
+    std::vector<std::vector<std::string>> unsteady;
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+      const Report* past = past_of(*sides_[i], name);
+      if (!runs_[i] && !past) continue;
+      columns.push_back({sides_[i]->name, runs_[i], past});
+      TRY(unsteady.emplace_back(), unsteady_outputs(*sides_[i], runs_[i], graph, inputs));
+    }
+    TRY(std::vector<Report> made, compare_columns(graph, inputs, expected_, columns, how_));
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i].graph = name;
+      made[i].unsteady = std::move(unsteady[i]);
+    }
+    return made;
+  }
+
+ private:
+  std::span<const CompareSide* const> sides_;
+  Column expected_;
+  std::vector<Runner> runs_;
+  PerNodeOptions how_;
+};
+
 Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                              const CompareSide& reference, std::span<const CompareSide* const> sides,
                                              const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
-  TRY(const Backend* wide, find_backend("f64"));
-  CompareSide exact;
-  exact.backend = wide;
-  const Column expected{reference.name, column_of(reference, request, store)};
-  std::vector<Runner> runs;
-  for (const CompareSide* side : sides) runs.push_back(column_of(*side, request, store));
-  const PerNodeOptions how{.tolerance = tolerance,
-                           .baseline = runner_of(exact, request, store),
-                           .shifted =
-                               [&](unsigned seed) {
-                                 RunRequest own = request;
-                                 own.shift = seed;
-                                 return runner_of(exact, own, store);
-                               },
-                           .progress = request.progress,
-                           .own = true,
-                           .statistics = true};
+  const NodeComparison compare(request, reference, sides, tolerance, store);
   std::vector<Report> reports;
-  TRY_DO(visit_graphs(artefact, io, request, reference, expected.run,
+  TRY_DO(visit_graphs(artefact, io, request, reference, compare.reference(),
                       [&](const char* name, const Graph& graph, const std::vector<Value>& inputs) -> Status {
-                        std::vector<Column> columns;
-                        std::vector<std::vector<std::string>> unsteady;
-                        for (std::size_t i = 0; i < sides.size(); ++i) {
-                          const Report* past = past_of(*sides[i], name);
-                          if (!runs[i] && !past) continue;
-                          columns.push_back({sides[i]->name, runs[i], past});
-                          TRY(unsteady.emplace_back(), unsteady_outputs(*sides[i], runs[i], graph, inputs));
-                        }
-                        TRY(std::vector<Report> made, compare_columns(graph, inputs, expected, columns, how));
-                        for (std::size_t i = 0; i < made.size(); ++i) {
-                          made[i].graph = name;
-                          if (i < unsteady.size()) made[i].unsteady = std::move(unsteady[i]);
-                          reports.push_back(std::move(made[i]));
-                        }
+                        TRY(std::vector<Report> made, compare(name, graph, inputs));
+                        std::ranges::move(made, std::back_inserter(reports));
                         return {};
                       }));  // a death of the reference is in the reports
   return reports;
@@ -410,6 +430,19 @@ Result<CompareSide> parse_side(const std::string& text, const TensorFile& io, bo
   const ConfigScope scope(side.config);
   TRY_DO(check_pass_names(configured_disabled()));
   return side;
+}
+
+Result<std::vector<Report>> compare_graph(const Graph& graph, const std::vector<Value>& inputs,
+                                          const RunRequest& request, std::span<const CompareSide> sides,
+                                          const Tolerance& tolerance) {
+  std::vector<const CompareSide*> columns;
+  for (const CompareSide& side : sides) {
+    if (!side.backend)
+      return input_error("cli.usage", fmt::format("{} has results, not every node's value; name backends", side.name));
+    columns.push_back(&side);
+  }
+  const std::span<const CompareSide* const> found(columns.begin() + 1, columns.end());
+  return NodeComparison(request, sides.front(), found, tolerance, std::make_shared<CodeStore>())({}, graph, inputs);
 }
 
 Result<std::vector<Report>> compare_sides(const Artefact& artefact, const TensorFile& io, const RunRequest& request,

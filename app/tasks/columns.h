@@ -42,6 +42,12 @@ Result<std::vector<Report>> compare_sides(const Artefact& artefact, const Tensor
                                           const CompareSide& reference, std::span<const CompareSide> columns,
                                           const CompareOptions& options, const std::shared_ptr<CodeStore>& store);
 
+/// Compares every node of a graph of ATen calls, as it is, on these inputs: a report for each side after the first, which
+/// is the reference. Error cli.usage for a side that is no backend.
+Result<std::vector<Report>> compare_graph(const Graph& graph, const std::vector<Value>& inputs,
+                                          const RunRequest& request, std::span<const CompareSide> sides,
+                                          const Tolerance& tolerance);
+
 /// The values behind a row of compare_sides(): of the reference, then of each column. `graph`: of the row's report;
 /// empty: the first graph that has such a row, the results last. Error compare.name when none has.
 Result<std::vector<SideValue>> values_of_sides(const Artefact& artefact, const TensorFile& io,

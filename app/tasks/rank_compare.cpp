@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/columns.h"
+#include "app/tasks/rank_alone.h"
 #include "app/tasks/rank_runs.h"
 #include "codegen/backends.h"
 #include "core/ir/place.h"
@@ -12,7 +14,7 @@
 namespace partita {
 namespace {
 
-constexpr std::string_view stored_name = "stored";
+constexpr std::string_view stored_name = "stored", results_prefix = "file:";
 
 using ResultsByRank = std::vector<TensorFile>;
 
@@ -38,9 +40,8 @@ Result<ResultsByRank> written_side(const RankFolder& folder, const std::string& 
 }
 
 Result<ResultsByRank> results_of_side(const RankFolder& folder, const RunRequest& request, const std::string& side) {
-  constexpr std::string_view file = "file:";
   if (side == stored_name) return stored_side(folder);
-  if (side.starts_with(file)) return written_side(folder, side.substr(file.size()));
+  if (side.starts_with(results_prefix)) return written_side(folder, side.substr(results_prefix.size()));
   TRY(const Backend* backend, find_backend(side));
   TRY(RanksRun run, run_ranks(folder, request, *backend));
   if (run.failure) {
@@ -87,6 +88,12 @@ std::map<std::string, int> torn_results(const ResultsByRank& expected, const Res
   return torn;
 }
 
+/// The node that a row is about; null when it is no node and no result.
+const Node* node_of_row(const Graph& graph, std::string_view row) {
+  const Node* node = graph.find(row);
+  return node ? node : node_of_result(graph, row);
+}
+
 /// The rank and row that differ first: of all ranks, the node that stands first in its graph.
 struct First {
   int rank = 0;
@@ -99,8 +106,8 @@ First first_difference(const RankFolder& folder, const RanksComparison& c) {
   for (std::size_t rank = 0; rank < c.ranks.size(); ++rank) {
     const Graph& graph = *folder.ranks[rank].graph;
     for (const Difference& row : c.ranks[rank].rows) {
-      if (row.ok()) continue;
-      const Node* node = node_of_result(graph, row.name);
+      if (row.ok() || row.inherited()) continue;
+      const Node* node = node_of_row(graph, row.name);
       std::size_t place = graph.size();
       if (node) place = static_cast<std::size_t>(std::ranges::distance(graph.begin(), std::ranges::find(graph, node)));
       if (first.row && place >= first_place) continue;
@@ -146,6 +153,28 @@ Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, con
   return out;
 }
 
+Result<std::vector<RanksComparison>> compare_nodes_of_ranks(const RankFolder& folder, const RunRequest& request,
+                                                            const std::vector<std::string>& names,
+                                                            const Tolerance& tolerance) {
+  std::vector<CompareSide> sides;
+  std::vector<RanksComparison> out;
+  for (const std::string& name : names) {
+    if (name == stored_name || name.starts_with(results_prefix))
+      return input_error("cli.usage", fmt::format("{} has results, not every node's value; name backends", name));
+    TRY(sides.emplace_back(), parse_side(name, {}, false));
+    if (sides.size() > 1) out.push_back({.expected = names[0], .found = name});
+  }
+  RunRequest alone = request;
+  alone.ranks = {};
+  TRY(const std::vector<minify::Start> starts,
+      ranks_alone(folder, request.random_weights.value_or(request.seed), true, request.progress));
+  for (const minify::Start& rank : starts) {
+    TRY(std::vector<Report> reports, compare_graph(*rank.graph, rank.inputs, alone, sides, tolerance));
+    for (std::size_t s = 0; s < out.size(); ++s) out[s].ranks.push_back(std::move(reports[s]));
+  }
+  return out;
+}
+
 std::string text(const RankFolder& folder, const RanksComparison& c) {
   const std::size_t n = c.ranks.size();
   std::string out = fmt::format("{} against {}: {} ranks, {} graph{}: ", c.found, c.expected, n, folder.graphs,
@@ -154,7 +183,8 @@ std::string text(const RankFolder& folder, const RanksComparison& c) {
   if (!first.row) out += c.torn.empty() ? "no difference\n" : "each rank agrees\n";
   if (first.row) {
     out += fmt::format("rank {} differs first, in {}", first.rank, first.row->name);
-    if (first.node) out += fmt::format(", which {} computes", first.node->name());
+    if (first.node && first.node->name() != first.row->name)
+      out += fmt::format(", which {} computes", first.node->name());
     out += first.row->origin.empty() ? "\n" : fmt::format(" ({})\n", first.row->origin);
   }
   for (const auto& [key, rank] : c.torn)

@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/backends.h"
+#include "codegen/torch/column.h"
 #include "core/base/output.h"
 #include "core/ir/place.h"
+#include "core/ranks/ladder.h"
 #include "core/store/code_store.h"
 
 namespace partita {
@@ -35,6 +37,23 @@ std::string results_text(const TensorFile& results) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// That collectives match, as far as the graphs tell: PyTorch's processes would wait until their time is up. Error
+/// ranks.mismatch.
+Status check_matches(const RankFolder& folder) {
+  std::vector<const Graph*> graphs;
+  for (const RankGraph& rank : folder.ranks) graphs.push_back(rank.graph.get());
+  TRY(const Ladder ladder, make_ladder(folder.job, graphs));
+  const auto wrong = std::ranges::find_if(ladder.rungs, [](const Rung& r) { return !r.wrong.empty(); });
+  if (wrong == ladder.rungs.end()) return {};
+  const auto started = std::ranges::find_if(wrong->starts, [](int call) { return call >= 0; });
+  const auto rank = static_cast<std::size_t>(wrong->members[static_cast<std::size_t>(started - wrong->starts.begin())]);
+  const Node& node = *(*ladder.ranks[rank])[static_cast<std::size_t>(*started)].node;
+  return input_error("ranks.mismatch",
+                     fmt::format("rank {} starts {}, the {} collective of group '{}': {}", rank, wrong->text,
+                                 ordinal(wrong->number), wrong->group, wrong->wrong),
+                     {.node = node.name(), .origin = origin_text(node)});
+}
+
 }  // namespace
 
 Result<RanksRun> run_ranks(const RankFolder& folder, const RunRequest& request, const Backend& backend) {
@@ -42,6 +61,10 @@ Result<RanksRun> run_ranks(const RankFolder& folder, const RunRequest& request, 
   out.results.resize(folder.ranks.size());
   TogetherOptions options;
   options.computing = ranks_at_a_time();
+  if (torch::is_column(backend.name)) {
+    TRY_DO(check_matches(folder));
+    options.computing = folder.job.ranks;  // they wait for each other where this process does not see it
+  }
   options.origin = [&](int rank, const std::string& node) { return origin_of(folder, rank, node); };
   options.progress = request.progress;
   std::mutex printing;

@@ -50,6 +50,11 @@ struct RanksComparison {
 /// compare.stored when the folder holds none; a job that fails on a side is an error that names the side.
 Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, const RunRequest& request,
                                                    const std::vector<std::string>& sides, const Tolerance& tolerance);
+/// Compares every node of each rank's graph, with what the others send when all run on the interpreter (ranks_alone()):
+/// so a rank is not accused of what it was sent. Sides are backends. Error cli.usage for others.
+Result<std::vector<RanksComparison>> compare_nodes_of_ranks(const RankFolder& folder, const RunRequest& request,
+                                                            const std::vector<std::string>& sides,
+                                                            const Tolerance& tolerance);
 std::string text(const RankFolder& folder, const RanksComparison& comparison);
 nlohmann::ordered_json to_json(const RankFolder& folder, const RanksComparison& comparison);
 

@@ -13,6 +13,8 @@
 #include "core/aot/graph_io.h"
 #include "core/base/python_text.h"
 #include "core/ir/place.h"
+#include "core/ops/facts/effects.h"
+#include "core/ops/record/communicator.h"
 #include "core/ops/record/user_operator.h"
 
 namespace partita::torch {
@@ -152,6 +154,18 @@ json graph_request(Exchange& exchange, const ColumnName& column, const Graph& gr
           {"graph", graph_json(graph, [&](const Tensor& t) { return exchange.describe(Value(t)); })}};
 }
 
+/// The rank's place in its job; null where the graph asks nothing of the other ranks.
+Result<json> job_of(const Graph& graph, const ColumnOptions& options) {
+  if (!options.communicator || std::ranges::none_of(graph, [](const Node* n) { return is_collective(n->op()); }))
+    return json();
+  TRY(const RankPlace place, options.communicator->next_place());
+  return json{{"rank", place.rank},
+              {"ranks", place.ranks},
+              {"groups", place.groups},
+              {"meeting_point", place.meeting_point},
+              {"seconds", options.config.python_seconds}};
+}
+
 /// The graph as the Python process can run it: without modules that register operators of the user's own, by the
 /// texts of their meaning.
 Result<std::unique_ptr<Graph>> with_known_calls(const Graph& graph, const ColumnOptions& options) {
@@ -167,6 +181,7 @@ Result<std::vector<Value>> run(const std::string& who, const ColumnName& column,
   Exchange exchange(who, options);
   json request = graph_request(exchange, column, graph, inputs, options.inference);
   request["verb"] = "run";
+  TRY(request["job"], job_of(graph, options));
   TRY(std::vector<Value> found,
       exchange.ask(std::move(request), &graph, column.name == "inductor", mutates_inputs(graph)));
   if (found.size() != graph.outputs().size())

@@ -16,6 +16,10 @@
 #include "core/base/stage_times.h"
 #include "core/tensor/generator.h"
 
+namespace partita {
+class Communicator;
+}
+
 namespace partita::torch {
 
 /// Is it the name of such a backend, "torch:..."?
@@ -39,6 +43,9 @@ struct ColumnOptions {
   const Progress* progress = nullptr;    ///< null: nobody watches
   std::shared_ptr<Generator> generator;  ///< the random numbers of the run; null: PyTorch's own seed
   bool inference = true;                 ///< inductor's is_inference
+  /// The other ranks of the job: a graph with collectives runs in a process group, gloo's or FakeProcessGroup; null:
+  /// such a graph is refused by PyTorch.
+  std::shared_ptr<Communicator> communicator = {};
   /// Gets how long Python built, traced, compiled and ran a graph; null: nobody asks.
   std::shared_ptr<StageTimes> times = {};
 };

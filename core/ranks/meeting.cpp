@@ -52,10 +52,12 @@ class Meeting::View : public Communicator {
         partita::members_of(meeting_.job_, rank_, {.kind = Collective::Kind::AllReduce, .group = group});
     return members ? static_cast<std::int64_t>(members->size()) : 0;
   }
+  Result<RankPlace> next_place() override { return meeting_.next_place(rank_, graphs_++); }
 
  private:
   Meeting& meeting_;
   const int rank_;
+  int graphs_ = 0;  ///< that other processes ran
 };
 
 std::size_t Meeting::Slot::position_of(int rank) const {
@@ -74,6 +76,19 @@ Meeting::Meeting(Job job, MeetingOptions options)
 }
 
 Meeting::~Meeting() = default;
+
+/// Ranks run as many graphs in the same order, so the graph's number is the same for all.
+Result<RankPlace> Meeting::next_place(int rank, int graph) {
+  const std::lock_guard lock(mutex_);
+  if (!folder_) {
+    TRY(ScratchFolder folder, ScratchFolder::make("ranks"));
+    folder_.emplace(std::move(folder));
+  }
+  return RankPlace{.rank = rank,
+                   .ranks = job_.ranks,
+                   .groups = job_.groups,
+                   .meeting_point = fmt::format("{}/graph-{}", folder_->path(), graph)};
+}
 
 Communicator& Meeting::rank(int rank) {
   return *ranks_[static_cast<std::size_t>(rank)]->view;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/progress.h"
+#include "core/base/scratch.h"
 #include "core/ops/record/communicator.h"
 #include "core/ranks/exchange.h"
 #include "core/ranks/job.h"
@@ -74,6 +75,7 @@ class Meeting {
   class View;
   using Lock = std::unique_lock<std::mutex>;
 
+  Result<RankPlace> next_place(int rank, int graph);
   void start(int rank, Collective collective);
   void wait(int rank, const Tensor& output);
   std::vector<int> members_of(int rank, const Collective& collective, const Lock& lock);
@@ -103,7 +105,8 @@ class Meeting {
   std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<Slot>> open_;  ///< without results; by channel, number
   int active_;  ///< ranks that can go on: neither ended nor waiting
   std::optional<Diagnostic> failure_;
-  std::shared_ptr<const Slot> broken_;  ///< whose parts do not match; null: none is the reason of the failure
+  std::optional<ScratchFolder> folder_;  ///< where processes meet that run ranks' graphs; made when it is needed
+  std::shared_ptr<const Slot> broken_;   ///< whose parts do not match; null: none is the reason of the failure
 };
 
 }  // namespace partita

@@ -117,6 +117,12 @@ with tempfile.TemporaryDirectory() as work:
     none = subprocess.run([partita, *asked[:-1], "aten.sin.default:wrong", "-o", f"{work}/min"], capture_output=True,
                           text=True, env=env)
     check(none.returncode == 1 and "no rank of 2 fails" in none.stderr, none.stderr)
+    # Node by node, each rank with what the others send it when all run on the interpreter.
+    by_node = ["compare", uneven, "--ranks", "--per-node", *random[1:], "--backends", "interp,cpu"]
+    told = run(*by_node, "--plant", "aten.tanh.default:wrong", code=1)
+    check("rank 1 differs first, in f (" in told or "rank 1 differs first, in f\n" in told, told)
+    check("no difference" in run(*by_node), "per node")
+    check("name backends" in run(*by_node[:-1], "interp,stored", code=2), "per node with results")
     fake = run("minify", f"{uneven}/rank_0/inference.py", "--ranks", "fake", "-o", f"{work}/min", code=3)
     check("minify takes all ranks" in fake, fake)
 

@@ -106,6 +106,23 @@ def refuse_shared_writes(module, inputs):
             raise Refused(f"the graph writes to input {i}, whose elements share memory: what that leaves is not defined")
 
 
+def take_out_handed_on(module, inputs):
+    """Takes inputs that are only handed on, such as a device mesh, out of a graph of ATen operators, since inductor has
+    none of that kind. Returns the other inputs, and by result what is handed on."""
+    holders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    output = next(n for n in module.graph.nodes if n.op == "output")
+    handed_on = {holder: value for holder, value in zip(holders, inputs) if isinstance(value, str)}
+    if any(set(holder.users) - {output} for holder in handed_on):
+        raise Refused("a call takes an input that is neither a tensor nor a number")
+    returned = list(output.args[0])
+    results = {i: handed_on[n] for i, n in enumerate(returned) if n in handed_on}
+    output.args = ([None if i in results else n for i, n in enumerate(returned)],)
+    for holder in handed_on:
+        module.graph.erase_node(holder)
+    module.recompile()
+    return [value for holder, value in zip(holders, inputs) if holder not in handed_on], results
+
+
 def eager(module, inputs, request, times):
     with timed(times, "run"):
         return Eager(module).run(*inputs)
@@ -118,6 +135,7 @@ def inductor(module, inputs, request, times):
     with torch._inductor.config.patch(inductor_options(request["options"])):
         if not is_aten(module):
             return compiled("inductor", module, inputs, times)
+        inputs, handed_on = take_out_handed_on(module, inputs)
         refuse_shared_writes(module, inputs)
         with timed(times, "trace"):
             traced, fakes = trace(module, inputs, notes=[])
@@ -127,7 +145,8 @@ def inductor(module, inputs, request, times):
             found = list(call(list(inputs)))
     # Inductor returns None for what is no node.
     returned = next(n for n in module.graph.nodes if n.op == "output").args[0]
-    return [value if isinstance(given, torch.fx.Node) else given for given, value in zip(returned, found)]
+    results = [value if isinstance(given, torch.fx.Node) else given for given, value in zip(returned, found)]
+    return [handed_on.get(i, value) for i, value in enumerate(results)]
 
 
 def inductor_options(texts):

@@ -83,6 +83,7 @@ def run(request, memory, times, progress):
 
     import columns
     import graphs
+    import ranks
     import values
 
     device = request["device"]
@@ -93,7 +94,10 @@ def run(request, memory, times, progress):
         inputs = [v.to(device) if device and isinstance(v, torch.Tensor) else v for v in given]
         module = graphs.Builder(request["graph"], memory, device).module
     progress("running" if request["column"] == "eager" else "compiling")
-    found = columns.run_column(request["column"], module, inputs, request, times)
+    with ranks.place_in(request["job"]):
+        found = columns.run_column(request["column"], module, inputs, request, times)
+        if request["job"]:
+            ranks.wait_for(found)
     for value, there in zip(given, inputs):  # what was written on a device
         if there is not value and not torch.equal(value, there.cpu()):
             value.copy_(there)

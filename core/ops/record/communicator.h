@@ -1,10 +1,12 @@
 #pragma once
 // What collectives ask of the run that they are part of: the other ranks of the job.
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/tensor/tensor.h"
 #include "core/tensor/value.h"
 
@@ -32,6 +34,13 @@ struct Collective {
   std::string node;             ///< the name of the node that starts it, for messages; may be empty
 };
 
+/// A rank's place in its job, for another process that takes part in its name.
+struct RankPlace {
+  std::int64_t rank = 0, ranks = 1;
+  std::map<std::string, std::vector<int>> groups;  ///< members by name, as global ranks; the world need not be there
+  std::string meeting_point;  ///< a file that the processes of all ranks share; empty: the others are stood in for
+};
+
 /// The other ranks, seen from one. Functions report what is wrong with fail(), as evaluations do.
 class Communicator {
  public:
@@ -45,6 +54,9 @@ class Communicator {
   virtual void wait(const Tensor& output) = 0;
   /// How many ranks a group has, for operators that do not say; 0 where that is not known.
   virtual std::int64_t group_size(const std::string& group) const;
+  /// The rank's place while another process runs a graph of its, a new one for each graph. Error ranks.place where it
+  /// cannot be had.
+  virtual Result<RankPlace> next_place();
 };
 
 /// Waits for the tensors of a value, if a collective fills them.

@@ -37,6 +37,12 @@ std::int64_t FakeRanks::group_size(const std::string& group) const {
   return group == world_group ? size_ : 0;
 }
 
+Result<RankPlace> FakeRanks::next_place() {
+  if (size_ == 0)
+    return input_error("ranks.place", "PyTorch asks how many ranks the job has; say it with --ranks fake:N");
+  return RankPlace{.ranks = size_};
+}
+
 void FakeRanks::start(Collective c) {
   const auto splits = static_cast<std::int64_t>(c.output_splits.size());
   const std::int64_t ranks = c.group_size > 0 ? c.group_size : splits;

@@ -15,6 +15,8 @@ class FakeRanks final : public Communicator {
   void start(Collective collective) override;
   void wait(const Tensor&) override {}
   std::int64_t group_size(const std::string& group) const override;
+  /// Error ranks.place when the size is not known.
+  Result<RankPlace> next_place() override;
 
  private:
   std::int64_t size_;
