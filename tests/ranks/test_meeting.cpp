@@ -128,56 +128,58 @@ void TestMeeting::messages_between_two() {
   QCOMPARE(found, (std::vector<double>{800, 700}));
 }
 
-// Rank 5 of 8 does something else at its third collective. What the job says names it, what it did, and where.
+// One rank of 8 does something else at its third collective. What the job says names it, what it did, and where.
 void TestMeeting::mismatch_data() {
   QTest::addColumn<QString>("what");
+  QTest::addColumn<int>("odd");
   QTest::addColumn<QStringList>("says");
-  const QString right = "all_reduce(sum, f32[2, 3])";
-  QTest::newRow("order") << "order"
-                         << QStringList{"3rd collective: the collectives differ", right + " on ranks 0-4, 6, 7",
-                                        "all_gather(f32[2, 3], 8 ranks) on rank 5", "gather_4 (model.py:4)"};
-  QTest::newRow("op") << "op"
-                      << QStringList{"the reductions differ", "all_reduce(max, f32[2, 3]) on rank 5",
-                                     "at odd_9 (model.py:9)"};
-  QTest::newRow("size") << "size"
-                        << QStringList{"the sizes differ", "all_reduce(sum, f32[3, 2]) on rank 5",
-                                       "odd_9 (model.py:9)"};
-  QTest::newRow("dtype") << "dtype" << QStringList{"the dtypes differ", "all_reduce(sum, f64[2, 3]) on rank 5"};
-  QTest::newRow("group") << "group"
+  const QString right = "all_reduce(sum, f32[2, 3])", gather = "all_gather(f32[2, 3], 8 ranks)";
+  for (const int odd : {5, 0, 7}) {
+    std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
+    std::erase(all, odd);
+    const QString one = QString("rank %1").arg(odd), others = QString::fromStdString(ranks_text(all));
+    const auto row = [&](const char* what, const QStringList& says) {
+      QTest::addRow("%s on rank %d", what, odd) << what << odd << says;
+    };
+    row("order", {"3rd collective: the collectives differ", right + " on " + others, gather + " on " + one,
+                  "gather_4 (model.py:4)"});
+    row("op", {"the reductions differ", "all_reduce(max, f32[2, 3]) on " + one, "at odd_9 (model.py:9)"});
+    row("size", {"the sizes differ", "all_reduce(sum, f32[3, 2]) on " + one, "odd_9 (model.py:9)"});
+    row("dtype", {"the dtypes differ", "all_reduce(sum, f64[2, 3]) on " + one});
+    row("missing", {"the collectives differ", gather + " on " + one});
+    row("missing at the end", {"no rank can go on: " + others + " wait for its 4th collective of group '0'",
+                               "which " + one + " does not start (ended after 3 collectives of group '0')",
+                               one + ": ended after 3 collectives"});
+    row("group size", {"the group size differs: a call says 4"});
+  }
+  QTest::newRow("group") << "group" << 5
                          << QStringList{
                                 "rank 5 starts all_reduce(sum, f32[2, 3]) at odd_9 (model.py:9): it is "
                                 "not in group 'tp'"};
-  QTest::newRow("own group") << "own group"
+  QTest::newRow("own group") << "own group" << 5
                              << QStringList{"wait for its 3rd collective of group '0'", "which rank 5 does not start",
                                             "rank 5: waiting for its 1st collective of group 'own', " + right +
                                                 " at odd_9 (model.py:9)"};
-  QTest::newRow("missing") << "missing"
-                           << QStringList{"the collectives differ", "all_gather(f32[2, 3], 8 ranks) on rank 5"};
-  QTest::newRow("missing at the end")
-      << "missing at the end"
-      << QStringList{"no rank can go on: ranks 0-4, 6, 7 wait for its 4th collective of group '0'",
-                     "which rank 5 does not start (ended after 3 collectives of group '0')",
-                     "rank 5: ended after 3 collectives"};
-  QTest::newRow("group size") << "group size" << QStringList{"the group size differs: a call says 4"};
 }
 
 void TestMeeting::mismatch() {
   QFETCH(QString, what);
+  QFETCH(int, odd);
   QFETCH(QStringList, says);
   const Job job{8, {{"tp", {0, 1, 2, 3}}, {"own", {4, 5}}}};
   const TogetherRun done = run(job, [&](int rank, Communicator& others) {
-    const bool odd = rank == 5;
+    const bool is_odd = rank == odd;
     for (int i = 0; i < 2; ++i) call(others, all_reduce(ones, fmt::format("reduce_{}", i)));
     Started third = all_reduce(ones, "reduce_2"), fourth = all_gather(ones, 8, "gather_4");
-    if (odd && what == "order") std::swap(third, fourth);
-    if (odd && what == "op") third = all_reduce(ones, "odd_9", "max");
-    if (odd && what == "size") third = all_reduce(f32({3, 2}, {1, 1, 1, 1, 1, 1}), "odd_9");
-    if (odd && what == "dtype") third = all_reduce(tensor(DType::Float64, {2, 3}, {1, 1, 1, 1, 1, 1}), "odd_9");
-    if (odd && what == "group") third = all_reduce(ones, "odd_9", "sum", "tp");
-    if (odd && what == "own group") third = all_reduce(ones, "odd_9", "sum", "own");
-    if (what == "group size") fourth.collective.group_size = odd ? 4 : 8;
-    if (!odd || what != "missing") call(others, third);
-    if (!odd || what != "missing at the end") call(others, fourth);
+    if (is_odd && what == "order") std::swap(third, fourth);
+    if (is_odd && what == "op") third = all_reduce(ones, "odd_9", "max");
+    if (is_odd && what == "size") third = all_reduce(f32({3, 2}, {1, 1, 1, 1, 1, 1}), "odd_9");
+    if (is_odd && what == "dtype") third = all_reduce(tensor(DType::Float64, {2, 3}, {1, 1, 1, 1, 1, 1}), "odd_9");
+    if (is_odd && what == "group") third = all_reduce(ones, "odd_9", "sum", "tp");
+    if (is_odd && what == "own group") third = all_reduce(ones, "odd_9", "sum", "own");
+    if (what == "group size") fourth.collective.group_size = is_odd ? 4 : 8;
+    if (!is_odd || what != "missing") call(others, third);
+    if (!is_odd || what != "missing at the end") call(others, fourth);
   });
   QVERIFY(done.failure);
   const std::string text = all_lines(*done.failure);
