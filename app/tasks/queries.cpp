@@ -278,9 +278,13 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
   return out;
 }
 
-void add_rows_in_use(const std::string& whose, const StepMemory& memory, QueryAnswer& out) {
+void add_curve(const std::string& whose, const StepMemory& memory, QueryAnswer& out) {
   QueryCurve& curve = out.curves.emplace_back(QueryCurve{whose, memory.steps, {}});
   for (std::size_t s = 0; s < memory.steps.size(); ++s) curve.bytes.push_back(memory.live(s));
+}
+
+void add_rows_in_use(const std::string& whose, const StepMemory& memory, QueryAnswer& out) {
+  add_curve(whose, memory, out);
   const std::size_t at = memory.peak();
   const auto& [graph, step] = memory.steps[at];
   out.text += fmt::format("\nmost is in use at step {}, {} of the {}: {:.0f} bytes", at, step, graph, memory.live(at));
@@ -317,10 +321,12 @@ Result<QueryAnswer> peak(const QuerySubject& s, const Words&) {
   QueryAnswer out;
   if (theirs) out.text = "a step by PyTorch's cut holds " + held_text(*theirs);
   if (ours) out.text += (out.text.empty() ? "a step holds " : "\na step by our cut holds ") + held_text(*ours);
+  static constexpr const char* of_theirs = "PyTorch's cut, as our compiler runs it";
   if (memory.steps.empty())
     out.text = "no memory beside inputs and weights: there are no steps";
   else
-    add_rows_in_use(ours ? "our cut" : "PyTorch's cut, as our compiler runs it", memory, out);
+    add_rows_in_use(ours ? "our cut" : of_theirs, memory, out);
+  if (theirs && ours) add_curve(of_theirs, *theirs, out);
   nlohmann::ordered_json facts = memory_json(memory);
   if (theirs) facts["theirs"] = memory_json(*theirs);
   if (const Status read = add_code_memory(s, out, facts); !read)

@@ -11,6 +11,7 @@
 #include "tests/views/workbench_tools.h"
 #include "views/compare/compare_controller.h"
 #include "views/kernels/kernels_controller.h"
+#include "views/questions/curve_plot.h"
 #include "views/questions/questions_controller.h"
 #include "views/window/session.h"
 
@@ -50,6 +51,13 @@ class TestKernels : public QObject {
     QVERIFY(expected.contains(bench.selection().spot().node));
     QVERIFY(ask("why"));
     QVERIFY(questions.view()->answer().contains("there are users"));
+    // What a step holds is drawn beside its rows; other answers have no plot.
+    const auto* plot = questions.view()->findChild<CurvePlot*>();
+    QVERIFY(plot && plot->isHidden());
+    QVERIFY(ask("peak"));
+    QVERIFY2(plot->isVisible() && plot->accessibleName().contains("our cut: at most "),
+             qPrintable(plot->accessibleName()));
+    QVERIFY(plot->width() >= 240 && questions.view()->view()->width() >= plot->width());
     // Every question is a command, and asks about the chosen node.
     bench.selection().select_node("gelu_1");
     QAction* users = nullptr;

@@ -12,6 +12,7 @@ class CurvePlot : public QWidget {
 
  public:
   explicit CurvePlot(QWidget* parent = nullptr);
+  QSize sizeHint() const override { return {360, 120}; }
   void set_curves(std::vector<QueryCurve> curves);  ///< without any, the plot is hidden
 
  protected:

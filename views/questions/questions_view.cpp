@@ -49,7 +49,8 @@ QuestionsView::QuestionsView(QWidget* parent) : TablePanel({tr("Answer")}, paren
   delete layout()->replaceWidget(view(), split);
   split->addWidget(view());
   split->addWidget(plot_);
-  split->setSizes({3, 2});
+  split->setStretchFactor(0, 1);  // rows are read, the curve is looked at
+  split->setStretchFactor(1, 0);
   setTabOrder(field_, view());
 }
 
