@@ -142,10 +142,10 @@ QueryAnswer answer_of_ranks(const RankLadder& ladder) {
 
 Result<QueryAnswer> answer_of_graph(const Artefact& artefact) {
   TRY(const auto graph, artefact.graph());
-  TRY(const std::vector<GraphCollective> found, collectives_of(*graph));
-  QueryAnswer out{fmt::format("{} in order", count_text(found.size(), "collective")), {}};
+  TRY(const GraphCollectives found, collectives_of(*graph));
+  QueryAnswer out{fmt::format("{} in order", count_text(found->size(), "collective")), {}};
   out.columns = {"Collective", "Group", "Node", "Line", "Under way"};
-  for (const GraphCollective& c : found)
+  for (const GraphCollective& c : *found)
     out.rows.push_back(
         row_of(c, {text(c.call), c.call.group, std::string(c.node->name()), line_of(*c.node), meanwhile(c)}));
   return out;

@@ -12,6 +12,7 @@
 #include "codegen/torch/worker.h"
 #include "core/aot/graph_io.h"
 #include "core/base/python_text.h"
+#include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/communicator.h"
@@ -154,11 +155,14 @@ json graph_request(Exchange& exchange, const ColumnName& column, const Graph& gr
           {"graph", graph_json(graph, [&](const Tensor& t) { return exchange.describe(Value(t)); })}};
 }
 
-/// The rank's place in its job; null where the graph asks nothing of the other ranks.
+/// The rank's place in its job. A graph that asks nothing of the other ranks has one, too, since these wait for all to
+/// take theirs; null where there is none to be had, and none is needed.
 Result<json> job_of(const Graph& graph, const ColumnOptions& options) {
-  if (!options.communicator || std::ranges::none_of(graph, [](const Node* n) { return is_collective(n->op()); }))
-    return json();
-  TRY(const RankPlace place, options.communicator->next_place());
+  if (!options.communicator) return json();
+  Result<RankPlace> had = options.communicator->next_place();
+  const auto asks = [](const Node* n) { return is_collective(n->op()); };
+  if (!had && !has_torch_calls(graph) && std::ranges::none_of(graph, asks)) return json();
+  TRY(const RankPlace place, std::move(had));
   return json{{"rank", place.rank},
               {"ranks", place.ranks},
               {"groups", place.groups},

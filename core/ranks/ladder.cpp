@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/base/raise.h"
+#include "core/interp/aten_calls.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"
 #include "core/ops/facts/effects.h"
@@ -208,27 +209,35 @@ class Matching {
 
 }  // namespace
 
-Result<std::vector<GraphCollective>> collectives_of(const Graph& graph) {
-  std::vector<GraphCollective> out;
+Result<GraphCollectives> collectives_of(const Graph& given) {
+  struct Found {
+    std::unique_ptr<Graph> aten;  ///< null: the nodes are the graph's own
+    std::vector<GraphCollective> calls;
+  };
+  const auto found = std::make_shared<Found>();
+  if (has_torch_calls(given)) {
+    TRY(found->aten, with_aten_calls(given));
+  }
+  const Graph& graph = found->aten ? *found->aten : given;
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !starts_collective(node->op())) continue;
     TRY(const std::vector<Collective> started, started_by(*node, graph));
     const Node* wait = wait_for(*node);
-    for (const Collective& call : started) out.push_back({node, wait, calls_between(graph, *node, wait), call});
+    for (const Collective& call : started)
+      found->calls.push_back({node, wait, calls_between(graph, *node, wait), call});
   }
-  return out;
+  return GraphCollectives(found, &found->calls);
 }
 
 Result<Ladder> make_ladder(const Job& job, std::span<const Graph* const> graphs) {
   TRY_DO(check(job));
   Ladder out;
-  std::unordered_map<const Graph*, Ladder::Calls> known;
+  std::unordered_map<const Graph*, GraphCollectives> known;
   Matching matching(job);
   for (std::size_t rank = 0; rank < graphs.size(); ++rank) {
-    Ladder::Calls& calls = known[graphs[rank]];
+    GraphCollectives& calls = known[graphs[rank]];
     if (!calls) {
-      TRY(std::vector<GraphCollective> made, collectives_of(*graphs[rank]));
-      calls = std::make_shared<const std::vector<GraphCollective>>(std::move(made));
+      TRY(calls, collectives_of(*graphs[rank]));
     }
     for (std::size_t i = 0; i < calls->size(); ++i)
       TRY_DO(matching.add(static_cast<int>(rank), static_cast<int>(i), (*calls)[i].call));

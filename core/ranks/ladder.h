@@ -19,9 +19,11 @@ struct GraphCollective {
   Collective call;                   ///< its tensors have sizes and dtypes, and no values
 };
 
-/// Those of a graph of ATen calls, in its order; sizes by hints. Errors: those of evaluating such a call, and
-/// interp.random for a size without a hint.
-Result<std::vector<GraphCollective>> collectives_of(const Graph& graph);
+using GraphCollectives = std::shared_ptr<const std::vector<GraphCollective>>;
+/// Those of a graph, in its order; sizes by hints. Of a torch-level graph they are those of its ATen calls, whose nodes
+/// live as long as the result; others are the graph's own. Errors: those of making ATen calls, of evaluating such a
+/// call, and interp.random for a size without a hint.
+Result<GraphCollectives> collectives_of(const Graph& graph);
 
 /// One collective of a group, or several with equal parts of ranks with equal graphs.
 struct Rung {
@@ -34,9 +36,8 @@ struct Rung {
 };
 
 struct Ladder {
-  using Calls = std::shared_ptr<const std::vector<GraphCollective>>;
-  std::vector<Calls> ranks;  ///< by rank; ranks with one graph share them
-  std::vector<Rung> rungs;   ///< in an order that each rank keeps, as far as there is one
+  std::vector<GraphCollectives> ranks;  ///< by rank; ranks with one graph share them
+  std::vector<Rung> rungs;              ///< in an order that each rank keeps, as far as there is one
 };
 
 /// Matches the n-th collective that a rank starts in a group with the n-th of the others, as Meeting does.

@@ -159,8 +159,9 @@ with tempfile.TemporaryDirectory() as work:
         done = subprocess.run([partita, "query", *words], capture_output=True, text=True, env=env)
         check(done.returncode == 0, f"query {words}: {done.stderr}")
         return done.stdout
-    printed = query(f"{corpus}/logs/odd", "collectives", "--graph", "aot_forward_graph")
-    check("rank 0 never starts it" in printed and "1 does not match" in printed, printed)
+    for graph in ("aot_forward_graph", "dynamo_output_graph"):
+        printed = query(f"{corpus}/logs/odd", "collectives", "--graph", graph)
+        check("rank 0 never starts it" in printed and "1 does not match" in printed, printed)
     printed = query(f"{corpus}/weight_shards", "collectives", "--graph", "forward")
     check("2 ranks" in printed and "all match" in printed and "all_gather" in printed, printed)
     printed = query(f"{corpus}/weight_shards/rank_0/forward.py", "collectives")

@@ -86,10 +86,27 @@ class TestLadder : public QObject {
     const auto graph = graph_of({"sum 0"});
     const auto found = collectives_of(*graph);
     QVERIFY(found);
-    QCOMPARE(found->size(), 1u);
-    QCOMPARE(std::string((*found)[0].wait->name()), "w0");
-    QCOMPARE((*found)[0].between.size(), 1u);
-    QCOMPARE(std::string((*found)[0].between[0]->name()), "s0");
+    QCOMPARE((*found)->size(), 1u);
+    const GraphCollective& sum = (*found)->front();
+    QCOMPARE(std::string(sum.wait->name()), "w0");
+    QCOMPARE(sum.between.size(), 1u);
+    QCOMPARE(std::string(sum.between[0]->name()), "s0");
+  }
+
+  void calls_without_an_overload_count() {
+    const auto graph = parse_fx_text(R"(class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4][1]cpu"):
+        x = L_x_
+        tensor: "f32[4][1]cpu" = torch.ops._c10d_functional.all_reduce(x, 'sum', '0')
+        y: "f32[4][1]cpu" = torch.ops._c10d_functional.wait_tensor(tensor)
+        return (y,)
+)");
+    QVERIFY(graph);
+    const auto found = collectives_of(**graph);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE((*found)->size(), 1u);
+    QCOMPARE((*found)->front().call.reduce_op, "sum");
+    QVERIFY((*found)->front().wait);
   }
 
   void groups_that_nobody_knows_are_refused() {
