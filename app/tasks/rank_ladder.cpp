@@ -8,13 +8,18 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "core/ir/user_frame.h"
+
 namespace partita {
 namespace {
 
 std::string line_of(const Node& node) {
   if (!node.origin || node.origin->of_user().file.empty()) return {};
-  const StackFrame& frame = node.origin->of_user();
-  return fmt::format("{}:{}", frame.file.substr(frame.file.rfind('/') + 1), frame.line);
+  const auto text = [](const StackFrame& frame) {
+    return fmt::format("{}:{}", frame.file.substr(frame.file.rfind('/') + 1), frame.line);
+  };
+  const StackFrame* near = nearest_user_frame(node);
+  return text(node.origin->of_user()) + (near ? ", near " + text(*near) : "");
 }
 
 /// "mm, add", "mm, add and 7 more": what runs while a collective is under way.

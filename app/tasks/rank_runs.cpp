@@ -13,6 +13,7 @@
 #include "codegen/torch/column.h"
 #include "core/base/output.h"
 #include "core/ir/place.h"
+#include "core/ir/user_frame.h"
 #include "core/ranks/ladder.h"
 #include "core/store/code_store.h"
 
@@ -21,7 +22,9 @@ namespace {
 
 std::string origin_of(const RankFolder& folder, int rank, const std::string& name) {
   const Node* node = folder.ranks[static_cast<std::size_t>(rank)].graph->find(name);
-  return node ? origin_text(*node) : std::string();
+  if (!node) return {};
+  const StackFrame* near = nearest_user_frame(*node);
+  return origin_text(*node) + (near ? fmt::format(", near {}:{}", near->file, near->line) : "");
 }
 
 /// The nodes of a graph may run on several threads each; no more compute at a time than the machine has cores.

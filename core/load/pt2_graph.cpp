@@ -9,6 +9,7 @@
 #include "core/base/memory.h"
 #include "core/base/python_text.h"
 #include "core/ir/extent.h"
+#include "core/ir/user_frame.h"
 
 namespace partita::pt2 {
 namespace {
@@ -123,10 +124,6 @@ std::optional<StackFrame> take_frame(std::string_view& trace) {
   frame.code = code;
   trace = trace.substr(0, begin);
   return frame;
-}
-
-bool is_of_torch(const StackFrame& frame) {
-  return frame.file.starts_with("torch/") || frame.file.find("/torch/") != std::string::npos;
 }
 
 /// The innermost frame of the stack trace, and the innermost one outside torch. A trace of torch's frames alone has no
