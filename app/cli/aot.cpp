@@ -14,6 +14,7 @@
 #include "app/standard_streams.h"
 #include "app/tasks/config_values.h"
 #include "app/tasks/cuts.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "app/tasks/symbols_json.h"
 #include "core/aot/metadata_json.h"
@@ -185,7 +186,8 @@ Result<Made> make(const Artefact& artefact, const AotOptions& options, const std
 
 Result<int> run(const AotVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
+  const Artefact* artefact = &of_rank;
   TRY(AotOptions options, read_options(o));
   options.partition.functorch = artefact->functorch;
   if (options.train && !o.differentiate) {

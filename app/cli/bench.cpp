@@ -11,6 +11,7 @@
 #include "app/config_options.h"
 #include "app/run_options.h"
 #include "app/tasks/config_values.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/cuda/driver.h"
 #include "core/base/memory.h"
@@ -47,7 +48,8 @@ struct Prepared {
 Result<Prepared> prepare(const BenchVerbOptions& o) {
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Loaded loaded, load(o.request.path));
-  TRY(const Artefact* artefact, loaded.pick(o.request.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.request.graph, o.request.ranks.size));
+  const Artefact* artefact = &of_rank;
   TRY(TensorFile io, read_io(o.request, *artefact));
   // What a step does not read goes before it, and must not count as held beside it.
   for (const auto& [key, tensor] : stored_results(io, true).tensors) io.tensors.erase(key);

@@ -13,6 +13,7 @@
 #include "app/standard_streams.h"
 #include "app/tasks/columns.h"
 #include "app/tasks/config_values.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/plant.h"
 #include "app/tasks/rank_runs.h"
 #include "app/tasks/run_artefact.h"
@@ -151,10 +152,10 @@ Result<std::pair<std::string, std::string>> row_values(const CompareVerbOptions&
 
 /// All ranks of a folder, on each side together.
 Result<int> compare_all_ranks(CompareVerbOptions o) {
-  if (o.request.train || !o.values.empty() || o.statistics)
+  if (!o.values.empty() || o.statistics || (o.request.train && o.per_node))
     return input_error("cli.usage",
-                       "compare --ranks compares each rank's graph; --train, --values and --statistics are for one "
-                       "graph");
+                       "compare --ranks compares each rank's graph; --values and --statistics, and --train with "
+                       "--per-node, are for one graph");
   ProgressLine line;
   o.request.progress = &line.progress();
   std::vector<std::string> sides{o.reference};
@@ -165,6 +166,7 @@ Result<int> compare_all_ranks(CompareVerbOptions o) {
     sides = {o.backends.substr(0, comma), o.backends.substr(comma + 1)};
   }
   TRY(const RankFolder folder, read_rank_folder(o.request.path, o.request.graph, o.request.inputs, o.request.progress));
+  if (o.request.train) TRY_DO(check_trainable(folder));
   const auto compare = o.per_node ? compare_nodes_of_ranks : compare_ranks;
   TRY(const std::vector<RanksComparison> comparisons, compare(folder, o.request, sides, {o.rtol, o.atol}));
   line.clear();
@@ -190,7 +192,8 @@ Result<int> run(CompareVerbOptions o) {
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
-  TRY(const Artefact* artefact, loaded.pick(o.request.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.request.graph, o.request.ranks.size));
+  const Artefact* artefact = &of_rank;
   TRY(const TensorFile io, read_io(o.request, *artefact));
   const auto store = std::make_shared<CodeStore>();
   std::vector<Report> reports;

@@ -6,6 +6,7 @@
 #include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_options.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/library/library.h"
 #include "core/aot/graph_io.h"
@@ -48,7 +49,8 @@ Result<int> run(CompileVerbOptions o) {
   o.library.progress = &line.progress();
   o.library.weights_beside = o.weights == "beside";
   TRY(const Loaded loaded, load(o.path, o.library.progress));
-  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
+  const Artefact* artefact = &of_rank;
   TensorFile io;
   if (!o.inputs.empty()) {
     TRY(io, read_inputs(o.inputs));

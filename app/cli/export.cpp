@@ -8,6 +8,7 @@
 #include "app/cli/command.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "core/aot/graph_io.h"
 #include "core/base/output.h"
@@ -72,7 +73,8 @@ Status write_export(const std::string& code, const Json& facts, const std::files
 
 Result<int> run(const ExportVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
+  const Artefact* artefact = &of_rank;
   TRY(const std::unique_ptr<Graph> graph, artefact->graph());
   std::optional<TensorFile> io;
   if (!o.inputs.empty()) {

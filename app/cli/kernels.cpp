@@ -13,6 +13,7 @@
 #include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_options.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/profile.h"
 #include "core/base/number_text.h"
 
@@ -243,7 +244,8 @@ Result<int> run(const KernelsVerbOptions& o) {
   if (!o.request.profile.empty()) return profiled_kernels(o, loaded);
   if (o.backend == pytorch) return inductor(o, loaded);
   TRY(const Backend* backend, find_backend(o.backend));
-  TRY(const Artefact* artefact, loaded.pick(o.request.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.request.graph));
+  const Artefact* artefact = &of_rank;
   TRY(const TensorFile io, read_io(o.request, *artefact));
   const bool runs = !o.request.inputs.empty() || o.request.random_weights || !io.tensors.empty();
   TRY(const std::vector<PlannedGraph> graphs, plan_kernels(*artefact, runs ? &io : nullptr, o.request, *backend));

@@ -8,6 +8,7 @@
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/tasks/minify_question.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/rank_alone.h"
 #include "app/tasks/run_artefact.h"
 #include "core/minify/reduce.h"
@@ -66,7 +67,8 @@ Result<Asked> ask_ranks(const MinifyVerbOptions& o) {
 Result<Asked> ask(const MinifyVerbOptions& o) {
   if (o.ranks.kind == OtherRanks::Kind::All) return ask_ranks(o);
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
+  const Artefact* artefact = &of_rank;
   TensorFile io;
   if (!o.inputs.empty()) {
     TRY(io, read_inputs(o.inputs));

@@ -8,6 +8,7 @@
 #include "app/run_options.h"
 #include "app/tasks/checked_flow.h"
 #include "app/tasks/graph_changes.h"
+#include "app/tasks/one_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
@@ -231,7 +232,8 @@ Result<int> run(const PassesVerbOptions& o) {
   if (o.list) return list_passes(o.json);
   if (o.path.empty()) return input_error("cli.usage", "passes needs a PATH; see partita passes --help");
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
+  const Artefact* artefact = &of_rank;
   TRY(const Stage stage, choose_stage(o, artefact->kind));
   nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
   CheckedRun done;

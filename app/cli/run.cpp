@@ -83,10 +83,7 @@ void tell_device(const Artefact& artefact, const Backend& backend) {
 
 /// All ranks of a folder.
 Result<int> run_all_ranks(RunVerbOptions o) {
-  if (o.request.train || !o.compiler.empty())
-    return input_error("cli.usage",
-                       "--ranks runs each rank's own graph on a --backend; its forward and backward are "
-                       "graphs of their own (--graph forward, --graph backward)");
+  if (!o.compiler.empty()) return input_error("cli.usage", "--ranks runs each rank's own graph on a --backend");
   if (o.out == "-") return input_error("cli.usage", "-o takes a folder with --ranks, and standard output is none");
   if (!o.out.empty()) TRY_DO(check_folder(o.out));
   ProgressLine line;
@@ -94,6 +91,7 @@ Result<int> run_all_ranks(RunVerbOptions o) {
   if (o.guards) o.request.on_sizes = [to = o.text()](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const RankFolder folder, read_rank_folder(o.request.path, o.request.graph, o.request.inputs, o.request.progress));
+  if (o.request.train) TRY_DO(check_trainable(folder));
   TRY(RanksRun done, run_ranks(folder, o.request, *backend));
   line.clear();
   if (!done.failure && !o.out.empty()) TRY_DO(write_results(folder, done, o.out));

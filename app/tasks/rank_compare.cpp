@@ -18,11 +18,11 @@ constexpr std::string_view stored_name = "stored", results_prefix = "file:";
 
 using ResultsByRank = std::vector<TensorFile>;
 
-Result<ResultsByRank> stored_side(const RankFolder& folder) {
+Result<ResultsByRank> stored_side(const RankFolder& folder, bool train) {
   ResultsByRank out;
   bool any = false;
   for (const RankGraph& rank : folder.ranks) {
-    out.push_back(stored_results(rank.io, false));
+    out.push_back(stored_results(rank.io, train));
     any |= !out.back().tensors.empty();
   }
   if (!any) return input_error("compare.stored", "the folder holds no output.N of its ranks to compare with");
@@ -30,18 +30,18 @@ Result<ResultsByRank> stored_side(const RankFolder& folder) {
 }
 
 /// What an earlier run of all ranks wrote.
-Result<ResultsByRank> written_side(const RankFolder& folder, const std::string& path) {
+Result<ResultsByRank> written_side(const RankFolder& folder, const std::string& path, bool train) {
   ResultsByRank out;
   for (std::size_t rank = 0; rank < folder.ranks.size(); ++rank) {
     TRY(const TensorFile file, read_safetensors(results_file(folder, path, rank)));
-    out.push_back(stored_results(file, false));
+    out.push_back(stored_results(file, train));
   }
   return out;
 }
 
 Result<ResultsByRank> results_of_side(const RankFolder& folder, const RunRequest& request, const std::string& side) {
-  if (side == stored_name) return stored_side(folder);
-  if (side.starts_with(results_prefix)) return written_side(folder, side.substr(results_prefix.size()));
+  if (side == stored_name) return stored_side(folder, request.train);
+  if (side.starts_with(results_prefix)) return written_side(folder, side.substr(results_prefix.size()), request.train);
   TRY(const Backend* backend, find_backend(side));
   TRY(RanksRun run, run_ranks(folder, request, *backend));
   if (run.failure) {

@@ -11,7 +11,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/one_rank.h"
 #include "core/aot/graph_io.h"
+#include "core/dtensor/mesh_of.h"
 #include "core/load/file.h"
 
 namespace partita {
@@ -67,8 +69,21 @@ Status check_complete(const PathsByRank& ranks, const std::string& path) {
                      {.file = path});
 }
 
+/// "mesh" of case.json.
+Result<Sizes> read_mesh(const nlohmann::json& json, const std::string& path) {
+  Sizes sizes;
+  const auto mesh = json.find("mesh");
+  if (mesh == json.end()) return sizes;
+  for (const auto& size : mesh->is_array() ? *mesh : nlohmann::json::array({0})) {
+    if (!size.is_number_integer() || size.get<std::int64_t>() < 1 || size.get<std::int64_t>() > Job::most_ranks)
+      return input_error("ranks.case", "\"mesh\" is not a list of the sizes of its dimensions", {.file = path});
+    sizes.push_back(size.get<std::int64_t>());
+  }
+  return sizes;
+}
+
 /// What case.json says; without one, as many ranks as were found.
-Result<Job> read_job(const std::string& folder, int found) {
+Result<Job> read_job(const std::string& folder, int found, Sizes& mesh) {
   Job job{.ranks = found};
   const std::string path = (fs::path(folder) / "case.json").string();
   const auto wrong = [&](const std::string& what) { return input_error("ranks.case", what, {.file = path}); };
@@ -87,6 +102,7 @@ Result<Job> read_job(const std::string& folder, int found) {
       return input_error("ranks.missing", fmt::format("it says {} ranks, and the folder has {}", said, found),
                          {.file = path});
   }
+  TRY(mesh, read_mesh(json, path));
   const auto groups = json.find("groups");
   if (groups == json.end()) return job;
   if (!groups->is_object()) return wrong("\"groups\" is not an object of lists of ranks");
@@ -129,6 +145,20 @@ Result<std::string> kind_of(const std::string& folder, const std::string& graph)
       {.file = folder});
 }
 
+/// Graphs of DTensors become those of each rank's own tensors.
+Status make_local(RankFolder& folder) {
+  for (std::size_t rank = 0; rank < folder.ranks.size(); ++rank) {
+    RankGraph& own = folder.ranks[rank];
+    const RankOfJob job{folder.mesh, folder.job.ranks, static_cast<int>(rank)};
+    if (!has_dtensors(*own.graph)) continue;
+    TRY(auto local, artefact_of_rank(own.artefact, job));
+    if (!local) continue;
+    own.artefact = *std::move(local);
+    TRY(own.graph, own.artefact.graph());
+  }
+  return {};
+}
+
 /// Reads each text once.
 class RankReader {
  public:
@@ -142,13 +172,7 @@ class RankReader {
     if (!known) {
       TRY(known, picked->graph());
     }
-    RankGraph out{Artefact::of_graph(known), known, {}};
-    out.artefact.id = picked->id;
-    out.artefact.kind = picked->kind;
-    out.artefact.title = picked->title;
-    out.artefact.group = picked->group;
-    out.artefact.where = picked->where;
-    return out;
+    return RankGraph{with_graph(*picked, known), known, {}};
   }
 
   std::size_t graphs() const { return graphs_.size(); }
@@ -190,7 +214,7 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
                        {.file = path});
   TRY_DO(check_complete(paths, path));
   RankFolder out;
-  TRY(out.job, read_job(path, static_cast<int>(paths.size())));
+  TRY(out.job, read_job(path, static_cast<int>(paths.size()), out.mesh));
   std::optional<TensorFile> given;
   if (!inputs.empty()) {
     TRY(given, read_inputs(inputs));
@@ -215,6 +239,7 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
     if (given) out.ranks.back().io = *given;
   }
   out.graphs = reader.graphs();
+  TRY_DO(make_local(out));
   return out;
 }
 

@@ -26,6 +26,7 @@ std::string id_in_folder(const RankGraph& graph);
 
 struct RankFolder {
   Job job;
+  Sizes mesh;                    ///< of the device mesh, as case.json says it; empty: it does not
   std::string kind;              ///< "forward": the name of the ranks' files
   std::vector<RankGraph> ranks;  ///< by rank
   std::size_t graphs = 0;        ///< that are not equal
@@ -33,9 +34,10 @@ struct RankFolder {
 
 /// Reads a folder that has, for each rank R from 0 up, either rank_R/KIND.py, with its values in KIND.safetensors
 /// beside it, or a log with rank_R in its name, whose graph `graph` picks. `graph`: KIND; may be empty where there is
-/// but one. A case.json in it names the groups: {"ranks": 2, "groups": {"0": [0, 1]}}. `inputs`: a file with values for
-/// all ranks in place of those beside the texts; may be empty. Errors ranks.folder, ranks.missing, ranks.twice,
-/// ranks.count, ranks.group, ranks.case, and those of reading.
+/// but one. A case.json in it names the groups, {"ranks": 2, "groups": {"0": [0, 1]}}, and, for graphs of DTensors on a
+/// mesh of several dimensions, that: "mesh": [2, 2]. Graphs of DTensors become those of each rank's own. `inputs`: a
+/// file with values for all ranks in place of those beside the texts; may be empty. Errors ranks.folder, ranks.missing,
+/// ranks.twice, ranks.count, ranks.group, ranks.case, and those of reading.
 Result<RankFolder> read_rank_folder(const std::string& path, const std::string& graph, const std::string& inputs,
                                     const Progress* progress);
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "app/tasks/one_rank.h"
 #include "core/ir/user_frame.h"
 
 namespace partita {
@@ -68,6 +69,8 @@ Result<RankLadder> read_ladder(const std::string& path, const std::string& graph
   std::map<const Graph*, std::size_t> lane_of_graph;
   std::vector<std::size_t> lane_of;
   for (std::size_t rank = 0; rank < out.folder.ranks.size(); ++rank) {
+    TRY(auto local, forward_of_rank(*out.folder.ranks[rank].graph));
+    if (local) out.folder.ranks[rank].graph = std::move(local);
     const Graph* const own = out.folder.ranks[rank].graph.get();
     graphs.push_back(own);
     const auto [lane, fresh] = lane_of_graph.emplace(own, out.lanes.size());
@@ -145,8 +148,16 @@ QueryAnswer answer_of_ranks(const RankLadder& ladder) {
   return out;
 }
 
+/// Which collectives DTensors need is seen once they are local.
+Result<std::unique_ptr<Graph>> graph_with_collectives(const Artefact& artefact) {
+  TRY(const std::optional<Artefact> of_rank, artefact_alone(artefact, 0));
+  TRY(auto graph, of_rank ? of_rank->graph() : artefact.graph());
+  TRY(auto local, forward_of_rank(*graph));
+  return local ? std::move(local) : std::move(graph);
+}
+
 Result<QueryAnswer> answer_of_graph(const Artefact& artefact) {
-  TRY(const auto graph, artefact.graph());
+  TRY(const auto graph, graph_with_collectives(artefact));
   TRY(const GraphCollectives found, collectives_of(*graph));
   QueryAnswer out{fmt::format("{} in order", count_text(found->size(), "collective")), {}};
   out.columns = {"Collective", "Group", "Node", "Line", "Under way"};

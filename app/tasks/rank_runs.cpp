@@ -11,6 +11,8 @@
 
 #include "codegen/backends.h"
 #include "codegen/torch/column.h"
+#include "core/aot/one_rank.h"
+#include "core/aot/pipeline.h"
 #include "core/base/output.h"
 #include "core/ir/place.h"
 #include "core/ir/user_frame.h"
@@ -43,8 +45,12 @@ std::string results_text(const TensorFile& results) {
 /// That collectives match, as far as the graphs tell: PyTorch's processes would wait until their time is up. Error
 /// ranks.mismatch.
 Status check_matches(const RankFolder& folder) {
+  std::vector<std::unique_ptr<Graph>> local;
   std::vector<const Graph*> graphs;
-  for (const RankGraph& rank : folder.ranks) graphs.push_back(rank.graph.get());
+  for (const RankGraph& rank : folder.ranks) {
+    TRY(local.emplace_back(), forward_of_rank(*rank.graph));
+    graphs.push_back(local.back() ? local.back().get() : rank.graph.get());
+  }
   TRY(const Ladder ladder, make_ladder(folder.job, graphs));
   const auto wrong = std::ranges::find_if(ladder.rungs, [](const Rung& r) { return !r.wrong.empty(); });
   if (wrong == ladder.rungs.end()) return {};
@@ -58,6 +64,18 @@ Status check_matches(const RankFolder& folder) {
 }
 
 }  // namespace
+
+Status check_trainable(const RankFolder& folder) {
+  for (const RankGraph& rank : folder.ranks) {
+    const bool part = folder.kind == "forward" || folder.kind == "backward" || folder.kind == "inference";
+    if (part || !check_not_cut(*rank.graph, rank.artefact))
+      return input_error("aot.cut",
+                         "--train differentiates each rank's own graph, and these are parts of a training "
+                         "step already; its forward and backward are graphs of their own (--graph forward, "
+                         "--graph backward)");
+  }
+  return {};
+}
 
 Result<RanksRun> run_ranks(const RankFolder& folder, const RunRequest& request, const Backend& backend) {
   RanksRun out;

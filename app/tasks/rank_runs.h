@@ -21,6 +21,8 @@ struct RanksRun {
   std::optional<Diagnostic> failure;  ///< of the job; unset: all ranks are done
 };
 
+/// Error aot.cut where the ranks' graphs are forwards or backwards, which PyTorch made of a training step.
+Status check_trainable(const RankFolder& folder);
 /// Runs the graph of each rank as run_artefact() does, in this process and in step.
 Result<RanksRun> run_ranks(const RankFolder& folder, const RunRequest& request, const Backend& backend);
 

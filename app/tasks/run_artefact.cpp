@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "app/tasks/one_rank.h"
 #include "app/tasks/plant.h"
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"
@@ -73,8 +74,10 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
   return options;
 }
 
-Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+Result<TensorFile> run_artefact(const Artefact& given, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
+  TRY(const std::optional<Artefact> of_rank, artefact_alone(given, request.ranks.size));
+  const Artefact& artefact = of_rank ? *of_rank : given;
   const auto on_sizes = [notify = request.on_sizes](const SizeCompilation& c) {
     if (notify) return notify(c);
     const std::string all = text(c);

@@ -115,6 +115,7 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
       if (const auto* b = input->constant.get<bool>()) return Value(*b);
     }
   }
+  if (!node.meta.known() && node.users().empty()) return Value();  // nothing reads it, as a device mesh
   if (is_handed_on(node) && (seed || io.metadata.contains("other"))) return handed_on(node, io, key);
   if (const SymExpr* e = node.meta.sym())
     if (const auto hint = node.graph().shapes->hint(*e)) return Value(*hint);

@@ -11,7 +11,11 @@
 #include "core/aot/aot.h"
 #include "core/aot/freezing.h"
 #include "core/aot/metadata_json.h"
+#include "core/aot/one_rank.h"
 #include "core/aot/run_compiled.h"
+#include "core/dtensor/calls.h"
+#include "core/dtensor/local.h"
+#include "core/dtensor/writes.h"
 #include "core/functionalize/effect_tokens.h"
 #include "core/functionalize/functional_rng.h"
 #include "core/functionalize/rules.h"
@@ -130,7 +134,13 @@ Status run_own_passes(Flow& flow, PassContext context = {}) {
   return {};
 }
 
+/// DTensors are whole until they are differentiated, and passes would take them for what one rank has.
+bool has_whole_tensors(Flow& flow) {
+  return has_dtensor_calls(flow.graph());
+}
+
 Status pre_grad_passes(Flow& flow) {
+  if (has_whole_tensors(flow)) return {};
   return run_own_passes(flow, {.pack_linears = flow.options.pack_linears});
 }
 
@@ -144,15 +154,21 @@ Status make_functional(Flow& flow) {
   for (const InputBinding& b : out.inputs) how.requires_grad.push_back(b.requires_grad);
   how.is_leaf = options.is_leaf;
   how.pre_dispatch = options.pre_dispatch;
+  if (has_whole_tensors(flow)) TRY_DO(refuse_writes(*flow.given));
   TRY(flow.functional, functionalize(*flow.given, how));
   out.meta = flow.functional.meta;
   describe_inputs(*flow.functional.graph, out.inputs, out.meta);
+  if (options.train || !has_whole_tensors(flow)) return {};
+  TRY(auto local, on_local_tensors(*flow.functional.graph));
+  flow.functional.no_grad.clear();  // inference does not ask
+  flow.functional.graph = std::move(local);
   return {};
 }
 
 /// Passes may replace nodes by others, so marks are kept by number. New nodes have none: they stand for calls that all
 /// are under no_grad, or none is.
 Status functional_passes(Flow& flow) {
+  if (has_whole_tensors(flow)) return {};
   std::set<std::size_t> no_grad;
   for (const Node* n : flow.functional.no_grad) no_grad.insert(n->id());
   TRY_DO(run_own_passes(flow));
@@ -168,6 +184,9 @@ Status differentiate(Flow& flow) {
   flow.out.tangent_of = std::move(joint.tangent_of);
   flow.out.train = !flow.out.tangent_of.empty();
   flow.forward_outputs = joint.forward_outputs;
+  if (!has_whole_tensors(flow)) return {};
+  TRY(const auto local, on_local_tensors(*flow.out.joint));
+  flow.out.joint = renamed_in_order(*local);
   return {};
 }
 
@@ -322,8 +341,10 @@ Status run_step(const Step& step, Flow& flow) {
   return {};
 }
 
-Result<AotGraphs> run_flow(const Graph& graph, const ExportedProgram* program, const AotOptions& options) {
+Result<AotGraphs> run_flow(const Graph& given, const ExportedProgram* program, const AotOptions& options) {
   TRY_DO(check_pass_names(options.disabled));
+  TRY(const auto of_rank, of_one_rank(given));
+  const Graph& graph = of_rank ? *of_rank : given;
   Flow flow{.program = program, .options = options};
   flow.given_joint = options.train && is_joint(graph);
   trace::input(graph, flow.given_joint ? nullptr : program ? "exported_program" : "dynamo_output_graph");

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/one_rank.h"
 #include "core/aot/program_parts.h"
 #include "core/aot/subclass.h"
 #include "core/aot/text_roles.h"
@@ -15,6 +16,8 @@
 #include "core/base/memory.h"
 #include "core/base/raise.h"
 #include "core/compare/per_node.h"
+#include "core/dtensor/calls.h"
+#include "core/dtensor/mesh_of.h"
 #include "core/fake/propagate.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
@@ -143,6 +146,8 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
                                                  const RunOptions& options) {
   TrainedFunction f;
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(auto of_rank, of_one_rank(*graph));
+  if (of_rank) graph = std::move(of_rank);
   TRY(f.subclasses_, unwrap_subclasses(graph, given, options.aot.train));
   const TensorFile io = f.subclasses_ ? with_inner_keys(*f.subclasses_, given) : given;
   f.program_ = artefact.program;
@@ -419,6 +424,10 @@ Result<TensorFile> TrainedFunction::step(bool gradients) {
 Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file,
                                 std::optional<std::uint64_t> random_weights, const CompileFn& compile) {
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
+  if (has_dtensors(*graph) || has_dtensor_calls(*graph)) {
+    const AotOptions local{.train = false, .passes = false, .choose_layouts = false};
+    return run_program(artefact, file, {.aot = local, .forward = compile, .random_weights = random_weights});
+  }
   TRY(const std::optional<SubclassWrapper> subclasses, unwrap_subclasses(graph, file, false));
   const TensorFile io = subclasses ? with_inner_keys(*subclasses, file) : file;
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));

@@ -13,8 +13,9 @@ COMPARED = re.compile(
     r"|\bbrief\(\)\s*(?:==|!=|\.(?:starts_with|ends_with|find|compare)\()"
     r"|(?:==|!=)\s*[\w.>()-]*\b(?:op\(\)->|op->|op\.)name\b"
 )
-# Rooms of core/ops whose subject is names: records, schemas and their overloads, what Python writes, batching rules.
-BY_NAME = ("core/ops/families", "core/ops/schema", "core/ops/python", "core/ops/functorch")
+# Rooms whose subject is names: records, schemas and their overloads, what Python writes, rules of batching and of
+# placements.
+BY_NAME = ("core/ops/families", "core/ops/schema", "core/ops/python", "core/ops/functorch", "core/dtensor/rules")
 # Tables of operators, many without a record: those that run sub graphs, and kernels whose arithmetic is counted.
 TABLES = ("core/ops/facts/control.cpp", "core/ops/facts/family.cpp", "core/ops/facts/operations.cpp")
 # Rewrites of single operators, as PyTorch has them.

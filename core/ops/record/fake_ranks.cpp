@@ -11,7 +11,7 @@ namespace partita {
 namespace {
 
 /// The rows from `first` on.
-Tensor rows(const Tensor& t, std::int64_t first, std::int64_t count) {
+Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) {
   Sizes sizes = t.sizes;
   sizes[0] = count;
   return t.view_as(std::move(sizes), t.strides, t.offset + first * t.strides[0]);
@@ -23,7 +23,7 @@ void repeat(const Tensor& from, const Tensor& to) {
   if (all > 0 && given == 0) fail("rows are to come from other ranks, but there are none here to stand in for them");
   for (std::int64_t at = 0; at < all; at += given) {
     const std::int64_t count = std::min(given, all - at);
-    rows(to, at, count).copy_from(rows(from, 0, count));
+    rows_of(to, at, count).copy_from(rows_of(from, 0, count));
   }
 }
 
@@ -59,12 +59,12 @@ void FakeRanks::start(Collective c) {
         repeat(with_dim(c.inputs[i]), out);
         break;
       case Collective::Kind::ReduceScatter:
-        out.copy_from(rows(c.inputs[i], 0, out.sizes[0]));
+        out.copy_from(rows_of(c.inputs[i], 0, out.sizes[0]));
         break;
       case Collective::Kind::AllToAll:
         if (c.output_splits.empty()) out.copy_from(c.inputs[i]);
         for (std::int64_t at = 0; const std::int64_t count : c.output_splits) {
-          repeat(c.inputs[i], rows(out, at, count));
+          repeat(c.inputs[i], rows_of(out, at, count));
           at += count;
         }
         break;

@@ -1,0 +1,16 @@
+#pragma once
+#include <memory>
+
+#include "core/base/result.h"
+#include "core/dtensor/placement.h"
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// Copies a graph of DTensors, as dynamo prints it, so that its inputs and results are the tensors that one rank of the
+/// mesh has. Between them stay whole tensors, which begin and end at _dtensor.from_local and _dtensor.to_local
+/// (core/ops/families/dtensor.cpp); where the text prints a value's placements, _dtensor.placed has them. Errors:
+/// dtensor.*: what is not followed, with the node.
+Result<std::unique_ptr<Graph>> with_local_inputs(const Graph& graph, const Mesh& mesh);
+
+}  // namespace partita
