@@ -12,7 +12,7 @@ if not python:
     sys.exit(77)
 # Three ranks; two of them also have a group of their own. The mesh is only handed on, and nobody waits for the last sum.
 GRAPH = """class M(torch.nn.Module):
-    def forward(self, x: "f32[4, 4][4, 1]cpu", mesh):
+    def forward(self, x: "f32[4, 4][4, 1]cpu", mesh, unread):
         all_reduce: "f32[4, 4][4, 1]cpu" = torch.ops._c10d_functional.all_reduce.default(x, '{op}', '0')
         wait_tensor: "f32[4, 4][4, 1]cpu" = torch.ops._c10d_functional.wait_tensor.default(all_reduce)
         sin: "f32[4, 4][4, 1]cpu" = torch.ops.aten.sin.default(wait_tensor)

@@ -111,8 +111,9 @@ def take_out_handed_on(module, inputs):
     none of that kind. Returns the other inputs, and by result what is handed on."""
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
     output = next(n for n in module.graph.nodes if n.op == "output")
-    handed_on = {holder: value for holder, value in zip(holders, inputs) if isinstance(value, str)}
-    if any(set(holder.users) - {output} for holder in handed_on):
+    others = [(holder, value) for holder, value in zip(holders, inputs) if value is None or isinstance(value, str)]
+    handed_on = {holder: value for holder, value in others if not set(holder.users) - {output}}
+    if any(isinstance(value, str) and holder not in handed_on for holder, value in others):
         raise Refused("a call takes an input that is neither a tensor nor a number")
     returned = list(output.args[0])
     results = {i: handed_on[n] for i, n in enumerate(returned) if n in handed_on}
