@@ -10,33 +10,13 @@
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
+#include "tests/aot/flow.h"
 #include "tests/support/fx.h"
 #include "tests/support/interpreted.h"
 #include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::testing;
-
-namespace {
-
-std::string stages_of(const AotGraphs& graphs) {
-  std::string text;
-  for (const StageRun& stage : graphs.stages) text += (text.empty() ? "" : " ") + std::string(row_of(stage.stage).name);
-  return text;
-}
-
-int count(const Graph& graph, std::string_view op) {
-  int n = 0;
-  for (const Node* node : graph) n += node->op()->name == op;
-  for (const auto& [name, child] : graph.children) n += count(*child, op);
-  return n;
-}
-
-Result<AotGraphs> made(const std::unique_ptr<Graph>& graph, const AotOptions& options) {
-  return aot(*graph, nullptr, options);
-}
-
-}  // namespace
 
 class TestPipeline : public QObject {
   Q_OBJECT
@@ -90,55 +70,6 @@ class TestPipeline : public QObject {
       QVERIFY(out->find("grad.w"));
       QCOMPARE(out->find("grad.v") != nullptr, marked);
     }
-  }
-
-  /// Parameters become attributes, what is made of them is computed, and a convolution takes up the batch norm and the
-  /// scale behind it. The results stay.
-  void freezing_data() {
-    QTest::addColumn<QString>("convolution");
-    QTest::addColumn<QString>("weight");
-    QTest::addColumn<QString>("bias");
-    QTest::newRow("convolution") << "[1], [0], [1], False, [0], 1" << "<f32[4, 2, 3][6, 3, 1]>" << "None";
-    QTest::newRow("with a bias") << "[1], [0], [1], False, [0], 1" << "<f32[4, 2, 3][6, 3, 1]>" << "p_b";
-    QTest::newRow("in groups") << "[1], [0], [1], False, [0], 2" << "<f32[4, 1, 3][3, 3, 1]>" << "p_b";
-    QTest::newRow("transposed in groups") << "[1], [0], [1], True, [0], 2" << "<f32[2, 2, 3][6, 3, 1]>" << "p_b";
-  }
-  void freezing() {
-    QFETCH(QString, convolution);
-    QFETCH(QString, weight);
-    QFETCH(QString, bias);
-    const auto graph =
-        fx("p_w: " + weight.toStdString() +
-               ", p_b: <f32[4][1]>, p_g: <f32[4][1]>, p_h: <f32[4][1]>, b_m: <f32[4][1]>, b_v: <f32[4][1]>, "
-               "x: <f32[1, 2, 5][10, 5, 1]>",
-           "c = $convolution(x, p_w, " + bias.toStdString() + ", " + convolution.toStdString() +
-               ")\nn = $_native_batch_norm_legit_no_training(c, p_g, p_h, b_m, b_v, 0.1, 1e-05)\ny = n[0]\n"
-               "e = $exp(p_b)\nv = $view(e, [1, 4, 1])\nz = $mul.Tensor(y, v)\nt = $sub.Tensor(z, 2, alpha = 3)\n"
-               "r = $relu(t)\nreturn (r,)");
-    std::vector<Value> values;
-    for (const Node* p : graph->placeholders()) {
-      Tensor t = *Tensor::empty(DType::Float32, *concrete(p->meta.tensor()->sizes));
-      for (std::int64_t i = 0; i < t.numel(); ++i)
-        t.as<float>()[i] = 0.25F + static_cast<float>((i * 7 + static_cast<std::int64_t>(values.size())) % 5) / 4;
-      values.emplace_back(std::move(t));
-    }
-    const auto plain = made(graph, {.train = false, .freezing = false});
-    VERIFY_DONE(plain);
-    const auto frozen = made(graph, {.train = false, .freezing = true, .values = values});
-    VERIFY_DONE(frozen);
-    const Graph& forward = *frozen->partition.forward;
-    QCOMPARE(frozen->frozen.size(), 6U);
-    QCOMPARE(forward.kind_counts().at("call_function"), 2U);
-    QCOMPARE(forward.attributes.size(), 2U);
-    std::vector<Value> kept = values;
-    for (std::size_t i : frozen->frozen) kept[i] = Value();
-    const auto expected = interpret(*plain->partition.forward, values), found = interpret(forward, kept);
-    VERIFY_DONE(expected);
-    VERIFY_DONE(found);
-    const std::vector<double> a = elements((*expected)[0]), b = elements((*found)[0]);
-    QCOMPARE(a.size(), b.size());
-    QVERIFY(std::ranges::any_of(a, [](double x) { return x > 0; }));
-    for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
   }
 
   /// A program may return one tensor, or dicts and lists: runs give the leaves.
@@ -199,180 +130,6 @@ class TestPipeline : public QObject {
     QCOMPARE(elements(program->tensors.at("n")), std::vector<double>(1000, 3));
   }
 
-  /// Parameters that code has as constants are let go, and runs need them no more.
-  void frozen_parameters_are_discarded() {
-    const auto graph =
-        fx("p_w: <f32[1000][1]>, x: <f32[1000][1]>", "a = $neg(p_w)\nb = $mul.Tensor(a, x)\nreturn (b,)");
-    std::size_t held[2];
-    std::vector<double> found[2];
-    for (const bool discard : {false, true}) {
-      const ConfigScope scope(
-          *patched_config({{"freezing", "true"}, {"freezing_discard_parameters", discard ? "true" : "false"}}));
-      const std::size_t before = held_bytes();
-      RunOptions options;
-      options.aot.train = false;
-      options.forward = [](const Graph& g) -> Result<CompiledFn> {
-        return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
-      };
-      auto function = [&] {
-        auto program = std::make_shared<ExportedProgram>();
-        program->inputs = {{ProgramInputKind::Parameter, "p_w", "w"}, {ProgramInputKind::UserInput, "x"}};
-        program->outputs = {{ProgramOutputKind::UserOutput, "b"}};
-        program->tensors.emplace("w", f32({1000}, std::vector<double>(1000, 3)));
-        Artefact artefact = artefact_of(*graph);
-        artefact.program = program;
-        TensorFile io;
-        io.tensors["input.0"] = f32({1000}, std::vector<double>(1000, 2));
-        return TrainedFunction::make(artefact, io, options);
-      }();
-      VERIFY_DONE(function);
-      held[discard] = held_bytes() - before;
-      for (int run = 0; run < 2; ++run) {
-        const auto out = function->step();
-        VERIFY_DONE(out);
-        found[discard] = elements(*out->find("output.0"));
-        QCOMPARE(found[discard], std::vector<double>(1000, -6));
-      }
-    }
-    QVERIFY2(held[1] + 4000 <= held[0], qPrintable(QString("%1 and %2").arg(held[0]).arg(held[1])));
-  }
-
-  /// What depends on parameters only is computed in the first run, but for views, what is returned, and what would be
-  /// larger than they are.
-  void constants_are_split() {
-    const auto graph =
-        fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, x: <f32[2][1]>",
-           "s = $sin(p_w)\nc = $cos(s)\ne = $exp(p_v)\nv = $view(c, [2, 1])\nw = $expand(v, [2, 4])\n"
-           "m = $mul.Tensor(x, s)\nn = $add.Tensor(m, e)\n"
-           "q = $tanh(w)\nk = $sum.dim_IntList(q, [1])\nl = $neg(w)\no = $mul.Tensor(n, k)\nreturn (o, e, l)");
-    const auto split = made(graph, {.train = false, .split_constants = true});
-    VERIFY_DONE(split);
-    QVERIFY(split->constants);
-    QCOMPARE(split->constants->inputs, std::vector<std::size_t>{0});
-    QCOMPARE(split->constants->graph->outputs().size(), 3U);
-    const std::vector<Node*> inputs = split->partition.forward->placeholders();
-    QCOMPARE(inputs.size(), 6U);
-    for (std::size_t i = 3; i < 6; ++i) QVERIFY(inputs[i]->note.find("_FOLDED_CONST_") != std::string::npos);
-    QCOMPARE(count(*split->partition.forward, "aten.sin.default"), 0);
-    QCOMPARE(count(*split->partition.forward, "aten.exp.default"), 1);
-    const ConfigScope small(*patched_config({{"fold_limit", "0"}}));
-    const auto smaller = made(graph, {.train = false, .split_constants = true});
-    VERIFY_DONE(smaller);
-    QCOMPARE(smaller->constants->graph->outputs().size(), 2U);
-    QCOMPARE(count(*smaller->partition.forward, "aten.tanh.default"), 1);
-
-    // Of several results each by itself, and views of an input not at all.
-    const auto several = made(fx("p_w: <f32[2, 3][3, 1]>, x: <f32[2, 3][3, 1]>",
-                                 "n = $native_layer_norm(p_w, [3], None, None, 1e-05)\na = n[0]\nb = n[2]\n"
-                                 "u = $unbind.int(p_w)\nv = u[1]\n"
-                                 "m = $mul.Tensor(x, a)\no = $mul.Tensor(m, b)\nq = $mul.Tensor(o, v)\nreturn (q,)"),
-                              {.train = false, .split_constants = true});
-    VERIFY_DONE(several);
-    QVERIFY(several->constants);
-    QCOMPARE(several->constants->graph->outputs().size(), 2U);
-    QCOMPARE(count(*several->partition.forward, "aten.native_layer_norm.default"), 0);
-    QCOMPARE(count(*several->partition.forward, "aten.unbind.int"), 1);
-
-    // The same results, in the first run and in later ones.
-    auto program = std::make_shared<ExportedProgram>();
-    for (const char* name : {"w", "v"}) {
-      program->inputs.push_back({ProgramInputKind::Parameter, std::string("p_") + name, name});
-      program->tensors.emplace(name, f32({2}, {0.25, 2}));
-    }
-    program->inputs.push_back({ProgramInputKind::UserInput, "x"});
-    for (const char* name : {"o", "e", "l"}) program->outputs.push_back({ProgramOutputKind::UserOutput, name});
-    Artefact artefact = artefact_of(*graph);
-    artefact.program = program;
-    TensorFile io;
-    io.tensors["input.0"] = f32({2}, {3, 4});
-    std::vector<std::vector<double>> found;
-    for (const char* on : {"true", "false"}) {
-      const ConfigScope scope(*patched_config({{"use_runtime_constant_folding", on}}));
-      RunOptions options;
-      options.aot.train = false;
-      options.forward = [](const Graph& g) -> Result<CompiledFn> {
-        return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
-      };
-      auto function = TrainedFunction::make(artefact, io, options);
-      VERIFY_DONE(function);
-      QCOMPARE(function->graphs()->constants.has_value(), std::string_view(on) == "true");
-      for (int run = 0; run < 2; ++run) {
-        const auto out = function->step();
-        VERIFY_DONE(out);
-        found.push_back(elements(*out->find("output.0")));
-      }
-    }
-    for (const auto& values : found) QCOMPARE(values, found.front());
-  }
-
-  void batch_norms_go_into_constant_weights_data() {
-    QTest::addColumn<QString>("weight");
-    QTest::addColumn<QString>("convolution");  // its arguments after the weight
-    QTest::addColumn<QString>("norm");         // the weight and bias
-    QTest::addColumn<QString>("eps");
-    QTest::addColumn<QString>("results");
-    QTest::addColumn<bool>("folded");
-    const QString plain = "<f32[4, 2, 3][6, 3, 1]>", rest = ", [1], [0], [1], False, [0], 1";
-    const auto row = [](const char* name, const QString& weight, const QString& convolution, const char* norm,
-                        const char* results, bool folded, const char* eps = "1e-05") {
-      QTest::newRow(name) << weight << convolution << norm << eps << results << folded;
-    };
-    row("a bias", plain, "p_b" + rest, "p_g, p_h", "r, ", true);
-    row("no bias", plain, "None" + rest, "p_g, p_h", "r, ", true);
-    row("neither weight nor bias of the norm", plain, "p_b" + rest, "None, None", "r, ", true);
-    row("groups", "<f32[4, 1, 3][3, 3, 1]>", "p_b, [1], [0], [1], False, [0], 2", "p_g, None", "r, ", true);
-    row("transposed", "<f32[2, 4, 3][12, 3, 1]>", "p_b, [1], [0], [1], True, [0], 1", "p_g, p_h", "r, ", false);
-    row("the convolution is read", plain, "p_b" + rest, "p_g, p_h", "r, c, ", false);
-    row("a bias of the user's", plain, "x_b" + rest, "p_g, p_h", "r, ", false);
-    row("a scale of the user's", plain, "p_b" + rest, "x_b, p_h", "r, ", false);
-    row("a number that comes after the convolution", plain, "p_b" + rest, "p_g, p_h", "r, ", false, "e");
-  }
-  /// What parameters alone decide of a convolution and its batch norm is computed once.
-  void batch_norms_go_into_constant_weights() {
-    QFETCH(QString, weight);
-    QFETCH(QString, convolution);
-    QFETCH(QString, norm);
-    QFETCH(QString, eps);
-    QFETCH(QString, results);
-    QFETCH(bool, folded);
-    const auto graph =
-        fx("p_w: " + weight.toStdString() +
-               ", p_b: <f32[4][1]>, p_g: <f32[4][1]>, p_h: <f32[4][1]>, b_m: <f32[4][1]>, b_v: <f32[4][1]>, "
-               "x_b: <f32[4][1]>, x_e: <f32[][]>, x: <f32[1, 2, 5][10, 5, 1]>",
-           "c = $convolution(x, p_w, " + convolution.toStdString() + ")\n" + (eps == "e" ? "e = $item(x_e)\n" : "") +
-               "n = $_native_batch_norm_legit_no_training(c, " + norm.toStdString() + ", b_m, b_v, 0.1, " +
-               eps.toStdString() + ")\ny = n[0]\nr = $relu(y)\nreturn (" + results.toStdString() + ")");
-    std::vector<Value> values;
-    for (const Node* p : graph->placeholders()) {
-      Tensor t = *Tensor::empty(DType::Float32, *concrete(p->meta.tensor()->sizes));
-      for (std::int64_t i = 0; i < t.numel(); ++i)
-        t.as<float>()[i] = 0.25F + static_cast<float>((i * 7 + static_cast<std::int64_t>(values.size())) % 5) / 4;
-      values.emplace_back(std::move(t));
-    }
-    // Not even then are weights scaled in each run, though their values in double are larger than they are.
-    const ConfigScope nothing_larger(*patched_config({{"fold_limit", "0"}}));
-    const auto plain = made(graph, {.train = false}), split = made(graph, {.train = false, .split_constants = true});
-    VERIFY_DONE(plain);
-    VERIFY_DONE(split);
-    const Graph& forward = *split->partition.forward;
-    QCOMPARE(count(forward, "aten._native_batch_norm_legit_no_training.default"), folded ? 0 : 1);
-    std::vector<Value> inputs = values;
-    if (split->constants) {
-      std::vector<Value> fixed;
-      for (std::size_t i : split->constants->inputs) fixed.push_back(values[i]);
-      const auto once = interpret(*split->constants->graph, fixed);
-      VERIFY_DONE(once);
-      inputs.insert(inputs.end(), once->begin(), once->end());
-    }
-    QCOMPARE(inputs.size(), values.size() + (folded ? 2 : 0));
-    const auto expected = interpret(*plain->partition.forward, values), found = interpret(forward, inputs);
-    VERIFY_DONE(expected);
-    VERIFY_DONE(found);
-    const std::vector<double> a = elements((*expected)[0]), b = elements((*found)[0]);
-    QCOMPARE(a.size(), b.size());
-    for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
-  }
-
   /// Layers of one input are one product, in their gradients too, and of inference their weights are joined once.
   void linears_are_packed() {
     const auto graph =
@@ -413,22 +170,6 @@ class TestPipeline : public QObject {
     QCOMPARE(count(*inferred->constants->graph, "aten.cat.default"), 1);
     QCOMPARE(count(*inferred->partition.forward, "aten.cat.default"), 0);
     QCOMPARE(count(*inferred->partition.forward, "aten.mm.default"), 1);
-  }
-
-  /// What the caller sees written or gets back stays an input, and training freezes nothing.
-  void what_is_not_frozen() {
-    const auto graph = fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, b_n: <f32[2][1]>, x: <f32[2][1]>",
-                          "a = $add_.Tensor(b_n, x)\nt = $view(p_v, [2, 1])\nm = $mul.Tensor(x, p_w)\n"
-                          "n = $mul.Tensor(m, p_v)\nreturn (n, t)");
-    const std::vector<Value> values = {f32({2}, {1, 2}), f32({2}, {3, 4}), f32({2}, {5, 6}), f32({2}, {7, 8})};
-    const auto frozen = made(graph, {.train = false, .freezing = true, .values = values});
-    VERIFY_DONE(frozen);
-    QCOMPARE(frozen->frozen, std::vector<std::size_t>{0});
-    QCOMPARE(stages_of(*frozen),
-             std::string("pre_grad_passes functional functional_passes joint_passes freezing partition"));
-    const auto trained = made(graph, {.freezing = true, .values = values});
-    VERIFY_DONE(trained);
-    QVERIFY(trained->frozen.empty());
   }
 
   void associative_scans_data() {

@@ -1,4 +1,9 @@
+// A graph before and after each pass, in rows that name the pass.
+#include <QDirIterator>
 #include <QtTest>
+#include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/passes/pipeline.h"
 #include "tests/support/fx.h"
@@ -255,6 +260,14 @@ const Case cases[] = {
      nullptr},
     {"interpolation of a half type", "decompose_composites", "x: <bf16[1, 1, 4][4, 4, 1]>",
      "y: <bf16[1, 1, 8][8, 8, 1]> = $upsample_linear1d(x, [8], False)\nreturn (y,)", nullptr},
+    {"mul by one before the partition", "rewrite_joint", xy,
+     "s: " M " = $sin(x)\nm: " M " = $mul.Tensor(s, 1.0)\nreturn (m,)", "s = $sin(x)\nreturn (s,)\n"},
+    {"pow of two, which is for the compiler", "rewrite_joint", xy,
+     "s: " M " = $sin(x)\nm: " M " = $pow.Tensor_Scalar(s, 2)\nreturn (m,)", nullptr},
+    {"a function and a method", "resolve_torch_calls", xy, "s: " M " = torch.sin(x)\nc: " M " = s.cos()\nreturn (c,)",
+     "s = $sin(x)\nc = $cos(s)\nreturn (c,)\n"},
+    {"calls of ATen", "resolve_torch_calls", xy, "s: " M " = $sin(x)\nreturn (s,)", nullptr},
+
     {"dropout in evaluation", "rewrite_pre_grad", xy,
      "d: " M " = $dropout(x, 0.5, False)\ns: " M " = $sin(d)\nreturn (s,)", "s = $sin(x)\nreturn (s,)\n"},
     {"dropout in evaluation by a number of run time", "rewrite_pre_grad", "x: " M ", t: <f64[][]>",
@@ -299,6 +312,20 @@ const Pass* find_pass(std::string_view name) {
 class TestPasses : public QObject {
   Q_OBJECT
  private Q_SLOTS:
+  /// Rows above, or a program tests/LAYER/test_PASS.cpp.
+  void every_pass_is_tested_under_its_name() {
+    const auto has_rows = [](std::string_view name) {
+      return std::ranges::any_of(cases, [&](const Case& c) { return name == c.pass; });
+    };
+    const auto has_program = [](std::string_view name) {
+      const QString file = QString("test_%1.cpp").arg(QString::fromUtf8(name.data(), static_cast<int>(name.size())));
+      return QDirIterator(PARTITA_SOURCE_DIR "/tests", {file}, QDir::Files, QDirIterator::Subdirectories).hasNext();
+    };
+    for (const Pass& pass : all_passes())
+      QVERIFY2(has_rows(pass.name) || has_program(pass.name),
+               fmt::format("{} has neither rows in test_passes.cpp nor a test_{}.cpp", pass.name, pass.name).c_str());
+  }
+
   void text_data() {
     QTest::addColumn<int>("index");
     for (std::size_t i = 0; i < std::size(cases); ++i)
