@@ -69,7 +69,7 @@ std::string_view stem(InputRole role) {
 
 /// The key of a weight. The file's name may have dots where the placeholder's name has underscores.
 std::string weight_key(const InputBinding& weight, const TensorFile& io) {
-  const std::string key = fmt::format("{}{}", stem(weight.role), weight.name);
+  std::string key = fmt::format("{}{}", stem(weight.role), weight.name);
   if (io.find(key)) return key;
   for (const auto& [name, tensor] : io.tensors)
     if (name.starts_with(stem(weight.role)) && with_underscores(name) == with_underscores(key)) return name;

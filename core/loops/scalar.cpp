@@ -78,7 +78,7 @@ Scalar ScalarBuilder::intern(ScalarNode node) {
   for (auto it = first; it != last; ++it)
     if (nodes_[static_cast<std::size_t>(it->second)] == node) return {it->second};
   auto id = static_cast<std::int32_t>(nodes_.size());
-  nodes_.push_back(std::move(node));
+  nodes_.push_back(node);
   sources_.push_back(source);
   table_.emplace(h, id);
   return {id};
@@ -91,14 +91,14 @@ Scalar ScalarBuilder::input(int slot, DType dtype) {
 Scalar ScalarBuilder::constant(DType dtype, double value) {
   ScalarNode n{ScalarOp::Const, dtype, {}};
   hold(n, value);
-  return intern(std::move(n));
+  return intern(n);
 }
 
 Scalar ScalarBuilder::constant_int(DType dtype, std::int64_t value) {
   if (is_floating(dtype) || is_complex(dtype)) return constant(dtype, static_cast<double>(value));
   ScalarNode n{ScalarOp::Const, dtype, {}};
   hold(n, value);
-  return intern(std::move(n));
+  return intern(n);
 }
 
 Scalar ScalarBuilder::index(SymExpr e) {

@@ -190,7 +190,7 @@ ValueList as_list(const std::vector<Tensor>& tensors) {
 template <Kind kind, Meta (*fake)(FakeCall&)>
 Value eval_one(EvalCall& c) {
   Communicator& others = communicator(c);
-  const Tensor out = allocate(c, fake);
+  Tensor out = allocate(c, fake);
   Collective started = collective(c, kind, {c.tensor("input")}, {out});
   if (kind == Kind::Broadcast) started.root = c.integer("src");
   if (kind == Kind::AllToAll) {
@@ -266,7 +266,7 @@ Collective point_to_point(const EvalCall& c, bool receives, const Tensor& tensor
 template <bool receives>
 Value eval_point_to_point(EvalCall& c) {
   Communicator& others = communicator(c);
-  const Tensor out = allocate(c, receives ? fake_of_tensor : fake_send);
+  Tensor out = allocate(c, receives ? fake_of_tensor : fake_send);
   others.start(
       point_to_point(c, receives, c.tensor("tensor"), out, c.integer(receives ? "src" : "dst"), c.integer("tag")));
   return out;
@@ -315,8 +315,8 @@ Value eval_shard_dim(EvalCall& c) {
   Sizes packed = part;
   packed.insert(packed.begin(), n);
   const DType dtype = input.dtype;
-  const Tensor sent = kernels::empty(dtype, packed), got = kernels::empty(dtype, packed),
-               out = kernels::empty(dtype, whole);
+  const Tensor sent = kernels::empty(dtype, packed), got = kernels::empty(dtype, packed);
+  Tensor out = kernels::empty(dtype, whole);
   const Sizes inner(sent.strides.begin() + 1, sent.strides.end());
   for (std::int64_t i = 0; i < n; ++i)
     sent.view_as(part, inner, i * sent.strides[0])
