@@ -2,20 +2,26 @@
 """Writes operator cases, as core/compare/op_cases.h reads them, from PyTorch's OpInfo database.
 
   operator_cases.py OUT [--ops NAME ...] [--seed N] [--samples N] [--dtypes NAME ...] [--symbolic] [--in-place]
-                        [--part I/N]
+                        [--part I/N] [--own FILE]
   build/release/partita check OUT --train
 
 Needs PyTorch, safetensors and what its test library asks for (expecttest, hypothesis). The corpus holds every second
 sample; this makes all, with other values for another seed. Left out: samples that PyTorch refuses, whose results
 depend on the generator, or whose traced graph does not give eager's values. stderr lists what is skipped.
+
+--own FILE is for operators that the database does not have, and needs no test library. FILE is Python with a list
+`operators` of rows: a name, the operator, its dtypes, and a function from a dtype to samples, each a tuple of arguments:
+
+  def samples(dtype):
+      yield torch.randn(3, 4, dtype=dtype, requires_grad=True), torch.rand(3, 4) < 0.4, 1, 2
+  operators = [("_masked_softmax", torch.ops.aten._masked_softmax.default, (torch.float32, torch.float64), samples)]
 """
-import argparse, json, os, random, signal, sys, warnings, zlib
+import argparse, json, os, random, runpy, signal, sys, types, warnings, zlib
 
 import numpy
 import torch
 from safetensors.torch import save_file
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.testing._internal import common_methods_invocations as database
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 warnings.filterwarnings("ignore")
@@ -236,6 +242,25 @@ def cases_of(op, options, store):
             index += 1
 
 
+def of_database():
+    from torch.testing._internal import common_methods_invocations as database
+
+    lists = [database.op_db, *(getattr(database, f"foreach_{kind}_op_db")
+                               for kind in ("unary", "binary", "pointwise", "reduce", "other"))]
+    return [op for ops in lists for op in ops]
+
+
+def of_file(path):
+    """The rows of a file as what cases_of() takes of the database's."""
+    def sampled(samples):
+        return lambda device, dtype, requires_grad: (
+            types.SimpleNamespace(input=first, args=rest, kwargs={}) for first, *rest in samples(dtype))
+
+    return [types.SimpleNamespace(name=name, variant_test_name="", op=op, inplace_variant=None, dtypes=dtypes,
+                                  supports_autograd=True, sample_inputs=sampled(samples))
+            for name, op, dtypes, samples in runpy.run_path(path)["operators"]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
@@ -246,14 +271,14 @@ def main():
                         default=["float32", "int64", "bfloat16", "complex64", "float64", "bool", "int32"])
     parser.add_argument("--symbolic", action="store_true", help="trace with symbolic sizes too")
     parser.add_argument("--in-place", action="store_true", help="the in-place variants")
+    parser.add_argument("--own", metavar="FILE", help="the operators of this file, not the database's")
     parser.add_argument("--part", default="0/1", help="only the operators of part I of N")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
     signal.signal(signal.SIGALRM, too_long)
     os.makedirs(options.out, exist_ok=True)
-    lists = [database.op_db, *(getattr(database, f"foreach_{kind}_op_db")
-                               for kind in ("unary", "binary", "pointwise", "reduce", "other"))]
-    operators = {(op.name, op.variant_test_name): op for ops in lists for op in ops}
+    found = of_file(options.own) if options.own else of_database()
+    operators = {(op.name, op.variant_test_name): op for op in found}
     for (name, variant), op in operators.items():
         if options.ops and name not in options.ops or zlib.crc32(name.encode()) % parts != part:
             continue
