@@ -14,7 +14,7 @@
 namespace partita::views {
 namespace {
 
-constexpr int kStripHeight = 92, kStripMargin = 12, kStripLabels = 16;
+constexpr int kStripHeight = 92, kStepStripMargin = 12, kStripLabels = 16;
 constexpr double kLeastBar = 2;
 
 }  // namespace
@@ -49,7 +49,7 @@ void StepStrip::choose_all() {
 }
 
 QRectF StepStrip::area() const {
-  return QRectF(rect()).adjusted(kStripMargin, 4, -kStripMargin, -kStripLabels - 2);
+  return QRectF(rect()).adjusted(kStepStripMargin, 4, -kStepStripMargin, -kStripLabels - 2);
 }
 
 QRectF StepStrip::column_of(std::size_t step) const {
