@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "codegen/compiler.h"
 #include "codegen/cpu/machine.h"
 #include "codegen/cuda/machine.h"
-#include "codegen/driver.h"
 #include "codegen/torch/column.h"
 #include "core/base/check.h"
 #include "core/compare/rounding.h"

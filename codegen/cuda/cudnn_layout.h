@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda/matrix/window.h"
+#include "codegen/cuda/matrix/convolution_window.h"
 #include "codegen/program/extern.h"
 #include "core/base/result.h"
 

@@ -1,6 +1,6 @@
 #include "codegen/cuda/library_calls.h"
 
-#include "codegen/cuda/matrix/window.h"
+#include "codegen/cuda/matrix/convolution_window.h"
 #include "core/base/config.h"
 
 namespace partita::codegen {

@@ -8,7 +8,7 @@
 #include "codegen/cpu/target.h"
 #include "codegen/library/description.h"
 #include "codegen/library/library.h"
-#include "codegen/library/link.h"
+#include "codegen/library/link_library.h"
 #include "core/tensor/tensor.h"
 
 namespace partita::codegen {

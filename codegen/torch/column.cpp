@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "codegen/torch/graph_json.h"
+#include "codegen/torch/torch_worker.h"
 #include "codegen/torch/values_json.h"
-#include "codegen/torch/worker.h"
 #include "core/aot/graph_io.h"
 #include "core/base/python_text.h"
 #include "core/interp/aten_calls.h"

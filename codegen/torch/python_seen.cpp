@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "codegen/torch/worker.h"
+#include "codegen/torch/torch_worker.h"
 #include "core/base/output.h"
 #include "core/store/store.h"
 

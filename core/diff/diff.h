@@ -6,7 +6,7 @@
 
 #include "core/base/progress.h"
 #include "core/base/result.h"
-#include "core/diff/run.h"
+#include "core/diff/compared_runs.h"
 
 namespace partita {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/base/number_text.h"
-#include "core/diff/run.h"
+#include "core/diff/compared_runs.h"
 #include "core/load/compile_times.h"
 #include "core/load/records.h"
 

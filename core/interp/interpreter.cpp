@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/interp/aten_calls.h"
-#include "core/interp/control.h"
+#include "core/interp/run_control.h"
 #include "core/interp/symbols.h"
 #include "core/interp/widen.h"
 #include "core/ir/place.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/raise.h"
-#include "core/tensor/extent.h"
+#include "core/tensor/storage_extent.h"
 
 namespace partita {
 

@@ -14,7 +14,7 @@
 #include "core/ops/record/lower_call.h"
 #include "core/ops/record/record.h"
 #include "core/schedule/channels_last.h"
-#include "core/schedule/layout.h"
+#include "core/schedule/memory_layout.h"
 #include "core/schedule/specialise.h"
 #include "core/sym/float_symbol.h"
 #include "core/tensor/significant_strides.h"

@@ -2,7 +2,7 @@
 #include <set>
 #include <vector>
 
-#include "core/schedule/layout.h"
+#include "core/schedule/memory_layout.h"
 
 namespace partita::schedule {
 

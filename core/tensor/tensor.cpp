@@ -13,8 +13,8 @@
 #include "core/base/memory.h"
 #include "core/base/progress.h"
 #include "core/tensor/convert.h"
-#include "core/tensor/extent.h"
 #include "core/tensor/float8.h"
+#include "core/tensor/storage_extent.h"
 #include "core/tensor/word.h"
 
 namespace partita {

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "codegen/cuda/matrix/contraction.h"
+#include "codegen/cuda/matrix/convolution_window.h"
 #include "codegen/cuda/matrix/products.h"
-#include "codegen/cuda/matrix/window.h"
 
 namespace partita::codegen {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/schedule/layout.h"
+#include "core/schedule/memory_layout.h"
 
 #include <algorithm>
 

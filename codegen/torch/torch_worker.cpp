@@ -1,6 +1,6 @@
 // Starts the Python process, whose files this program carries, and gives it tries: each has a socket of its own, so
 // that closing it ends the try.
-#include "codegen/torch/worker.h"
+#include "codegen/torch/torch_worker.h"
 
 #include <cerrno>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "core/diff/run.h"
+#include "core/diff/compared_runs.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "codegen/driver.h"
+#include "codegen/compiler.h"
 
 #include "codegen/compiled_graph.h"
 #include "codegen/program/kernel_forms.h"

@@ -1,4 +1,4 @@
-#include "codegen/library/link.h"
+#include "codegen/library/link_library.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Runs control operators on values: cond, while_loop, map_impl, scan, wrappers, autograd functions, with_effects. Sub
 // graphs run by a callback; map_impl and scan take rows as views and stack the results.
-#include "core/interp/control.h"
+#include "core/interp/run_control.h"
 
 #include <fmt/format.h>
 

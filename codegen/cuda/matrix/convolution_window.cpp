@@ -1,4 +1,4 @@
-#include "codegen/cuda/matrix/window.h"
+#include "codegen/cuda/matrix/convolution_window.h"
 
 namespace partita::codegen {
 
