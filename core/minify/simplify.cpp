@@ -30,8 +30,11 @@ Result<bool> apply(const Rule& rule, Search& search) {
       Candidate candidate = with_inputs(std::move(variant.graph), std::move(variant.inputs), new_salt);
       if (candidate.calls == 0) return false;
       auto fails = search.fails(candidate);
-      if (!fails) problem = std::move(fails).error();
-      if (!fails || !*fails) return !fails || search.enough();
+      if (!fails) {
+        problem = std::move(fails).error();
+        return true;
+      }
+      if (!*fails) return search.enough();
       search.take(std::move(candidate));
       taken = any = true;
       return true;

@@ -83,13 +83,13 @@ void fewer_arguments(const Graph& graph, const std::vector<Value>& inputs, const
       if (index < 0 || !schema->args[static_cast<std::size_t>(index)].has_default) continue;
       Kwargs fewer = node->kwargs();
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(k));
-      if (offer_with(node->args(), std::move(fewer))) return;
+      if (offer_with(node->args(), fewer)) return;
     }
     const std::size_t count = node->args().size();
     if (count == 0 || count > schema->args.size() || !schema->args[count - 1].has_default) continue;
     Args fewer = node->args();
     fewer.pop_back();
-    if (offer_with(std::move(fewer), node->kwargs())) return;
+    if (offer_with(fewer, node->kwargs())) return;
   }
 }
 

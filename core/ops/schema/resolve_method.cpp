@@ -157,16 +157,15 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (name == "is_contiguous") return is_contiguous(self, args, kwargs, *b.graph.shapes);
   if (name == "requires_grad_") return args[0];
   if (name == "split" || name == "split_with_sizes") {
-    Args positional = args;
     Kwargs named = kwargs;
     for (auto& [key, value] : named)
       if (key == "split_size_or_sections") key = "split_size";
-    bool list = (positional.size() > 1 && positional[1].get<ArgList>()) ||
+    bool list = (args.size() > 1 && args[1].get<ArgList>()) ||
                 (keyword(named, "split_size") && keyword(named, "split_size")->get<ArgList>());
-    if (!list) return call_by_schema(b, "aten.split", positional, named);
+    if (!list) return call_by_schema(b, "aten.split", args, named);
     for (auto& [key, value] : named)
       if (key == "split_size") key = "split_sizes";
-    return call_by_schema(b, "aten.split_with_sizes", positional, named);
+    return call_by_schema(b, "aten.split_with_sizes", args, named);
   }
   if (name == "__getitem__" && args.size() == 2) return get_item(b, args[0].node(), args[1]);
   if (name == "__setitem__" && args.size() == 3) return set_item(b, args[0].node(), args[1], args[2]);
