@@ -278,8 +278,9 @@ class ConvolutionStep final : public DeviceStep {
     p.workspace = nullptr;
     if (a.workspace_bytes == 0) return true;
     auto memory = trial ? handle_->device->block(a.workspace_bytes) : handle_->workspace(a.workspace_bytes);
-    if (memory) p.workspace = *std::move(memory);
-    return bool(memory);
+    if (!memory) return false;
+    p.workspace = *std::move(memory);
+    return true;
   }
 
   /// Moves the algorithm to the front that takes the least time on the device. Convolutions of one kind are timed once.

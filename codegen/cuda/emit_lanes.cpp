@@ -59,7 +59,7 @@ std::vector<CudaEmitter::Access> CudaEmitter::accesses(const std::vector<Stmt>& 
   std::vector<Access> out;
   std::set<int> seen;
   const auto add = [&](Access a) {
-    if (std::ranges::find(out, a) == out.end()) out.push_back(std::move(a));
+    if (std::ranges::find(out, a) == out.end()) out.push_back(a);
   };
   const auto loads = [&](const auto& self, Scalar s) -> void {
     if (s.id < 0 || !seen.insert(s.id).second) return;

@@ -240,7 +240,7 @@ class MinCutSolver {
       } else if (operations_[n->id()] > 0) {
         // Cutting this edge means to recompute the node.
         double share = static_cast<double>(operations_[n->id()]) / static_cast<double>(total);
-        network_.edge(source_, in(n), 1 + static_cast<std::int64_t>(share * (activation_byte / 2)));
+        network_.edge(source_, in(n), 1 + static_cast<std::int64_t>(share * static_cast<double>(activation_byte) / 2));
       }
       network_.edge(in(n), out(n), price(n));
       std::vector<Node*> readers = n->users();

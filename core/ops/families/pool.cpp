@@ -195,7 +195,7 @@ Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::s
       });
     }
   });
-  return wanted_results(std::move(outputs), {y, at});
+  return wanted_results(outputs, {y, at});
 }
 
 Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {

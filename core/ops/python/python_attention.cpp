@@ -192,7 +192,8 @@ class MultiHeadAttention {
 
   Arg with_weights() {
     if (!width_.is_int()) fail_unsupported("multi_head_attention_forward with weights and a symbolic width");
-    bind("scale", Arg(std::sqrt(1.0 / static_cast<double>(width_.as_int() / heads_))));
+    const std::int64_t of_a_head = width_.as_int() / heads_;
+    bind("scale", Arg(std::sqrt(1.0 / static_cast<double>(of_a_head))));
     set("scaled", "q * scale");
     bind("weights", has("attn_mask") ? expression("baddbmm(attn_mask, scaled, transpose(k, -2, -1))")
                                      : expression("bmm(scaled, transpose(k, -2, -1))"));
