@@ -248,8 +248,9 @@ class Bench {
     const auto add = [&](const SizeSet& sizes) {
       if (static_cast<int>(out.size()) == sets_ || !tried.insert(sizes).second) return false;
       auto made = make_case(sizes);
-      if (made) out.push_back(*std::move(made));
-      return made.has_value();
+      if (!made) return false;
+      out.push_back(*std::move(made));
+      return true;
     };
     const auto scaled = [&](std::int64_t up, std::int64_t down) {
       SizeSet sizes;
