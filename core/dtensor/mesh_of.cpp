@@ -100,6 +100,7 @@ Result<Sizes> mesh_of(const Graph& graph, const Sizes& known, std::int64_t ranks
   if (sizes.size() == 1 && sizes[0] == 0 && ranks > 0) sizes[0] = ranks;
   for (const bool entering : {true, false})
     for (const Node* node : graph) TRY_DO(learn_from(*node, entering, sizes));
+  TRY_DO(check_mesh(sizes));
   TRY_DO(check_one_mesh_argument(graph));
   const auto open = std::ranges::count(sizes, 0);
   if (ranks > 0 && open == 1) {

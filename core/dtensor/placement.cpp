@@ -147,14 +147,26 @@ std::string text(const Mesh& mesh) {
   return fmt::format("{}@{}", fmt::join(mesh.sizes, ","), mesh.rank);
 }
 
+Status check_mesh(const Sizes& sizes) {
+  constexpr std::size_t most_dims = 8;  // each mesh dimension multiplies the placements that are weighed
+  constexpr std::int64_t most_ranks = 1 << 20;
+  std::int64_t left = most_ranks;
+  for (const std::int64_t size : sizes) left /= std::max<std::int64_t>(size, 1);
+  if (sizes.size() <= most_dims && left > 0) return {};
+  return input_error("dtensor.mesh", fmt::format("a mesh of {} dimensions with {} ranks; at most {} dimensions and {} "
+                                                 "ranks are followed",
+                                                 sizes.size(), fmt::join(sizes, " by "), most_dims, most_ranks));
+}
+
 Result<Mesh> parse_mesh(std::string_view text) {
   Mesh mesh;
   Cursor at{text};
   do {
     const auto size = at.number();
-    if (!size || *size < 1 || *size > 1 << 20) return input_error("dtensor.mesh", fmt::format("no mesh: {}", text));
+    if (!size || *size < 1) return input_error("dtensor.mesh", fmt::format("no mesh: {}", text));
     mesh.sizes.push_back(*size);
   } while (at.take(","));
+  TRY_DO(check_mesh(mesh.sizes));
   const auto rank = at.take("@") ? at.number() : std::nullopt;
   if (!rank || *rank < 0 || *rank > 1 << 20 || !at.rest.empty())
     return input_error("dtensor.mesh", fmt::format("no mesh: {}", text));

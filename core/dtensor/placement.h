@@ -66,6 +66,9 @@ struct Mesh {
   std::string group(std::size_t dim) const;
   bool operator==(const Mesh&) const = default;
 };
+/// Is it a mesh that is followed: of at most 8 dimensions, of at most 2^20 ranks? A size of 0 is not known yet. Error
+/// dtensor.mesh.
+Status check_mesh(const Sizes& sizes);
 std::string text(const Mesh& mesh);  ///< "2,2@3": rank 3 of a mesh of 2 by 2
 Result<Mesh> parse_mesh(std::string_view text);
 
