@@ -46,8 +46,11 @@ Result<const Backend*> backend_or_stored(const std::string& name) {
 
 Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::string& text) {
   const std::size_t comma = text.find(',');
-  if (comma == std::string::npos)
-    return input_error("cli.usage", fmt::format("--backends takes two names, A,B, and got {}", text));
+  if (comma == std::string::npos || text.find(',', comma + 1) != std::string::npos)
+    return input_error("cli.usage",
+                       fmt::format("--backends takes two names, A,B, and got {}; --reference A --against B --against C "
+                                   "compares more",
+                                   text));
   TRY(const Backend* a, backend_or_stored(text.substr(0, comma)));
   TRY(const Backend* b, backend_or_stored(text.substr(comma + 1)));
   if (!a && !b) return input_error("cli.usage", "--backends stored,stored compares the file with itself");

@@ -132,6 +132,7 @@ with tempfile.TemporaryDirectory() as work:
     for other in ("checks/x", "checks/", "checks/9999", "runs/1"):
         run("store", "explain", f"checks/{was}", other, code=2)
 
+    check("takes two names" in run("compare", MODEL, "--inputs", IO, "--backends", "interp,cpu,f64", code=2), "three backends")
     for words in (["--against", "nothing"], ["--against", "cpu+fuse"], ["--against", "cpu+nonsense=1"],
                   ["--against", "cpu+fuse=perhaps"], ["--against", "past:999"], ["--against", "past:x"],
                   ["--against", "cpu+plant=tanh"], ["--against", "cpu+pass_order=none_such"],
