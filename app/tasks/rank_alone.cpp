@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/compare/per_node.h"
+#include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/schema/schema.h"
@@ -86,8 +87,22 @@ Status check_is_kept(const Node& start) {
   return {};
 }
 
+/// A collective in a sub graph runs as often as values say, so what the others send it is no single input.
+Status check_sub_graphs(const Graph& graph) {
+  for (const auto& [target, child] : graph.children) {
+    for (const Node* node : *child)
+      if (is_collective(node->op()))
+        return cannot_cut(*node, fmt::format("{} is a collective in a sub graph, so the rank cannot be minified by "
+                                             "itself",
+                                             node->name()));
+    TRY_DO(check_sub_graphs(*child));
+  }
+  return {};
+}
+
 /// Cuts the collectives off the rank's graph.
 Status cut_off(minify::Start& rank, const Received& received) {
+  TRY_DO(check_sub_graphs(*rank.graph));
   std::unique_ptr<Graph> graph = rank.graph->clone();
   std::vector<Node*> starts;
   std::vector<Arg> sent;
@@ -122,6 +137,9 @@ Result<std::vector<minify::Start>> ranks_alone(const RankFolder& folder, std::ui
   for (const RankGraph& rank : folder.ranks) {
     TRY(starts.emplace_back(), minify::make_start(rank.artefact, rank.io, seed, functional));
     starts.back().id = id_in_folder(rank);
+    if (has_torch_calls(*starts.back().graph)) {  // whose collectives have no record to be known by
+      TRY(starts.back().graph, with_aten_calls(*starts.back().graph));
+    }
   }
   TRY(const std::vector<Received> received, run_all(folder.job, starts, progress));
   for (std::size_t rank = 0; rank < starts.size(); ++rank) TRY_DO(cut_off(starts[rank], received[rank]));

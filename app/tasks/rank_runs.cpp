@@ -22,11 +22,15 @@
 namespace partita {
 namespace {
 
+/// The node's line, and that of the user's program beside it.
+std::string place_text(const Node& node) {
+  const StackFrame* near = nearest_user_frame(node);
+  return origin_text(node) + (near ? fmt::format(", near {}:{}", near->file, near->line) : "");
+}
+
 std::string origin_of(const RankFolder& folder, int rank, const std::string& name) {
   const Node* node = folder.ranks[static_cast<std::size_t>(rank)].graph->find(name);
-  if (!node) return {};
-  const StackFrame* near = nearest_user_frame(*node);
-  return origin_text(*node) + (near ? fmt::format(", near {}:{}", near->file, near->line) : "");
+  return node ? place_text(*node) : std::string();
 }
 
 /// The nodes of a graph may run on several threads each; no more compute at a time than the machine has cores.
@@ -60,7 +64,7 @@ Status check_matches(const RankFolder& folder) {
   return input_error("ranks.mismatch",
                      fmt::format("rank {} starts {}, the {} collective of group '{}': {}", rank, wrong->text,
                                  ordinal(wrong->number), wrong->group, wrong->wrong),
-                     {.node = node.name(), .origin = origin_text(node)});
+                     {.node = node.name(), .origin = place_text(node)});
 }
 
 }  // namespace

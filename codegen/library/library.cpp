@@ -19,7 +19,9 @@
 #include "core/base/raise.h"
 #include "core/base/scratch.h"
 #include "core/interp/interpreter.h"
+#include "core/ir/place.h"
 #include "core/load/trace_writer.h"
+#include "core/ops/facts/effects.h"
 
 namespace partita::codegen {
 namespace {
@@ -31,6 +33,23 @@ constexpr std::uint64_t most_inside = 1'500'000'000;  // beyond it addresses in 
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// A library has no other ranks, and returns nothing but tensors and numbers.
+Status check_stands_alone(const Graph& graph) {
+  for (const Node* node : graph)
+    if (is_collective(node->op()))
+      return unsupported("compile.ranks",
+                         fmt::format("{} is a collective, and a library has no other ranks", node->name()),
+                         place_of(*node));
+  for (const Arg& result : graph.outputs())
+    if (const Node* node = result.node(); node && node->is_placeholder() && !node->meta.known())
+      return unsupported(
+          "compile.output",
+          fmt::format("the graph returns its input {}, which is no tensor; a library cannot", node->name()),
+          place_of(*node));
+  for (const auto& [target, child] : graph.children) TRY_DO(check_stands_alone(*child));
+  return {};
 }
 
 std::string weights_file(const LibraryOptions& options) {
@@ -130,6 +149,8 @@ Status LibraryCompiler::make_graphs() {
   how.split_constants = fixed && config().use_runtime_constant_folding;
   how.freezing = fixed && how.freezing;
   TRY(graphs_, aot(*graph, signature, how));
+  TRY_DO(check_stands_alone(*graphs_.partition.forward));
+  if (graphs_.partition.backward) TRY_DO(check_stands_alone(*graphs_.partition.backward));
   return check_wrappers();
 }
 

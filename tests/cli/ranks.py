@@ -40,6 +40,15 @@ MORE = """        # File: /home/me/model.py:9 in forward, code: z = all_reduce(y
         all_reduce_1: "f32[4, 4][4, 1]cpu" = torch.ops._c10d_functional.all_reduce.default(wait_tensor, 'sum', '0')
         wait_tensor_1: "f32[4, 4][4, 1]cpu" = torch.ops._c10d_functional.wait_tensor.default(all_reduce_1)"""
 
+DYNAMO = """class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4][1]cpu"):
+        x = L_x_
+        tensor: "f32[4][1]cpu" = torch.ops._c10d_functional.all_reduce(x, 'sum', '0')
+        y: "f32[4][1]cpu" = torch.ops._c10d_functional.wait_tensor(tensor)
+        z: "f32[4][1]cpu" = y.sin()
+        return (z,)
+"""
+
 
 with tempfile.TemporaryDirectory() as work:
     env = {**os.environ, "PARTITA_STORE": f"{work}/store.sqlite"}
@@ -116,7 +125,13 @@ with tempfile.TemporaryDirectory() as work:
     check(json.loads(run(*asked, "--once", "--json", code=1))["node"] == "f", "minify --once")
     none = subprocess.run([partita, *asked[:-1], "aten.sin.default:wrong", "-o", f"{work}/min"], capture_output=True,
                           text=True, env=env)
-    check(none.returncode == 1 and "no rank of 2 fails" in none.stderr, none.stderr)
+    check(none.returncode == 1 and "no rank of 2 fails" in none.stderr, f"minify: {none.stdout}{none.stderr}")
+    # The collectives of a torch-level graph are cut off, too.
+    level = job("level", {"rank_0": DYNAMO, "rank_1": DYNAMO})
+    none = subprocess.run([partita, "minify", level, "--ranks", "--check", "crash:interp", "--once"], capture_output=True,
+                          text=True, env=env)
+    check(none.returncode == 1 and "no rank of 2 fails" in none.stderr, f"minify: {none.stdout}{none.stderr}")
+
     # Node by node, each rank with what the others send it when all run on the interpreter.
     by_node = ["compare", uneven, "--ranks", "--per-node", *random[1:], "--backends", "interp,cpu"]
     told = run(*by_node, "--plant", "aten.tanh.default:wrong", code=1)

@@ -17,6 +17,11 @@ DYNAMO = """class GraphModule(torch.nn.Module):
         s: "f32[8, 3][3, 1]cpu" = res.sin()
         return (s,)
 """
+HANDS_ON = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4][1]cpu", mesh):
+        sin: "f32[4][1]cpu" = torch.ops.aten.sin.default(x)
+        return (sin, mesh)
+"""
 RANDOM = ["--random-weights", "1"]
 
 
@@ -58,6 +63,11 @@ with tempfile.TemporaryDirectory() as folder:
         text = run("run", path, *RANDOM, f"--ranks={given}", code=2)
         check("fake:N" in text, text)
     check("folder" in run("run", path, *RANDOM, "--ranks", code=2), "all ranks of one graph")
+    # A library stands alone, too.
+    check("a library has no other ranks" in run("compile", path, "-o", f"{path}.so", code=3), "compile")
+    open(path, "w").write(HANDS_ON)
+    check("which is no tensor" in run("compile", path, "-o", f"{path}.so", code=3), "compile with a device mesh")
+    run("compare", path, *RANDOM, "--backends", "interp,cpu")
 
 check("starts" in run("ops", "all_reduce"), "ops all_reduce")
 for line in wrong:

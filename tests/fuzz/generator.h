@@ -41,7 +41,7 @@ inline bool is_candidate(const OpRecord& record) {
 
 /// FakeTensor gives what is distinct along dimension -1 other sizes than PyTorch's kernel, where sizes are symbols.
 /// Ours does so too, for the graphs that have them (core/ops/families/unique.cpp).
-inline bool has_sizes_of_no_value(const Node& node) {
+inline bool has_sizes_of_the_fake_only(const Node& node) {
   const Schema& schema = *find_schema(node.op());
   const int dim = schema.index_of("dim");
   const auto bound = bind_arguments(schema, node.args(), node.kwargs());
@@ -345,7 +345,7 @@ class Generator {
     if (trying_) trying_(node);
     const WorkingOn call(node.op()->name);
     Result<Meta> meta = infer(node);
-    if (!meta || has_sizes_of_no_value(node)) return false;
+    if (!meta || has_sizes_of_the_fake_only(node)) return false;
     node.meta = *std::move(meta);
     const std::size_t results = node.meta.tuple() ? node.meta.tuple()->items.size() : 1;
     if (results == 0 || results > 8 || !small(node.meta)) return false;
