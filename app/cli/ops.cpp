@@ -161,6 +161,8 @@ std::vector<std::string> ways_of(const MissingOperator& row) {
     out.push_back(row.module.empty()
                       ? fmt::format("--python-import of the module that registers {}", row.registers)
                       : fmt::format("--python-import {}, which registers {}", row.module, row.registers));
+  if (row.missing == Missing::Code)
+    out.push_back("--python-import of a module that enters the kernel into PyTorch's kernel_side_table");
   if (out.empty()) out.push_back("none");
   return out;
 }
@@ -173,6 +175,7 @@ Json missing_json(const std::string& path, const MissingOperators& found) {
     if (!row.files.empty()) ways.push_back({{"way", "operators"}, {"files", row.files}});
     if (!row.registers.empty())
       ways.push_back({{"way", "python_import"}, {"namespace", row.registers}, {"module", shown(row.module)}});
+    if (row.missing == Missing::Code) ways.push_back({{"way", "kernel_side_table"}});
     missing.push_back({{"name", row.name},
                        {"why", text_of(row.missing)},
                        {"calls", row.calls},

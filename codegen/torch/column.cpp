@@ -14,6 +14,7 @@
 #include "core/base/python_text.h"
 #include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
+#include "core/ops/facts/control.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/communicator.h"
 #include "core/ops/record/user_operator.h"
@@ -301,8 +302,31 @@ Result<std::vector<json>> locate_program(std::string_view name, const ProgramQue
   return reports.get<std::vector<json>>();
 }
 
+namespace {
+
+/// Runs a graph of one call of a kernel, whose arguments no value can be, on the values of its inputs.
+Result<Value> call_kernel(const Node& call, const std::vector<Value>& inputs, const ColumnOptions& options) {
+  Graph graph;
+  graph.shapes = call.graph().shapes;
+  std::map<const Node*, Arg> placeholders;
+  for (const Node* in : call.inputs()) placeholders.emplace(in, graph.placeholder(in->name(), in->meta));
+  Node* const kernel = graph.copy_node(call, [&](Node* in) { return placeholders.at(in); });
+  const bool writes = functional_kernel(call.op());
+  std::vector<Arg> results;
+  if (!writes)
+    for (const auto& [parameter, tensor] : written_by_kernel(*kernel))
+      results.emplace_back(graph.create(Op::getitem(), {kernel, Arg(parameter)}));
+  graph.set_output(Arg::tuple(std::move(results)));
+  TRY(const CompiledFn run, column("torch:eager", options)(graph));
+  TRY(std::vector<Value> given, run(inputs));
+  return writes ? Value() : Value(std::move(given));
+}
+
+}  // namespace
+
 Result<Value> call_operator(const Node& call, const std::vector<Value>& args,
                             const std::vector<std::pair<std::string, Value>>& kwargs, const ColumnOptions& options) {
+  if (is_kernel(call.op())) return call_kernel(call, args, options);
   Exchange exchange(call.op()->name, options);
   json named = json::object();
   for (const auto& [key, value] : kwargs) named[key] = exchange.describe(value);

@@ -85,8 +85,8 @@ struct ProgramQuestion {
 Result<std::vector<nlohmann::json>> locate_program(std::string_view name, const ProgramQuestion& question,
                                                    const ColumnOptions& options, bool switches);
 
-/// Calls an operator in the user's Python, on these values. What it writes to arguments is in them afterwards. Errors
-/// as of a run.
+/// Calls an operator in the user's Python, on these values, as InterpOptions::call_unknown has them. What it writes to
+/// arguments is in them afterwards. Errors as of a run.
 Result<Value> call_operator(const Node& call, const std::vector<Value>& args,
                             const std::vector<std::pair<std::string, Value>>& kwargs, const ColumnOptions& options);
 

@@ -116,8 +116,28 @@ class Run {
     return v;
   }
 
+  /// A call of a kernel of the user's own. Its arguments are in dictionaries, which are no values.
+  Result<Value> call_kernel(const Node& node) {
+    std::vector<Value> values;
+    for (const Node* in : node.inputs()) values.push_back(values_[in->id()]);
+    return options_.call_unknown(node, values, {});
+  }
+
+  /// What a kernel gives for the parameter that getitem names.
+  Result<Value> item_of_kernel(const Node& kernel, const std::string& parameter) {
+    const std::vector<std::pair<std::string, Node*>> written = written_by_kernel(kernel);
+    const auto it = std::ranges::find(written, parameter, &std::pair<std::string, Node*>::first);
+    const ValueList* given = values_[kernel.id()].get<ValueList>();
+    if (it == written.end() || !given)
+      return input_error("interp.kernel", fmt::format("{} gives no {}", kernel.name(), parameter));
+    return given->at(static_cast<std::size_t>(it - written.begin()));
+  }
+
   Result<Value> compute(const Node& node) {
     if (node.is(Op::get_attr())) return attribute(node);
+    if (options_.call_unknown && is_kernel(node.op())) return call_kernel(node);
+    if (const Node* of = node.is(Op::getitem()) ? node.args().at(0).node() : nullptr; of && is_kernel(of->op()))
+      if (const auto* parameter = node.args().at(1).get<std::string>()) return item_of_kernel(*of, *parameter);
     const EvalContext context{options_.threads, options_.generator.get(), options_.progress, options_.communicator};
     if (find_control(node.op()))
       return run_control(

@@ -30,7 +30,9 @@ struct InterpOptions {
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
   /// What a run in double takes for the value of a placeholder, which is widened already; empty: the value.
   std::function<Value(const Node& placeholder, Value)> input = {};
-  /// Calls operators of which nothing is known here: neither record nor schema; empty: these are refused.
+  /// Calls operators of which nothing is known here: neither record nor schema; empty: these are refused. A kernel of
+  /// the user's own (is_kernel) gets the values of node.inputs(), and gives those of written_by_kernel() where it has a
+  /// functional form; else it writes to what it got.
   std::function<Result<Value>(const Node&, const std::vector<Value>&, const ValueKwargs&)> call_unknown = {};
   /// Runs the sub graphs of cond, while_loop, map_impl and scan; empty: they are interpreted too.
   std::function<Result<std::vector<Value>>(const Graph& sub_graph, std::vector<Value> operands)> run_sub_graph = {};

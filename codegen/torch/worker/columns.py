@@ -215,10 +215,17 @@ def backend_of_file(text):
     return getattr(loaded, function)
 
 
+def is_kernel(node):
+    target = node.target
+    return isinstance(target, torch._ops.HigherOrderOperator) and target.name().startswith("triton_kernel_wrapper_")
+
+
 def run_column(name, module, inputs, request, times):
     """The flat results of a column: NAME of torch:NAME."""
     if name == "eager":
         return eager(module, inputs, request, times)
+    if not request["device"] and any(is_kernel(node) for node in module.graph.nodes):
+        raise Refused("compilers make no code for a CPU that calls Triton kernels; torch:eager runs them")
     if name == "inductor":
         return inductor(module, inputs, request, times)
     if request["options"]:

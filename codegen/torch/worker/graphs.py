@@ -8,6 +8,7 @@ our own or checked.
 
 import builtins
 import functools
+import importlib
 import keyword
 import math
 import operator
@@ -55,6 +56,11 @@ ATTRIBUTES = {
 UNSAFE_METHODS = {"apply_", "map_", "map2_", "numpy", "tolist", "register_hook", "register_post_accumulate_grad_hook",
                   "share_memory_", "storage", "untyped_storage", "data_ptr", "module_load", "backward", "retain_grad",
                   "set_", "__array__", "__dlpack__", "__reduce_ex__", "__deepcopy__", "__setstate__"}  # fmt: skip
+# Modules of PyTorch that register operators when they are imported.
+REGISTERED_BY = {
+    "quantized_decomposed": "torch.ao.quantization.fx._decomposed",
+    "higher_order": "torch._higher_order_ops.triton_kernel_wrap",
+}
 KEPT_NAMES = {"Ellipsis": ..., "...": ..., "inf": math.inf, "nan": math.nan}
 
 
@@ -122,6 +128,8 @@ def operator_named(name):
     parts = name.split(".")
     if parts[0] in UNSAFE_LIBRARIES or parts[-1] in UNSAFE_OPERATORS or (len(parts) > 1 and parts[1] in UNSAFE_OPERATORS):
         raise Refused(f"torch.ops.{name} reaches beyond its arguments")
+    if parts[0] in REGISTERED_BY:
+        importlib.import_module(REGISTERED_BY[parts[0]])
     try:
         found = at_path(torch.ops, name)
     except (AttributeError, RuntimeError):
@@ -144,6 +152,24 @@ def identifier(name):
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise Refused(f"{name!r} is no name of an argument")
     return name
+
+
+def check_kernel(kwargs):
+    """Refuses a call of a Triton kernel that PyTorch's table does not have, and what PyTorch would write into Python
+    text that it runs: of a grid that is no list of numbers."""
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table as table
+
+    for key, known in (("kernel_idx", table.id_to_kernel), ("constant_args_idx", table.constant_args)):
+        if kwargs.get(key) not in known:
+            raise Refused(f"PyTorch's kernel_side_table has no {key} {kwargs.get(key)}; --python-import MODULE imports a "
+                          "module that enters the kernel and its constants, as the repro script of the graph does")
+    grid = kwargs.get("grid")
+    if not isinstance(grid, list) or not all(
+        isinstance(one, (tuple, list)) and all(isinstance(n, (int, torch.fx.Node)) for n in one) for one in grid
+    ):
+        raise Refused("the grid of a kernel is a list of tuples of numbers")
+    if kwargs.get("tma_descriptor_metadata"):
+        raise Refused("descriptors of tensor memory (TMA) need a GPU")
 
 
 def flat(returned):
@@ -204,6 +230,8 @@ class Builder:
             if found is getattr and not (len(args) > 1 and isinstance(args[1], str) and args[1] in ATTRIBUTES):
                 raise Refused(f"{described['name']} reads an attribute that is not among those that graphs read")
             made = graph.create_node("call_function", found, args, kwargs, name=re.sub(r"\W", "_", described["name"]))
+            if target.startswith("higher_order.triton_kernel_wrapper_"):
+                check_kernel(kwargs)
         made.meta["partita_name"] = described["name"]
         return made
 

@@ -363,6 +363,8 @@ def hello(imports):
         return {"status": "refused", "message": f"{sys.executable} has torch {torch.__version__}; 2.6 or later is needed"}
     torch.set_num_threads(1)
     sys.path.append(os.getcwd())
+    if not torch.cuda.is_available():
+        os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels of the user's own, in Triton, run on a CPU
     for module in imports:
         try:
             __import__(module)

@@ -70,8 +70,8 @@ std::vector<std::pair<std::string, Node*>> written_by_kernel(const Node& call) {
 Diagnostic kernel_without_code(const Node& call) {
   return unsupported("ops.kernel",
                      fmt::format("{} runs a kernel of the user's own, whose code is not in the graph, only its number; "
-                                 "run the graph in the program that has the kernel, or minify and compare the parts "
-                                 "around it",
+                                 "interp and torch: backends run it in a Python, where --python-import MODULE imports "
+                                 "a module that enters it into PyTorch's kernel_side_table, as a repro script does",
                                  call.op()->name),
                      place_of(call));
 }

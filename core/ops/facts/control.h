@@ -83,7 +83,7 @@ bool is_kernel(const Op* op);
 /// The tensors that such a kernel writes, by the names of its parameters: those that `tensors_to_clone` names, else all
 /// that it gets, since only its code tells more (as PyTorch has it where it cannot read the code).
 std::vector<std::pair<std::string, Node*>> written_by_kernel(const Node& call);
-/// Error ops.kernel: no backend runs such a call, and what to do.
+/// Error ops.kernel: the kernel cannot be run here, and what to do.
 Diagnostic kernel_without_code(const Node& call);
 /// The call of a kernel that gives new values in place of writing; null: there is none (Helion's).
 const Op* functional_kernel(const Op* op);

@@ -44,8 +44,8 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
       : is_pytorchs(op) ? fmt::format("no record for operator {}; {}", op->name, list)
                         : fmt::format(
                               "no record for operator {}; its code is not in the file: --operators FOLDER gives it a "
-                              "meaning as text, --python-import MODULE names the Python module that registers it; "
-                              "`partita ops --missing` lists what a file needs",
+                              "meaning as text, --python-import MODULE, the module that registers it, gives it one on "
+                              "interp and torch: backends; `partita ops --missing` lists what a file needs",
                               op->name);
   return unsupported("ops.unknown", what, place_of(node));
 }
