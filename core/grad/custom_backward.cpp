@@ -26,12 +26,23 @@ Diagnostic refused(const Node& call, const std::string& why) {
                      place_of(call));
 }
 
+/// The placeholders that the graph writes, by their places, but for what kernels of the user's own write. Such a kernel
+/// counts as one that writes all that it gets: a backward that only reads what was saved is not to be refused for it.
+Result<std::vector<std::size_t>> written_without_kernels(const Graph& body) {
+  const std::unique_ptr<Graph> rest = body.clone();
+  rest->shapes = body.shapes;
+  for (Node* node : *rest)
+    if (is_kernel(node->op()) && node->users().empty()) rest->erase(node);
+  TRY(const FunctionalGraph functional, functionalize(*rest));
+  return functional.meta.mutated_runtime_inputs();
+}
+
 }  // namespace
 
 Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call, const std::vector<Node*>& grads,
                                                 const std::function<bool(const Node*)>& is_shared) {
-  TRY(const Graph* const written, region_graph(call, 0));
-  const std::unique_ptr<Graph> body = written->clone();
+  TRY(const Graph* const given_body, region_graph(call, 0));
+  const std::unique_ptr<Graph> body = given_body->clone();
   body->shapes = call.graph().shapes;
   const std::vector<Arg>&results = list_of(call, results_at), &saved = list_of(call, saved_at);
   std::vector<Node*> placeholders = body->placeholders();
@@ -56,7 +67,12 @@ Result<std::vector<Node*>> differentiate_custom(Builder& build, const Node& call
     if (const Node* n = operands[i].node()) placeholders[i]->meta = n->meta;
   TRY(const FunctionalGraph functional, functionalize(*body));
   const std::vector<std::size_t> mutated = functional.meta.mutated_runtime_inputs();
-  for (const std::size_t i : mutated) {
+  const bool runs_kernels = std::ranges::any_of(*body, [](const Node* node) { return is_kernel(node->op()); });
+  std::vector<std::size_t> written_surely = mutated;
+  if (runs_kernels) {
+    TRY(written_surely, written_without_kernels(*body));
+  }
+  for (const std::size_t i : written_surely) {
     if (i >= results.size()) return refused(call, "writes to what its forward has saved");
     if (i < grads.size() && grads[i] && is_shared(grads[i]))
       return refused(call, "writes to a gradient that is also another value's; it should write to a copy");

@@ -4,7 +4,7 @@ module of --python-import fills; what cannot run them says so. The module's kern
 the interface that PyTorch uses, so that no Triton is needed. Skips without PyTorch.
 
   user_kernels.py PARTITA"""
-import os, subprocess, sys, tempfile
+import json, os, struct, subprocess, sys, tempfile
 
 partita = os.path.abspath(sys.argv[1])
 python = os.environ.get("PARTITA_TEST_PYTHON")
@@ -65,6 +65,33 @@ PLAIN = """class GraphModule(torch.nn.Module):
         relu = torch.relu(out)
         return (relu,)
 """
+# Its backward reads what the forward saved. BODY: what a sub graph computes of two values `a` and `b` into `out`.
+TRAINS = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[6]", y: "f32[6]"):
+        arg: "f32[6]" = x * y
+        fwd_body_0 = self.fwd_body_0
+        bwd_body_0 = self.bwd_body_0
+        apply = torch.ops.higher_order.autograd_function_apply(fwd_body_0, bwd_body_0, arg, non_differentiable_idx = [], saved_for_backward_idx = [0])
+        result: "f32[6]" = apply[0]
+        sin = result.sin()
+        total = sin.sum()
+        return (total,)
+
+    class fwd_body_0(torch.nn.Module):
+        def forward(self, a: "f32[6]"):
+            b = a.cos()
+            BODY
+            return ((out,), (a,))
+
+    class bwd_body_0(torch.nn.Module):
+        def forward(self, a: "f32[6]", b: "f32[6]"):
+            BODY
+            return (out,)
+"""
+KERNEL_BODY = """out = torch.empty_like(a)
+            kernel = torch.ops.higher_order.triton_kernel_wrapper_mutation({call})"""
+PLAIN_BODY = """twice = b * 2.0
+            out = a + twice"""
 TENSORS = "{'x': sin, 'y': y, 'out': out}"
 wrong = []
 
@@ -105,6 +132,19 @@ with tempfile.TemporaryDirectory() as work:
         check(code == 0, f"{name}: {said}")
         with open(f"{work}/{name}.safetensors", "rb") as found, open(f"{work}/right.safetensors", "rb") as right:
             check(found.read()[-24:] == right.read()[-24:], f"{name}: other values than without the kernel")
+    trained = {}
+    with open(f"{work}/io.safetensors", "wb") as file:
+        values = struct.pack("<12f", *[0.1 * (i + 1) for i in range(12)])
+        head = json.dumps({"__metadata__": {"requires_grad": '["input.0", "input.1"]'}} | {
+            f"input.{i}": {"dtype": "F32", "shape": [6], "data_offsets": [24 * i, 24 * i + 24]} for i in range(2)}).encode()
+        file.write(struct.pack("<Q", len(head)) + head + values)
+    for name, body in (("kernel_trains", KERNEL_BODY), ("plain_trains", PLAIN_BODY)):
+        file = graph(name, TRAINS.replace("BODY", body), kwargs="{'x': a, 'y': b, 'out': out}")
+        code, said = run("run", file, *how[:4], "--inputs", "io.safetensors", "--train", "-o", f"{name}.safetensors")
+        check(code == 0, f"{name}: {said}")
+        with open(f"{work}/{name}.safetensors", "rb") as file:
+            trained[name] = file.read()[-52:]
+    check(trained["kernel_trains"] == trained["plain_trains"], "training: other gradients than without the kernel")
     code, said = run("compare", graphs["writes"], *how, "--backends", "interp,cpu")
     check(code == 3 and "kernel_side_table" in said, f"cpu: {code} {said}")
     code, said = run("compare", graphs["writes"], *how, "--backends", "interp,torch:inductor")
