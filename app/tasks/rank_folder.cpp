@@ -205,8 +205,7 @@ std::string id_in_folder(const RankGraph& graph) {
 Result<RankFolder> read_rank_folder(const std::string& path, const std::string& graph, const std::string& inputs,
                                     const Progress* progress) {
   TRY(const RankPaths found, find_ranks(path));
-  const bool texts = !found.folders.empty();
-  const PathsByRank& paths = texts ? found.folders : found.logs;
+  const PathsByRank& paths = found.folders.empty() ? found.logs : found.folders;
   if (paths.empty())
     return input_error("ranks.folder",
                        "no ranks in it; a folder of ranks has the folders rank_0, rank_1, ... or logs with _rank_0_, "
@@ -219,6 +218,9 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
   if (!inputs.empty()) {
     TRY(given, read_inputs(inputs));
   }
+  // A rank's folder has the texts of its graphs, or what PyTorch leaves: logs.
+  const bool texts = !found.folders.empty() &&
+                     std::ranges::any_of(paths, [](const auto& rank) { return !kinds_in(rank.second).empty(); });
   RankReader reader(progress);
   for (const auto& [rank, file] : paths) {
     TRY_DO(step(progress, static_cast<double>(rank) / static_cast<double>(paths.size()),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All ranks of a folder run together: each rank's outputs are those that gloo gave, jobs that would hang end with the
 ranks named, and folders that are no jobs are refused. ranks.py PARTITA SOURCE_DIR"""
-import json, os, shutil, struct, subprocess, sys, tempfile
+import glob, json, os, shutil, struct, subprocess, sys, tempfile
 
 
 partita, source = os.path.abspath(sys.argv[1]), sys.argv[2]
@@ -177,6 +177,13 @@ with tempfile.TemporaryDirectory() as work:
     for graph in ("aot_forward_graph", "dynamo_output_graph"):
         printed = query(f"{corpus}/logs/odd", "collectives", "--graph", graph)
         check("rank 0 never starts it" in printed and "1 does not match" in printed, printed)
+    # The same logs, each in a folder of its rank.
+    for rank in range(2):
+        os.makedirs(f"{work}/apart/rank_{rank}")
+        for log in glob.glob(f"{corpus}/logs/odd/*_rank_{rank}_*.log"):
+            shutil.copy(log, f"{work}/apart/rank_{rank}")
+    printed = query(f"{work}/apart", "collectives", "--graph", "aot_forward_graph")
+    check("rank 0 never starts it" in printed and "1 does not match" in printed, printed)
     printed = query(f"{corpus}/weight_shards", "collectives", "--graph", "forward")
     check("2 ranks" in printed and "all match" in printed and "all_gather" in printed, printed)
     printed = query(f"{corpus}/weight_shards/rank_0/forward.py", "collectives")
