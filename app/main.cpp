@@ -15,6 +15,7 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/standard_streams.h"
+#include "app/version.h"
 #include "core/base/raise.h"
 #include "core/load/trace_writer.h"
 
@@ -30,7 +31,7 @@ int complain(const Diagnostic& error) {
 
 int run(int argc, char** argv) {
   CLI::App app{"Partita: a workbench for PyTorch graphs. Without a verb it opens the window."};
-  app.set_version_flag("--version", "partita " PARTITA_VERSION);
+  app.set_version_flag("--version", fmt::format("partita {} ({})", version(), build_kind()));
   app.require_subcommand(0, 1);
   app.footer(
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
