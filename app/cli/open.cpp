@@ -29,6 +29,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/style.h"
+#include "views/look/theme.h"
 #include "views/profile/profile_controller.h"
 #include "views/run/run_controller.h"
 #include "views/window/event_log.h"
@@ -163,6 +164,7 @@ Result<int> run(const OpenVerbOptions& options) {
   char name[] = "partita";
   char* argv[] = {name, nullptr};
   views::WatchedApplication app(argc, argv);
+  const QFont font = views::interface_font();  // may add the fonts that the program carries
   if (QFontDatabase::families().isEmpty())
     return input_error(
         "window.fonts",
@@ -170,7 +172,9 @@ Result<int> run(const OpenVerbOptions& options) {
   QApplication::setApplicationName("partita");
   QApplication::setOrganizationName("partita");
   QApplication::setStyle(new views::PlainStyle);
-  QApplication::setFont(views::interface_font());
+  QApplication::setFont(font);
+  QApplication::setWindowIcon(views::program_icon());
+  QGuiApplication::setDesktopFileName("partita");  // by which desktops find the icon and name of its windows
   if (!options.screenshot.empty()) TRY_DO(check_picture_file(options.screenshot));
   // A screenshot must not depend on what was open before.
   std::optional<QTemporaryDir> fresh;

@@ -1,11 +1,17 @@
 // The colours of the light and the dark theme, with Okabe and Ito's for families of operators; Qt's palette and style
-// sheet made of them; and the fonts, or what replaces those that are missing.
+// sheet made of them; the icon; and the fonts: the system's, else those in the program, else what replaces them.
 #include "views/look/theme.h"
 
 #include <QApplication>
+#include <QDir>
 #include <QFontDatabase>
 #include <QFontInfo>
-#include <algorithm>
+#include <optional>
+
+// Of a static library, resources are there once this has been called; the name is a macro of C.
+static void add_look_resources() {
+  Q_INIT_RESOURCE(look);
+}
 
 namespace partita::views {
 namespace {
@@ -37,16 +43,29 @@ QColor okabe_ito(Family family, bool dark) {
   return {};
 }
 
-constexpr std::initializer_list<const char*> kInterface = {"Inter", "Inter Display"}, kCode = {"JetBrains Mono"};
+struct FontFamily {
+  std::initializer_list<const char*> names;  ///< the first one that there is
+  const char* carried;                       ///< its folder in the program
+};
+constexpr FontFamily kInterface = {{"Inter", "Inter Display"}, ":/fonts/interface"};
+constexpr FontFamily kCode = {{"JetBrains Mono"}, ":/fonts/code"};
 
-QFont first_installed(std::initializer_list<const char*> names, QFontDatabase::SystemFont fallback) {
-  for (const char* name : names)
+std::optional<QFont> installed(const FontFamily& family) {
+  for (const char* name : family.names)
     if (QFontDatabase::hasFamily(name)) {
       QFont font(name);
       font.setPointSizeF(9.5);
       return font;
     }
-  return QFontDatabase::systemFont(fallback);
+  return std::nullopt;
+}
+
+QFont font_of(const FontFamily& family, QFontDatabase::SystemFont fallback) {
+  if (const auto font = installed(family)) return *font;
+  add_look_resources();
+  const QDir carried(family.carried);
+  for (const QString& file : carried.entryList(QDir::Files)) QFontDatabase::addApplicationFont(carried.filePath(file));
+  return installed(family).value_or(QFontDatabase::systemFont(fallback));
 }
 
 const Theme* current_theme = &Theme::light();
@@ -260,26 +279,31 @@ const Theme& resolve_theme(ThemeChoice choice) {
 }
 
 QFont interface_font() {
-  return first_installed(kInterface, QFontDatabase::GeneralFont);
+  return font_of(kInterface, QFontDatabase::GeneralFont);
+}
+
+QFont code_font() {
+  QFont font = font_of(kCode, QFontDatabase::FixedFont);
+  font.setStyleHint(QFont::Monospace);
+  font.setFixedPitch(true);
+  return font;
+}
+
+QIcon program_icon() {
+  add_look_resources();
+  return QIcon(":/icons/partita.svg");
 }
 
 QStringList missing_fonts() {
   QStringList missing;
-  const auto check = [&](const QString& what, std::initializer_list<const char*> names, const QFont& used) {
-    if (std::ranges::any_of(names, [](const char* name) { return QFontDatabase::hasFamily(name); })) return;
+  const auto check = [&](const QString& what, const FontFamily& family, const QFont& used) {
+    if (installed(family)) return;
     missing << QObject::tr("The font %1 is not installed; %2 is in %3")
-                   .arg(QString(*names.begin()), what, QFontInfo(used).family());
+                   .arg(QString(*family.names.begin()), what, QFontInfo(used).family());
   };
   check(QObject::tr("the interface"), kInterface, interface_font());
   check(QObject::tr("code"), kCode, code_font());
   return missing;
-}
-
-QFont code_font() {
-  QFont font = first_installed(kCode, QFontDatabase::FixedFont);
-  font.setStyleHint(QFont::Monospace);
-  font.setFixedPitch(true);
-  return font;
 }
 
 }  // namespace partita::views

@@ -1,6 +1,7 @@
 #pragma once
 #include <QColor>
 #include <QFont>
+#include <QIcon>
 #include <QPalette>
 #include <QString>
 #include <QStringList>
@@ -42,9 +43,10 @@ enum class ThemeChoice { System, Light, Dark };
 /// The chosen theme; for System the one that fits the system's palette.
 const Theme& resolve_theme(ThemeChoice choice);
 
-QFont interface_font();  ///< Inter or the system's
-QFont code_font();       ///< JetBrains Mono or the system's fixed font
-/// A sentence for each of these fonts that is not installed, with the one in its place.
+QFont interface_font();  ///< Inter, installed or carried in the program; else the system's
+QFont code_font();       ///< JetBrains Mono, likewise; else the system's fixed font
+/// A sentence for each of these fonts that is neither installed nor carried, with the one in its place.
 QStringList missing_fonts();
+QIcon program_icon();
 
 }  // namespace partita::views
