@@ -33,7 +33,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     done = partita("--version")
     commit = subprocess.run(["git", "-C", SOURCE, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
-    [of] = re.findall(r"^partita \d+\.\d+\.\d+(?:\+\d{8}\.\d{4}\.([0-9a-f]{8,}))? \(\w.*\)\n$", done.stdout)
+    [of] = re.findall(r"^partita \d+\.\d+\.\d+(?:\+\d{8}t\d{4}\.g([0-9a-f]{8,}))? \(\w.*\)\n$", done.stdout)
     assert commit.startswith(of), f"built from {of}, but HEAD is {commit}: build again"
 
     with open(PARTITA, "rb") as file:
