@@ -1,6 +1,6 @@
 // What programs of packages have in place of newer functions of glibc, so that glibc 2.34 is enough. glibc 2.35 gave
 // hypot and hypotf new versions, of which the results are the same and errno is not set; 2.36 brought arc4random, which
-// libraries that are linked statically use where the machine that built them has it.
+// libraries that are linked statically use where the machine that built them has it. The versions are those of x86-64.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
