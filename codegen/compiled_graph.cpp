@@ -94,10 +94,10 @@ bool CompiledGraph::knows_sizes() const {
   });
 }
 
-Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs) {
+Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs, std::span<const Tensor> into) {
   const std::lock_guard lock(mutex_);
   if (own_generator_) *own_generator_ = Generator();
-  if (!binder_) return parts_ ? run_parts(inputs) : run(instances_.back(), inputs);
+  if (!binder_) return parts_ ? run_parts(inputs, into) : run(instances_.back(), inputs, into);
   TRY(const std::span<const std::int64_t> sizes, binder_->bind(inputs));
   auto found = std::prev(instances_.end());
   if (instances_.empty() || !std::ranges::equal(found->sizes, sizes)) {
@@ -108,7 +108,7 @@ Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs) 
       TRY_DO(instantiate(sizes));
     }
   }
-  return run(instances_.back(), inputs);
+  return run(instances_.back(), inputs, into);
 }
 
 std::optional<std::string> CompiledGraph::unknown_symbol() const {
@@ -187,7 +187,7 @@ Status CompiledGraph::prepare_parts(schedule::SplitGraph split) {
   return save();
 }
 
-Result<std::vector<Value>> CompiledGraph::run_parts(const std::vector<Value>& inputs) {
+Result<std::vector<Value>> CompiledGraph::run_parts(const std::vector<Value>& inputs, std::span<const Tensor> into) {
   std::vector<Value> pool = inputs;
   const auto taken = [&](const std::vector<std::size_t>& which) -> Result<std::vector<Value>> {
     std::vector<Value> values;
@@ -206,7 +206,7 @@ Result<std::vector<Value>> CompiledGraph::run_parts(const std::vector<Value>& in
   TRY(std::vector<Value> decided, interpreted(*parts_->split.call, std::move(given)));
   std::ranges::move(decided, std::back_inserter(pool));
   TRY(given, taken(parts_->split.after_inputs));
-  return parts_->after->run(given);
+  return parts_->after->run(given, into);
 }
 
 Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::vector<Value> inputs) const {
@@ -218,11 +218,12 @@ Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::v
   return interpret(graph, std::move(inputs), how);
 }
 
-Result<std::vector<Value>> CompiledGraph::run(const Instance& instance, const std::vector<Value>& inputs) {
-  if (instance.other) return instance.other->run(inputs);
+Result<std::vector<Value>> CompiledGraph::run(const Instance& instance, const std::vector<Value>& inputs,
+                                              std::span<const Tensor> into) {
+  if (instance.other) return instance.other->run(inputs, into);
   if (instance.before_passes) return interpreted(*instance.before_passes, inputs);
-  if (parts_) return run_parts(inputs);
-  return instance.entry ? instance.executable->run(inputs) : interpreted(*graph_, inputs);
+  if (parts_) return run_parts(inputs, into);
+  return instance.entry ? instance.executable->run(inputs, into) : interpreted(*graph_, inputs);
 }
 
 Status CompiledGraph::instantiate(std::span<const std::int64_t> values) {

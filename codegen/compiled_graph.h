@@ -62,7 +62,8 @@ class CompiledGraph {
   /// Do the inputs give all symbols of the graph, and are they sizes?
   bool knows_sizes() const;
 
-  Result<std::vector<Value>> run(const std::vector<Value>& inputs);
+  /// `into`: as Executable::run() has it.
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs, std::span<const Tensor> into = {});
 
  private:
   static constexpr std::size_t most_instances = 16;
@@ -130,13 +131,14 @@ class CompiledGraph {
 
   Status prepare_parts(schedule::SplitGraph split);
 
-  Result<std::vector<Value>> run_parts(const std::vector<Value>& inputs);
+  Result<std::vector<Value>> run_parts(const std::vector<Value>& inputs, std::span<const Tensor> into);
 
   std::shared_ptr<Generator> generator() const { return options_.generator ? options_.generator : own_generator_; }
 
   Result<std::vector<Value>> interpreted(const Graph& graph, std::vector<Value> inputs) const;
 
-  Result<std::vector<Value>> run(const Instance& instance, const std::vector<Value>& inputs);
+  Result<std::vector<Value>> run(const Instance& instance, const std::vector<Value>& inputs,
+                                 std::span<const Tensor> into);
 
   /// Adds what runs for these sizes as the last instance.
   Status instantiate(std::span<const std::int64_t> values);

@@ -7,6 +7,7 @@
 #include "codegen/worker.h"
 #include "core/aot/pipeline.h"
 #include "core/base/build_id.h"
+#include "core/base/check.h"
 #include "core/ir/place.h"
 
 namespace partita {
@@ -37,18 +38,24 @@ Result<std::shared_ptr<CompiledGraph>> compiled_graph(const Graph& graph, const 
   return made;
 }
 
+/// compiled_graph() on the options' machine, as the trace tells it.
+Result<std::shared_ptr<CompiledGraph>> compile_on_machine(const Graph& graph, const BackendOptions& options,
+                                                          int stop_after) {
+  trace::input(graph, "aot_inference_graph");
+  const trace::Stage timed("inductor_compile");
+  TRY(const BackendOptions own, opened(options));
+  {
+    const ConfigScope scope(own.config);  // checks read it
+    TRY_DO(own.machine->check_graph(graph));
+  }
+  return compiled_graph(graph, own, stop_after);
+}
+
 /// Compiles with only the first `stop_after` passes; -1: all.
 CompileFn compiler_until(const BackendOptions& options, int stop_after) {
   return [options, stop_after](const Graph& graph) {
     return trace::compiled([&]() -> Result<CompiledFn> {
-      trace::input(graph, "aot_inference_graph");
-      const trace::Stage timed("inductor_compile");
-      TRY(const BackendOptions own, opened(options));
-      {
-        const ConfigScope scope(own.config);  // checks read it
-        TRY_DO(own.machine->check_graph(graph));
-      }
-      TRY(const auto compiled, compiled_graph(graph, own, stop_after));
+      TRY(const auto compiled, compile_on_machine(graph, options, stop_after));
       return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
     });
   };
@@ -75,6 +82,12 @@ CompileFn compiler(const Backend& backend, const BackendOptions& options) {
   }
   if (options.worker) return compile_in_worker(std::string(backend.name), options);
   return compiler_until(with_machine(backend, options), -1);
+}
+
+Result<std::shared_ptr<CompiledGraph>> compile_graph(const Backend& backend, const Graph& graph,
+                                                     const BackendOptions& options) {
+  CHECK(!options.worker, "a graph in another process");
+  return compile_on_machine(graph, with_machine(backend, options), -1);
 }
 
 std::shared_ptr<const GraphCache> compiler_cache(const Backend& backend, const BackendOptions& given) {

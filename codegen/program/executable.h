@@ -62,7 +62,9 @@ class Executable {
   virtual ~Executable() = default;
   /// Takes the values of the graph's inputs and returns those of its outputs. A tensor with other strides than the
   /// plan's is copied first. Errors: run.inputs, run.input (count, kind, dtype, sizes), and those of interpreted calls.
-  virtual Result<std::vector<Value>> run(const std::vector<Value>& inputs) = 0;
+  /// `into`: by output, memory that the caller would like the result in, laid out as the tensor says; none for the
+  /// rest. A result that cannot be made there lies elsewhere.
+  virtual Result<std::vector<Value>> run(const std::vector<Value>& inputs, std::span<const Tensor> into = {}) = 0;
 
   CompileTimes times;
   std::vector<ExternReport> externs;

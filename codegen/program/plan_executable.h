@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,7 +61,7 @@ struct OutputView {
 
 class PlanExecutable final : public Executable {
  public:
-  Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs, std::span<const Tensor> into) override;
 
   std::shared_ptr<LoadedCode> code;
   std::vector<std::int64_t> symbols;  ///< values, in the order of the program's
@@ -98,6 +99,8 @@ class PlanExecutable final : public Executable {
 
  private:
   void write_back(const std::vector<Value>& values);
+  /// The memory among `into` that a plan buffer of results may lie in; null: it needs memory of its own.
+  const Tensor* given_memory(std::size_t buffer, std::span<const Tensor> into) const;
   /// Where the values of a plan buffer are while a run lasts.
   struct Held {
     std::shared_ptr<Storage> storage;

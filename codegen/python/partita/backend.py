@@ -1,0 +1,139 @@
+"""torch.compile(model, backend="partita"): PyTorch's AOTAutograd around Partita's compiler.
+
+What the compiler refuses PyTorch runs, told once and counted in partita.stats(). A fault of the compiler is an exception
+with the graph's name, never another result.
+"""
+
+import functools
+import json
+import time
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+from . import _library
+from . import _stats as stats
+from .compiled import CompiledGraph, NotPlain
+from .graph_json import Writer, flat
+from .split import Split, draws, is_light
+
+
+@functools.cache
+def decompositions():
+    """PyTorch's decompositions of operators that the compiler lacks. Those that draw random numbers stay whole, so that
+    PyTorch's kernels draw the numbers."""
+    table = torch._decomp.core_aten_decompositions()
+    return {
+        op: how for op, how in table.items()
+        if isinstance(op, torch._ops.OpOverload) and not draws(op) and not _library.knows(str(op))
+    }
+
+
+def eagerly(module):
+    """The module as a function of a list, which PyTorch runs."""
+    forward = module.forward
+    return lambda args: list(flat(forward(*args)))
+
+
+class Guarded:
+    """A compiled graph, and PyTorch for calls whose arguments or sizes the compiler does not take."""
+
+    def __init__(self, compiled, module):
+        self.compiled = compiled
+        self.eager = eagerly(module)
+
+    def __call__(self, args):
+        try:
+            return self.compiled(args)
+        except NotPlain as why:
+            stats.run_eagerly(self.compiled.name, str(why))
+        except _library.Unsupported as why:
+            stats.run_eagerly(self.compiled.name, why.message)
+        stats.add("eager_calls")
+        return self.eager(args)
+
+
+def find_refused(module, name):
+    """Node -> (operator, why), of what the compiler does not take of the module."""
+    writer = Writer(module, name)
+    by_name = {node.name: node for node in module.graph.nodes}
+    refused = {node: (str(node.target), why) for node, why in writer.cannot.items()}
+    if refused:  # such calls have no words; what reads them can be looked at when they are inputs
+        return refused
+    for call in json.loads(json.dumps(_library.refused_calls(writer.text()))):
+        refused[by_name[call["node"]]] = call["op"], call["why"]
+    return refused
+
+
+def compile_whole(module, name, config):
+    """A function of a list. Errors: PartitaError."""
+    begun = time.perf_counter()
+    compiled = CompiledGraph(module, name, config)
+    stats.note_compiled(compiled, time.perf_counter() - begun)
+    return Guarded(compiled, module)
+
+
+def compile_graph(module, name, config, refused=None):
+    """The module as a function of a list: compiled where that can be."""
+    refused = dict(find_refused(module, name) if refused is None else refused)
+    calls = [n for n in module.graph.nodes if n.op == "call_function"]
+    if all(is_light(n) for n in calls if n not in refused):
+        for node, (operator, why) in refused.items():
+            stats.refuse(operator, why, name)
+        return eagerly(module)
+    if not refused:
+        try:
+            return compile_whole(module, name, config)
+        except _library.Unsupported as error:
+            node = next((n for n in calls if n.name == error.node), None)
+            if node is None:
+                stats.run_eagerly(name, error.message)
+                return eagerly(module)
+            refused[node] = str(node.target), error.message
+    for operator, why in refused.values():
+        stats.refuse(operator, why, name)
+
+    def make(part):
+        make.parts += 1
+        return eagerly(part.module) if part.eager else compile_graph(part.module, f"{name} part {make.parts}", config)
+
+    make.parts = 0
+    return Split(module, refused, make)
+
+
+def compiler(kind, config):
+    """What AOTAutograd calls for a graph."""
+
+    def compile(module, example_inputs):
+        compile_id = torch._guards.CompileContext.current_compile_id()
+        name = f"{kind} {compile_id}" if compile_id is not None else kind
+        stats.add("graphs")
+        run = compile_graph(module, name, config)
+
+        def boxed(args):
+            found = run(args)
+            args.clear()
+            return found
+
+        boxed._boxed_call = True
+        return boxed
+
+    return compile
+
+
+def partita(module, example_inputs, *, options=None, mode=None):
+    """The backend. `options`: rows of `partita config`, {"fuse": False}."""
+    if mode not in (None, "default"):
+        raise ValueError(f"partita has no mode {mode!r}; options={{...}} sets rows of `partita config`")
+    config = {name: value if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value).lower()
+              if isinstance(value, bool) else value for name, value in (options or {}).items()}
+    _library.load()
+    return aot_autograd(
+        fw_compiler=compiler("forward", config),
+        bw_compiler=compiler("backward", config),
+        inference_compiler=compiler("inference", config),
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=decompositions(),
+        keep_inference_input_mutations=True,
+    )(module, example_inputs)
