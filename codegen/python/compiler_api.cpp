@@ -145,6 +145,16 @@ Result<std::vector<Value>> values_of(const Graph& graph, const partita_value* in
   return values;
 }
 
+Result<std::vector<Tensor>> attributes_of(const partita_value* attributes, std::size_t count) {
+  if (count > 0) TRY_DO(given(attributes, "attributes"));
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < count; ++i) {
+    TRY(Tensor t, tensor_of(attributes[i], fmt::format("attribute {}", i)));
+    tensors.push_back(std::move(t));
+  }
+  return tensors;
+}
+
 /// Results whose addresses the caller gave.
 Result<std::vector<Tensor>> memory_of(const partita_value* outputs, std::size_t count) {
   std::vector<Tensor> into(count);
@@ -237,7 +247,8 @@ std::string name_in(const char* json, std::size_t size) {
 Result<BackendOptions> options_of(std::string_view text) {
   BackendOptions options;
   const auto described = nlohmann::json::parse(text, nullptr, false);
-  for (const auto& [name, value] : described.value("config", nlohmann::json::object()).items())
+  const auto given = described.is_object() && described.contains("config") ? described["config"] : nlohmann::json();
+  for (const auto& [name, value] : given.items())
     TRY_DO(set_value(options.config, name, value.is_string() ? value.get<std::string>() : value.dump()));
   if (!options.config.save_args.empty() || !options.config.trace.empty())
     return input_error("python.config", "save_args and trace are options of the program partita");
@@ -275,11 +286,13 @@ PARTITA_API int partita_compiler_knows(const char* op) {
   return known;
 }
 
-PARTITA_API int partita_compiler_check(const char* json, size_t size, char** refused) {
+PARTITA_API int partita_compiler_check(const char* json, size_t size, const partita_value* attributes,
+                                       size_t attribute_count, char** refused) {
   return guarded("", [&]() -> Status {
     TRY_DO(given(json, "json"));
     TRY_DO(given(refused, "refused"));
-    auto graph = python::read_graph({json, size}, {});
+    TRY(const std::vector<Tensor> tensors, attributes_of(attributes, attribute_count));
+    auto graph = python::read_graph({json, size}, tensors);
     if (!graph) {
       Diagnostic error = std::move(graph).error();
       error.where.graph = name_in(json, size);
@@ -308,12 +321,7 @@ PARTITA_API int partita_graph_compile(const char* json, size_t size, const parti
   });
   if (named != PARTITA_COMPILER_OK) return named;
   return guarded(name, [&]() -> Status {
-    if (attribute_count > 0) TRY_DO(given(attributes, "attributes"));
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 0; i < attribute_count; ++i) {
-      TRY(Tensor t, tensor_of(attributes[i], fmt::format("attribute {}", i)));
-      tensors.push_back(std::move(t));
-    }
+    TRY(const std::vector<Tensor> tensors, attributes_of(attributes, attribute_count));
     auto made = std::make_unique<partita_graph>();
     TRY(made->graph, python::read_graph({json, size}, tensors));
     TRY(BackendOptions options, options_of({json, size}));

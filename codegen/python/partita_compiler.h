@@ -64,9 +64,11 @@ const partita_error* partita_compiler_last_error(void);
  * does not have: these are the caller's generator's. */
 int partita_compiler_knows(const char* op);
 
-/* Looks for calls that the compiler refuses. `refused` gets JSON, [{"node": ..., "op": ..., "why": ...}], which
- * partita_compiler_free_text() frees. The status is of the graph's own faults, not of what is refused. */
-int partita_compiler_check(const char* json, size_t size, char** refused);
+/* Looks for calls that the compiler refuses in a graph as partita_graph_compile() takes it. `refused` gets JSON,
+ * [{"node": ..., "op": ..., "why": ...}], which partita_compiler_free_text() frees. The status is of the graph's own
+ * faults, not of what is refused. */
+int partita_compiler_check(const char* json, size_t size, const partita_value* attributes, size_t attribute_count,
+                           char** refused);
 void partita_compiler_free_text(char* text);
 
 /* Compiles a graph of ATen operators, functional but for copy_ into its inputs. `attributes`: the tensors that the

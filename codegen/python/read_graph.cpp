@@ -1,7 +1,9 @@
 // Reads a graph from the JSON that the Python package writes, node by node, and looks for what the compiler refuses.
 #include "codegen/python/read_graph.h"
 
-#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -52,11 +54,20 @@ class Reader {
 
   const std::vector<Tensor>& attributes_;
   fx::NodeReader* nodes_ = nullptr;
+  std::deque<std::string> names_;  ///< of nodes, to which the NodeReader points
 };
+
+/// An object of an object; empty where there is none.
+const json& object_in(const json& described, const char* key) {
+  static const json none = json::object();
+  const auto found = described.find(key);
+  return found != described.end() && found->is_object() ? *found : none;
+}
 
 Result<double> number(const json& described) {
   if (described.is_number()) return described.get<double>();
-  const std::string text = described.is_object() ? described.value("float", "") : "";
+  const auto found = described.is_object() ? described.find("float") : described.end();
+  const std::string text = found != described.end() && found->is_string() ? found->get<std::string>() : "";
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (text == "inf") return HUGE_VAL;
   if (text == "-inf") return -HUGE_VAL;
@@ -145,7 +156,7 @@ Status Reader::add(const json& node) {
     return found != node.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   std::string op = text("op"), target = text("target");
-  const std::string name = text("name");
+  const std::string& name = names_.emplace_back(text("name"));
   Args args;
   Kwargs kwargs;
   if (node.contains("args")) {
@@ -181,17 +192,18 @@ Result<std::unique_ptr<Graph>> Reader::read(const json& described, std::shared_p
     if (!node.is_object()) return wrong("a node is no object");
     TRY_DO(add(node));
   }
-  TRY(Arg result, argument(described.value("output", json()), 0));
+  TRY(Arg result, argument(described.contains("output") ? described["output"] : json(), 0));
   TRY_DO(nodes.add("output", "output", "output", {std::move(result)}, {}));
   TRY(std::unique_ptr<Graph> graph, nodes.finish());
-  graph->name = described.value("name", "graph");
+  if (const auto name = described.find("name"); name != described.end() && name->is_string())
+    graph->name = name->get<std::string>();
   graph->shapes = shapes;
-  for (const auto& [name, index] : described.value("attributes", json::object()).items()) {
+  for (const auto& [name, index] : object_in(described, "attributes").items()) {
     if (!index.is_number_unsigned() || index.get<std::size_t>() >= attributes_.size())
       return wrong(fmt::format("the attribute {} has no tensor", name.substr(0, 60)));
     graph->attributes.emplace(name, attributes_[index.get<std::size_t>()]);
   }
-  for (const auto& [name, child] : described.value("children", json::object()).items()) {
+  for (const auto& [name, child] : object_in(described, "children").items()) {
     TRY(std::unique_ptr<Graph> own, read(child, shapes, depth + 1));
     graph->children.emplace_back(name, std::move(own));
   }
@@ -264,7 +276,8 @@ Result<std::unique_ptr<Graph>> read_graph(std::string_view text, const std::vect
   const json described = json::parse(text, nullptr, false);
   if (described.is_discarded()) return wrong("the graph is no JSON");
   auto shapes = std::make_shared<ShapeEnv>();
-  TRY_DO(read_symbols(described.is_object() ? described.value("symbols", json::object()) : json(), *shapes));
+  TRY_DO(read_symbols(described.is_object() && described.contains("symbols") ? described["symbols"] : json::object(),
+                      *shapes));
   return Reader(attributes).read(described, shapes, 0);
 }
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import json
 import os
 import pathlib
 
@@ -69,7 +70,7 @@ def load():
         "partita_compiler_version": (text, []),
         "partita_compiler_last_error": (ctypes.POINTER(ErrorFields), []),
         "partita_compiler_knows": (ctypes.c_int, [text]),
-        "partita_compiler_check": (ctypes.c_int, [text, size, ctypes.POINTER(pointer)]),
+        "partita_compiler_check": (ctypes.c_int, [text, size, values, size, ctypes.POINTER(pointer)]),
         "partita_compiler_free_text": (None, [pointer]),
         "partita_graph_compile": (ctypes.c_int, [text, size, values, size, ctypes.POINTER(pointer)]),
         "partita_graph_free": (None, [pointer]),
@@ -110,11 +111,10 @@ def knows(operator):
     return bool(load().partita_compiler_knows(operator.encode()))
 
 
-def refused_calls(described):
+def refused_calls(text, attributes=(), count=0):
     """The calls that the compiler refuses of a graph as JSON: [{"node", "op", "why"}]."""
-    import json
-
     library = load()
     found = ctypes.c_void_p()
-    check(library.partita_compiler_check(described, len(described), ctypes.byref(found)))
+    values = attributes if count else (Value * 1)()
+    check(library.partita_compiler_check(text, len(text), values, count, ctypes.byref(found)))
     return json.loads(take_text(library, found.value))

@@ -5,7 +5,6 @@ with the graph's name, never another result.
 """
 
 import functools
-import json
 import time
 
 import torch
@@ -14,8 +13,8 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from . import _library
 from . import _stats as stats
-from .compiled import CompiledGraph, NotPlain
-from .graph_json import Writer, flat
+from .compiled import CompiledGraph, Described, NotPlain
+from .graph_json import Writer
 from .split import Split, draws, is_light
 
 
@@ -33,7 +32,7 @@ def decompositions():
 def eagerly(module):
     """The module as a function of a list, which PyTorch runs."""
     forward = module.forward
-    return lambda args: list(flat(forward(*args)))
+    return lambda args: list(forward(*args))
 
 
 class Guarded:
@@ -58,12 +57,17 @@ def find_refused(module, name):
     """Node -> (operator, why), of what the compiler does not take of the module."""
     writer = Writer(module, name)
     by_name = {node.name: node for node in module.graph.nodes}
-    refused = {node: (str(node.target), why) for node, why in writer.cannot.items()}
-    if refused:  # such calls have no words; what reads them can be looked at when they are inputs
-        return refused
-    for call in json.loads(json.dumps(_library.refused_calls(writer.text()))):
-        refused[by_name[call["node"]]] = call["op"], call["why"]
-    return refused
+    if writer.cannot:  # such calls have no words; what reads them can be looked at when they are inputs
+        return {node: (operator_name(node), why) for node, why in writer.cannot.items()}
+    described = Described([t.detach() for t in writer.attributes])
+    calls = _library.refused_calls(writer.text(), described.values, len(writer.attributes))
+    return {by_name[call["node"]]: (call["op"], call["why"]) for call in calls}
+
+
+def operator_name(node):
+    """What a call calls; of a higher-order operator also the operator that it is given."""
+    inner = [str(a) for a in node.args if isinstance(a, torch._ops.OpOverload)]
+    return f"{node.target} of {', '.join(inner)}" if inner else str(node.target)
 
 
 def compile_whole(module, name, config):

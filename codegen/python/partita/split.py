@@ -5,6 +5,8 @@ part, and parts run in the order of their levels. What has an effect beside its 
 level than such a node before it, and writes to inputs come last.
 """
 
+import operator
+
 import torch
 
 from .graph_json import flat
@@ -45,6 +47,9 @@ def levels(graph, refused):
     writes = [n for n in calls if is_write(n)]
     for node in calls:
         if node in writes:
+            continue
+        if node.target is operator.getitem and node.args[0] in found:  # tuples stay within a part
+            found[node] = found[node.args[0]]
             continue
         level = max((found[i] for i in node.all_input_nodes if i in found), default=0)
         if has_effect(node):
