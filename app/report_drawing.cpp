@@ -1,23 +1,61 @@
 #include "app/report_drawing.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/ir/print.h"
-#include "views/listing/code_document.h"
-#include "views/look/format.h"
 #include "views/picture/scene.h"
 
 namespace partita {
+namespace {
+
+/// A graph's code, and the line of each node.
+struct ReportCode {
+  explicit ReportCode(const Graph& graph) {
+    const std::string printed = print(graph);
+    const std::vector<Node*> placeholders = graph.placeholders();
+    int line = 0;
+    for (std::size_t begin = 0; begin < printed.size(); ++line) {
+      const std::size_t end = std::min(printed.find('\n', begin), printed.size());
+      add(graph, placeholders, std::string_view(printed).substr(begin, end - begin), line);
+      begin = end + 1;
+    }
+  }
+
+  int line_of(const std::string& node) const {
+    const auto found = lines.find(node);
+    return found == lines.end() ? -1 : found->second;
+  }
+
+  std::string text;
+  std::map<std::string, int> lines;
+
+ private:
+  void add(const Graph& graph, const std::vector<Node*>& placeholders, std::string_view line, int number) {
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    const std::string_view words = line.substr(indent);
+    text.append(indent / 2, ' ').append(words).append("\n");
+    if (words.starts_with("return ") && graph.output()) {
+      lines.try_emplace(graph.output()->name(), number);
+    } else if (const Node* node = graph.find(words.substr(0, words.find_first_of(": =")))) {
+      lines.try_emplace(node->name(), number);
+    }
+    for (const Node* node : placeholders)  // several may stand on one line
+      if (!lines.contains(node->name()) && line.find(node->name() + ":") != std::string_view::npos)
+        lines.try_emplace(node->name(), number);
+  }
+};
+
+}  // namespace
 
 nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const std::string& id, const std::string& title,
                                     const Notes& notes) {
   using Json = nlohmann::ordered_json;
-  const views::CodeDocument document(views::text(print(*graph)), graph.get());
-  std::string code;
-  for (int line = 0; line < document.line_count(); ++line) code += document.shown_line(line).toStdString() + "\n";
+  const ReportCode code(*graph);
   const std::shared_ptr<const views::Scene> scene = views::make_scene(graph, {});
   const views::Picture& picture = scene->picture;
   const views::PictureLayout& layout = scene->layout;
@@ -30,7 +68,7 @@ nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const st
     const std::string name = c.node ? c.node->name() : c.key;
     cards.push_back({whole(box.x), whole(box.y), whole(box.w), whole(box.h), c.title, c.detail,
                      static_cast<int>(c.family), (c.again ? 1 : 0) | (c.returned ? 2 : 0), c.frame, name,
-                     document.line_of(views::text(name))});
+                     code.line_of(name)});
     if (c.node && c.node->origin && c.node->origin->of_user().line > 0) {
       const StackFrame& from = c.node->origin->of_user();
       sources[name] = fmt::format("{}:{} {}", from.file, from.line, from.code);
@@ -57,7 +95,7 @@ nlohmann::ordered_json report_graph(std::shared_ptr<const Graph> graph, const st
               {"frames", frames},
               {"sources", sources},
               {"notes", notes},
-              {"code", code}};
+              {"code", code.text}};
   if (layout.cut_right > layout.cut_left) out["cut"] = {whole(layout.cut_left), whole(layout.cut_right)};
   return out;
 }

@@ -98,6 +98,9 @@ void partita_call_free(partita_call* call);
 /* Runs it. `inputs`: the address of each input that is a tensor; `outputs`: of each result that is wanted, in order. */
 int partita_call_run(partita_call* call, const uint64_t* inputs, const uint64_t* outputs);
 
+/* The program `partita` without its window: what main() gets, and the exit code. */
+int partita_compiler_main(int argc, char** argv);
+
 #ifdef __cplusplus
 }
 #endif

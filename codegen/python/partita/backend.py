@@ -59,7 +59,7 @@ def find_refused(module, name):
     by_name = {node.name: node for node in module.graph.nodes}
     if writer.cannot:  # such calls have no words; what reads them can be looked at when they are inputs
         return {node: (operator_name(node), why) for node, why in writer.cannot.items()}
-    described = Described([t.detach() for t in writer.attributes])
+    described = Described(writer.attributes)
     calls = _library.refused_calls(writer.text(), described.values, len(writer.attributes))
     return {by_name[call["node"]]: (call["op"], call["why"]) for call in calls}
 

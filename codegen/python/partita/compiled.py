@@ -205,8 +205,7 @@ class CompiledGraph:
     def compile(self, threads):
         """Compiles for a number of threads, which code is made for."""
         config = self.config if self.own_threads else {**self.config, "threads": threads}
-        attributes = [t.detach() for t in self.writer.attributes]
-        self.graph = Handle(self.writer.text(config), attributes)
+        self.graph = Handle(self.writer.text(config), self.writer.attributes)
         self.threads, self.calls = threads, {}
 
     def report(self):

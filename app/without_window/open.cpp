@@ -1,0 +1,88 @@
+// What the command line without Qt does where others use it: it hands the words to a program with a window, or says
+// what to install.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "app/cli/command.h"
+#include "app/own_picture.h"
+#include "app/report_drawing.h"
+
+namespace partita {
+namespace {
+
+/// A program named partita on PATH that is not this one. Scripts are passed over: the wheel's starts this program.
+std::string program_with_window() {
+  namespace fs = std::filesystem;
+  const char* path = std::getenv("PATH");
+  std::error_code none;
+  const fs::path own = fs::canonical("/proc/self/exe", none);
+  for (std::string_view rest = path ? path : ""; !rest.empty();) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+    if (folder.empty() || folder[0] != '/') continue;
+    const fs::path found = fs::canonical(fs::path(folder) / "partita", none);
+    if (none || found == own || ::access(found.c_str(), X_OK) != 0) continue;
+    char magic[4] = {};
+    std::ifstream(found, std::ios::binary).read(magic, 4);
+    if (std::memcmp(magic, "\177ELF", 4) == 0) return found.string();
+  }
+  return {};
+}
+
+std::vector<std::string> words_of_process() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+Diagnostic has_no_window(std::string_view what) {
+  return unsupported("window.none", fmt::format("{} needs the program with a window; install Partita's package for the "
+                                                "desktop, which puts `partita` on PATH",
+                                                what));
+}
+
+/// Does not return where there is a program with a window.
+Result<int> hand_on() {
+  const std::string program = program_with_window();
+  std::vector<std::string> words = words_of_process();
+  if (program.empty() || words.empty()) return has_no_window("this");
+  words[0] = program;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  return input_error("window.start", fmt::format("{} cannot be started: {}", program, std::strerror(errno)));
+}
+
+}  // namespace
+
+namespace cli {
+
+Result<int> open_window() {
+  return hand_on();
+}
+
+extern const Command open_command;
+const Command open_command = {"open", "The window, of the program on PATH that has one", [](CLI::App& app) -> Action {
+                                app.allow_extras();
+                                return [] { return hand_on(); };
+                              }};
+
+}  // namespace cli
+
+Result<std::string> report_pdf(const ReportContent&) {
+  return has_no_window("a PDF");
+}
+
+Result<std::string> own_picture(const Graph&, const std::string& format) {
+  return has_no_window(fmt::format("a picture of so many nodes as {}", format));
+}
+
+}  // namespace partita
