@@ -71,6 +71,7 @@ Result<int> open_window() {
 
 extern const Command open_command;
 const Command open_command = {"open", "The window, of the program on PATH that has one", [](CLI::App& app) -> Action {
+                                app.fallthrough(false);
                                 app.allow_extras();
                                 return [] { return hand_on(); };
                               }};

@@ -182,7 +182,7 @@ def compares():
 
 @check
 def compares_what_differs():
-    answer = partita.compare(*model(), against="cpu+plant=gelu:wrong")
+    answer = partita.compare(*model(), against="cpu+plant=aten.gelu.default:wrong")
     assert answer.differs and "DIFFERS" in repr(answer), answer
 
 
@@ -201,7 +201,8 @@ def makes_graphs():
 
 @check
 def minifies():
-    answer = partita.minify(*model(), check="accuracy:cpu+plant=gelu:wrong", folder=FOLDER / "small")
+    answer = partita.minify(*model(), check="accuracy:cpu", folder=FOLDER / "small",
+                            more=["--plant", "aten.gelu.default:wrong"])
     assert (answer.folder / "graph.py").exists(), answer
 
 
