@@ -20,7 +20,7 @@ def _columns(against):
 
 
 def compare(model, args=None, kwargs=None, *, against=("cpu", "torch:inductor"), reference="interp", train=False,
-            per_node=False, folder=None, timeout=None):
+            per_node=False, folder=None, more=(), timeout=None):
     """Results (and gradients, with `train`) of several compilers beside a reference. A row for each value and column:
     the largest differences, how many elements are wrong."""
     folder = new_folder(folder)
