@@ -1,6 +1,5 @@
 // What the command line without Qt does where others use it: it hands the words to a program with a window, or says
 // what to install.
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "app/cli/command.h"
 #include "app/own_picture.h"
 #include "app/report_drawing.h"
+#include "core/process/become.h"
 
 namespace partita {
 namespace {
@@ -54,11 +54,7 @@ Result<int> hand_on() {
   std::vector<std::string> words = words_of_process();
   if (program.empty() || words.empty()) return has_no_window("this");
   words[0] = program;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execv(program.c_str(), arguments.data());
-  return input_error("window.start", fmt::format("{} cannot be started: {}", program, std::strerror(errno)));
+  return become(std::move(words));
 }
 
 }  // namespace

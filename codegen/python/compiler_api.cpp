@@ -18,12 +18,17 @@
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
 #include "core/store/code_store.h"
+#include "core/tensor/generator.h"
 
 using namespace partita;
+
+static_assert(PARTITA_RANDOM_STATE == Generator::state_size);
 
 struct partita_graph {
   std::unique_ptr<Graph> graph;
   std::shared_ptr<CompiledGraph> compiled;
+  std::shared_ptr<Generator> generator;  ///< of a graph that draws random numbers; else null
+  std::mutex drawing;
   std::mutex reports_mutex;
   std::vector<SizeCompilation> reports;  ///< of a graph with symbols
 };
@@ -230,6 +235,20 @@ void release(partita_value& out) {
   if (out.owner) out = {};
 }
 
+/// Runs a graph with the random state of the caller, which becomes that after the run.
+Result<std::vector<Value>> run(partita_graph& graph, const std::vector<Value>& inputs, std::span<const Tensor> into,
+                               void* random_state) {
+  if (!graph.generator) return graph.compiled->run(inputs, into);
+  TRY_DO(given(random_state, "the random state of a graph that draws random numbers"));
+  const std::lock_guard lock(graph.drawing);
+  const std::span<std::byte> state(static_cast<std::byte*>(random_state), Generator::state_size);
+  if (!graph.generator->set_state(state))
+    return input_error("python.generator", "the random state is none of PyTorch's generator of the CPU");
+  TRY(std::vector<Value> results, graph.compiled->run(inputs, into));
+  std::ranges::copy(graph.generator->state(), state.begin());
+  return results;
+}
+
 char* text_of(const std::string& text) {
   char* out = static_cast<char*>(std::malloc(text.size() + 1));
   if (!out) throw std::bad_alloc();
@@ -280,7 +299,7 @@ PARTITA_API int partita_compiler_knows(const char* op) {
   guarded("", [&]() -> Status {
     TRY_DO(given(op, "op"));
     const Op* found = Op::torch(op);
-    known = find_record(found) && !draws(found) && !is_collective(found);
+    known = find_record(found) && !is_collective(found);
     return {};
   });
   return known;
@@ -329,6 +348,7 @@ PARTITA_API int partita_graph_compile(const char* json, size_t size, const parti
       const std::lock_guard lock(own->reports_mutex);
       own->reports.push_back(c);
     };
+    if (python::draws_numbers(*made->graph)) options.generator = made->generator = std::make_shared<Generator>();
     TRY(made->compiled, compile_graph(default_compiler(), *made->graph, options));
     *graph = made.release();
     return {};
@@ -336,6 +356,9 @@ PARTITA_API int partita_graph_compile(const char* json, size_t size, const parti
 }
 PARTITA_API void partita_graph_free(partita_graph* graph) {
   delete graph;
+}
+PARTITA_API int partita_graph_draws(const partita_graph* graph) {
+  return graph && graph->generator;
 }
 PARTITA_API char* partita_graph_report(partita_graph* graph) {
   char* out = nullptr;
@@ -351,13 +374,13 @@ PARTITA_API char* partita_graph_report(partita_graph* graph) {
 }
 
 PARTITA_API int partita_graph_run(partita_graph* graph, const partita_value* inputs, size_t input_count,
-                                  partita_value* outputs, size_t output_count) {
+                                  partita_value* outputs, size_t output_count, void* random_state) {
   return guarded(graph ? graph->graph->name : "", [&]() -> Status {
     TRY_DO(given(graph, "graph"));
     if (output_count > 0) TRY_DO(given(outputs, "outputs"));
     TRY(const std::vector<Value> values, values_of(*graph->graph, inputs, input_count));
     TRY(const std::vector<Tensor> into, memory_of(outputs, output_count));
-    TRY(const std::vector<Value> results, graph->compiled->run(values, into));
+    TRY(const std::vector<Value> results, run(*graph, values, into, random_state));
     if (results.size() != output_count)
       return input_error("python.outputs",
                          fmt::format("the graph has {} results, not {}", results.size(), output_count));
@@ -400,7 +423,8 @@ PARTITA_API int partita_call_prepare(partita_graph* graph, const partita_value* 
 PARTITA_API void partita_call_free(partita_call* call) {
   delete call;
 }
-PARTITA_API int partita_call_run(partita_call* call, const uint64_t* inputs, const uint64_t* outputs) {
+PARTITA_API int partita_call_run(partita_call* call, const uint64_t* inputs, const uint64_t* outputs,
+                                 void* random_state) {
   return guarded(call ? call->graph->graph->name : "", [&]() -> Status {
     TRY_DO(given(call, "call"));
     const auto at = [](const Tensor& like, std::uint64_t address) {
@@ -416,7 +440,7 @@ PARTITA_API int partita_call_run(partita_call* call, const uint64_t* inputs, con
     std::vector<Tensor> into(call->results);
     for (std::size_t i = 0; i < call->outputs.size(); ++i)
       into[call->outputs[i].index] = at(call->outputs[i].like, outputs[i]);
-    TRY(const std::vector<Value> results, call->graph->compiled->run(values, into));
+    TRY(const std::vector<Value> results, run(*call->graph, values, into, random_state));
     if (results.size() != call->results)
       return Diagnostic{Fault::Internal, "python.outputs", "the graph has another number of results than before"};
     for (const partita_call::Output& o : call->outputs) TRY_DO(settle(results[o.index], into[o.index], o.index));

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 #define PARTITA_COMPILER_ABI 1
+#define PARTITA_RANDOM_STATE 5056
 
 /* The exit codes of the program `partita`. */
 enum {
@@ -60,8 +61,7 @@ const char* partita_compiler_version(void);
 /* Of the last call on this thread that failed. Never NULL. */
 const partita_error* partita_compiler_last_error(void);
 
-/* 1 when the compiler has the operator ("aten.add.Tensor"), else 0. One that draws random numbers counts as one that it
- * does not have: these are the caller's generator's. */
+/* 1 when the compiler has the operator ("aten.add.Tensor"), else 0. */
 int partita_compiler_knows(const char* op);
 
 /* Looks for calls that the compiler refuses in a graph as partita_graph_compile() takes it. `refused` gets JSON,
@@ -77,6 +77,8 @@ void partita_compiler_free_text(char* text);
 int partita_graph_compile(const char* json, size_t size, const partita_value* attributes, size_t attribute_count,
                           partita_graph** graph);
 void partita_graph_free(partita_graph* graph);
+/* 1 when it draws random numbers. They are those that PyTorch's operators draw on an x86-64 CPU with AVX2. */
+int partita_graph_draws(const partita_graph* graph);
 /* The guards of the code that there is, and how often it was compiled, as JSON:
  * {"compilations": [{"number", "kind", "sizes", "guards", "why_not"}]}. NULL on failure; partita_compiler_free_text()
  * frees it. */
@@ -84,9 +86,11 @@ char* partita_graph_report(partita_graph* graph);
 
 /* Runs a graph. Inputs of None may be anything. A result whose `data` is NULL gets memory of the library's, or of the
  * input that it is a view of, until partita_graph_release(). Otherwise it is written to the caller's memory: then
- * dtype, sizes and strides must be set and be those of the result. Inputs that the graph copies to are written. */
+ * dtype, sizes and strides must be set and be those of the result. Inputs that the graph copies to are written.
+ * `random_state`: for a graph that draws random numbers, the bytes of torch.get_rng_state(), PARTITA_RANDOM_STATE of
+ * them, which become those after the run; NULL for others. */
 int partita_graph_run(partita_graph* graph, const partita_value* inputs, size_t input_count, partita_value* outputs,
-                      size_t output_count);
+                      size_t output_count, void* random_state);
 void partita_graph_release(partita_value* outputs, size_t output_count);
 
 /* A call that will come again with tensors of the same dtypes, sizes and strides, and the same numbers. `outputs`:
@@ -96,7 +100,7 @@ int partita_call_prepare(partita_graph* graph, const partita_value* inputs, size
                          const partita_value* outputs, size_t output_count, partita_call** call);
 void partita_call_free(partita_call* call);
 /* Runs it. `inputs`: the address of each input that is a tensor; `outputs`: of each result that is wanted, in order. */
-int partita_call_run(partita_call* call, const uint64_t* inputs, const uint64_t* outputs);
+int partita_call_run(partita_call* call, const uint64_t* inputs, const uint64_t* outputs, void* random_state);
 
 /* The program `partita` without its window: what main() gets, and the exit code. */
 int partita_compiler_main(int argc, char** argv);

@@ -237,7 +237,6 @@ Status read_symbols(const json& described, ShapeEnv& shapes) {
 std::optional<std::string> why_refused(Node& node) {
   if (!node.op()->is_call()) return std::nullopt;
   const Op* op = node.op();
-  if (draws(op)) return "it draws random numbers, which PyTorch's generator gives";
   if (is_collective(op)) return "it exchanges values with other processes";
   const TensorMeta* t = node.meta.tensor();
   if (t && t->device.type != DeviceType::Cpu) return fmt::format("its result is on {}", t->device.str());
@@ -279,6 +278,11 @@ Result<std::unique_ptr<Graph>> read_graph(std::string_view text, const std::vect
   TRY_DO(read_symbols(described.is_object() && described.contains("symbols") ? described["symbols"] : json::object(),
                       *shapes));
   return Reader(attributes).read(described, shapes, 0);
+}
+
+bool draws_numbers(const Graph& graph) {
+  return std::ranges::any_of(graph, [](const Node* node) { return draws(node->op()); }) ||
+         std::ranges::any_of(graph.children, [](const auto& child) { return draws_numbers(*child.second); });
 }
 
 std::vector<Refused> find_refused(Graph& graph) {

@@ -12,6 +12,9 @@ namespace partita::python {
 /// order. Error python.graph for other text; nothing in it is executed.
 Result<std::unique_ptr<Graph>> read_graph(std::string_view json, const std::vector<Tensor>& attributes);
 
+/// Does a call of it, or of a sub graph, draw random numbers?
+bool draws_numbers(const Graph& graph);
+
 /// A call that the compiler refuses, and why.
 struct Refused {
   std::string node, op, why;

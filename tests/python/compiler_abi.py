@@ -55,7 +55,7 @@ def compiled(text, attributes=()):
 
 def run(handle, inputs, count):
     values, outputs = (_library.Value * max(len(inputs), 1))(*inputs), (_library.Value * max(count, 1))()
-    _library.check(LIB.partita_graph_run(handle, values, len(inputs), outputs, count))
+    _library.check(LIB.partita_graph_run(handle, values, len(inputs), outputs, count, None))
     return outputs
 
 
@@ -92,7 +92,7 @@ def check_run():
     into, there = tensor([0] * 4, [4], kept)
     outputs = (_library.Value * 4)(into)
     values = (_library.Value * 2)(a, b)
-    _library.check(LIB.partita_graph_run(handle, values, 2, outputs, 4))
+    _library.check(LIB.partita_graph_run(handle, values, 2, outputs, 4, None))
     assert list(there) == [12, 24, 36, 48]
     LIB.partita_graph_release(ctypes.cast(ctypes.byref(outputs, ctypes.sizeof(into)), ctypes.POINTER(_library.Value)), 3)
     # A call that comes again.
@@ -101,7 +101,7 @@ def check_run():
     _library.check(LIB.partita_call_prepare(handle, values, 2, wanted, 4, ctypes.byref(call)))
     import struct
     for _ in range(3):
-        _library.check(LIB.partita_call_run(call, struct.pack("2Q", a.data, b.data), struct.pack("Q", into.data)))
+        _library.check(LIB.partita_call_run(call, struct.pack("2Q", a.data, b.data), struct.pack("Q", into.data), None))
     assert list(there) == [15, 30, 45, 60] == list(written)
     LIB.partita_call_free(call)
     # What does not fit.
@@ -155,9 +155,24 @@ def check_refusals():
         node("d", "aten.sin.default", ref("c"), meta="f32[4][1]cuda:0"),
         node("wrong", "aten.cat.default", [ref("a"), ref("a")], meta="f32[4][1]cpu"), output=[ref("s")])
     found = {r["node"]: r["why"] for r in _library.refused_calls(text)}
-    assert set(found) == {"r", "own", "d", "wrong"}, found
-    assert "cuda:0" in found["d"] and "random" in found["r"]
-    assert _library.knows("aten.add.Tensor") and not _library.knows("aten.rand.default") and not _library.knows("x")
+    assert set(found) == {"own", "d", "wrong"}, found
+    assert "cuda:0" in found["d"]
+    assert _library.knows("aten.add.Tensor") and not _library.knows("x")
+
+
+def check_random():
+    handle = compiled(graph(node("r", "aten.rand.default", [4]), output=[ref("r")]))
+    assert LIB.partita_graph_draws(handle)
+    try:
+        run(handle, [], 1)
+    except _library.PartitaError as error:
+        assert "random state" in str(error), error
+    else:
+        raise AssertionError("it drew without a state")
+    outputs = (_library.Value * 1)()
+    state = ctypes.create_string_buffer(5056)
+    assert LIB.partita_graph_run(handle, (_library.Value * 1)(), 0, outputs, 1, state) == _library.BAD_INPUT
+    LIB.partita_graph_free(handle)
 
 
 def check_bad_input():
@@ -218,6 +233,6 @@ def check_threads():
     LIB.partita_graph_free(handle)
 
 
-for check in (check_run, check_symbols, check_attributes, check_refusals, check_bad_input, check_threads):
+for check in (check_run, check_symbols, check_attributes, check_refusals, check_random, check_bad_input, check_threads):
     check()
     print(f"{check.__name__}: ok")

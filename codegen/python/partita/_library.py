@@ -75,11 +75,12 @@ def load():
         "partita_graph_compile": (ctypes.c_int, [text, size, values, size, ctypes.POINTER(pointer)]),
         "partita_graph_free": (None, [pointer]),
         "partita_graph_report": (pointer, [pointer]),
-        "partita_graph_run": (ctypes.c_int, [pointer, values, size, values, size]),
+        "partita_graph_run": (ctypes.c_int, [pointer, values, size, values, size, pointer]),
+        "partita_graph_draws": (ctypes.c_int, [pointer]),
         "partita_graph_release": (None, [values, size]),
         "partita_call_prepare": (ctypes.c_int, [pointer, values, size, values, size, ctypes.POINTER(pointer)]),
         "partita_call_free": (None, [pointer]),
-        "partita_call_run": (ctypes.c_int, [pointer, text, text]),
+        "partita_call_run": (ctypes.c_int, [pointer, text, text, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)

@@ -20,8 +20,8 @@ from .split import Split, draws, is_light
 
 @functools.cache
 def decompositions():
-    """PyTorch's decompositions of operators that the compiler lacks. Those that draw random numbers stay whole, so that
-    PyTorch's kernels draw the numbers."""
+    """PyTorch's decompositions of operators that the compiler lacks. Those that draw random numbers stay whole: their
+    decompositions draw others."""
     table = torch._decomp.core_aten_decompositions()
     return {
         op: how for op, how in table.items()
@@ -61,7 +61,17 @@ def find_refused(module, name):
         return {node: (operator_name(node), why) for node, why in writer.cannot.items()}
     described = Described(writer.attributes)
     calls = _library.refused_calls(writer.text(), described.values, len(writer.attributes))
-    return {by_name[call["node"]]: (call["op"], call["why"]) for call in calls}
+    refused = {by_name[call["node"]]: (call["op"], call["why"]) for call in calls}
+    if not draws_alike():
+        why = "it draws random numbers, which PyTorch draws in another way on this processor"
+        refused.update({n: (operator_name(n), why) for n in module.graph.nodes if draws(n.target)})
+    return refused
+
+
+@functools.cache
+def draws_alike():
+    """Does the compiler draw the numbers that PyTorch draws? Its order depends on the processor's vectors."""
+    return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
 def operator_name(node):

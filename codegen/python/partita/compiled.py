@@ -4,6 +4,7 @@ The first call with tensors of some layout describes them to the compiler; later
 recognises, hand over addresses only. Results lie in memory that PyTorch allocates.
 """
 
+import contextlib
 import ctypes
 import json
 import operator
@@ -148,17 +149,27 @@ class Call:
 
     def __call__(self, args):
         made = [empty(*spec) for spec in self.specs]
-        status = self.run(
-            self.handle,
-            self.pack_inputs(*map(data_ptr, args if self.all else self.pick(args))),
-            self.pack_outputs(*map(data_ptr, made)),
-        )
+        inputs = self.pack_inputs(*map(data_ptr, args if self.all else self.pick(args)))
+        outputs = self.pack_outputs(*map(data_ptr, made))
+        if self.graph.draws:
+            with random_state() as state:
+                status = self.run(self.handle, inputs, outputs, state)
+        else:
+            status = self.run(self.handle, inputs, outputs, None)
         if status:
             _library.check(status)
         if self.only_memory:
             return made
         made = iter(made)
         return [next(made) if isinstance(r, Memory) else r.of(args) for r in self.results]
+
+
+@contextlib.contextmanager
+def random_state():
+    """The address of the state of PyTorch's generator, which goes on from what is there at the end."""
+    state = torch.get_rng_state()
+    yield data_ptr(state)
+    torch.set_rng_state(state)
 
 
 class Handle:
@@ -171,6 +182,7 @@ class Handle:
         self.handle = ctypes.c_void_p()
         _library.check(self.library.partita_graph_compile(
             text, len(text), described.values, len(attributes), ctypes.byref(self.handle)))
+        self.draws = bool(self.library.partita_graph_draws(self.handle))
 
     def __del__(self):
         if getattr(self, "handle", None):
@@ -231,7 +243,8 @@ class CompiledGraph:
         described = Described(args)
         count = len(self.handed_on)
         outputs = (_library.Value * max(count, 1))()
-        _library.check(library.partita_graph_run(graph.handle, described.values, len(args), outputs, count))
+        with random_state() if graph.draws else contextlib.nullcontext() as state:
+            _library.check(library.partita_graph_run(graph.handle, described.values, len(args), outputs, count, state))
         try:
             results = [self.result(outputs[i], i, args) for i in range(count)]
             values = [self.value(outputs[i], result, args) for i, result in enumerate(results)]
