@@ -312,6 +312,24 @@ def float_argument():
     return lambda a, x: a * x, [(t(4), 0.5), (t(4), 0.25), (t(4), 3.0)]
 
 
+def captured(function):
+    """Graphs have the sizes and numbers that values decide, in place of graph breaks."""
+    function.config = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    return function
+
+
+@program
+def captured_numbers():
+    f = captured(lambda a: (a.sum().item(), a.long().max().item(), a * a[0].item()))
+    return f, [(t(4),), (t(4, seed=2) * 5,), (t(4, seed=5) * 9,)]
+
+
+@program
+def captured_sizes():
+    return captured(lambda a: (torch.nonzero(a), a[a > 0] * 2, (a > 0).sum())), [
+        (torch.tensor([1.0, -1, 2, 0]),), (torch.tensor([1.0, 1, 2, 3]),), (torch.tensor([-1.0, -1, -2, 0]),)]
+
+
 # Random numbers.
 @program
 def dropout_training():
@@ -584,6 +602,83 @@ def nothing():
 @program
 def sparse():
     return lambda a, b: torch.sparse.mm(a, b), [lambda: (torch.eye(3).to_sparse(), t(3, 2))]
+
+
+@program
+def meta_device():
+    return lambda a: (a * 2).sum(0), [lambda: (torch.empty(3, 4, device="meta"),)]
+
+
+@program
+def two_tensors():
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    return lambda a: ((a * 2).sin().sum(),), [lambda: (TwoTensor(t(4), t(4, seed=1)),)]
+
+
+@program
+def batch_of_views():
+    def f(x):
+        parts = x.chunk(4, 1)
+        return [p.contiguous() for p in parts], torch.stack(parts), x.unfold(1, 2, 2), x.diagonal()
+
+    return f, [(t(4, 8, grad=True),), (t(6, 8),)]
+
+
+@program
+def inplace_on_result_of_view():
+    def f(x):
+        y = x * 1
+        z = y.view(-1)
+        z[::2] = 0
+        y.t().add_(1)
+        return y, z
+
+    return f, [(t(4, 6, grad=True),)]
+
+
+@program
+def resized_and_set():
+    def f(x):
+        y = torch.empty(0)
+        y.resize_(3).fill_(2.0)
+        return x + y
+
+    return f, [(t(3),)]
+
+
+@program
+def deep_nest():
+    def f(tree):
+        return {k: [v.sin() for v in vs] for k, vs in tree.items()}
+
+    return f, [lambda: ({"a": [t(3), t(4)], "b": [t(2, 2)]},)]
+
+
+@program
+def losses():
+    def f(x, y):
+        return (F.mse_loss(x, y) + F.l1_loss(x, y) + F.smooth_l1_loss(x, y) + F.kl_div(x.log_softmax(-1), y.softmax(-1))
+                + F.binary_cross_entropy_with_logits(x, y.sigmoid()) + F.huber_loss(x, y) + F.cosine_similarity(x, y).sum())
+
+    return f, [(t(4, 6, grad=True), t(4, 6, seed=1))]
+
+
+@program
+def pooling_and_resizing():
+    def f(x):
+        return F.max_pool2d(x, 2), F.avg_pool2d(x, 3, 1, 1), F.interpolate(x, scale_factor=2, mode="bilinear"), F.pad(
+            x, (1, 1, 0, 2), mode="reflect"), F.adaptive_max_pool2d(x, 3)
+
+    return f, [(t(2, 3, 8, 8, grad=True),)]
+
+
+@program
+def scatter_and_gather():
+    def f(x, i):
+        return x.gather(1, i), x.scatter_add(1, i, x), x.index_select(0, i[0]), x.masked_fill(x > 0, 0.0), x.cumsum(0)
+
+    return f, [(t(3, 3, grad=True), ints(3, 3, high=3))]
 
 
 @program

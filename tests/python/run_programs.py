@@ -68,11 +68,18 @@ def difference(expected, found):
         return None if expected == found and type(expected) is type(found) else f"{found!r}, not {expected!r}"
     if not isinstance(found, torch.Tensor):
         return f"{found!r}, not a tensor"
+    if type(expected) is not type(found):
+        return f"a {type(found).__name__}, not a {type(expected).__name__}"
+    if hasattr(expected, "__tensor_flatten__"):
+        inner = ((difference(getattr(expected, a), getattr(found, a))) for a in expected.__tensor_flatten__()[0])
+        return next((why for why in inner if why), None)
     for what in ("dtype", "shape", "layout", "requires_grad"):
         if getattr(expected, what) != getattr(found, what):
             return f"{what} {getattr(found, what)}, not {getattr(expected, what)}"
     if expected.layout == torch.strided and expected.stride() != found.stride() and expected.numel() > 1:
         return f"strides {found.stride()}, not {expected.stride()}"
+    if expected.is_meta:
+        return None
     tolerance = TOLERANCES.get(expected.dtype, 2e-5)
     if not torch.allclose(expected.detach().to_dense(), found.detach().to_dense(), rtol=tolerance, atol=tolerance, equal_nan=True):
         return f"values differ by {(expected.detach() - found.detach()).abs().max()}"
@@ -90,7 +97,8 @@ def try_program(name, backend):
     partita.stats.reset()
     try:
         torch._dynamo.reset()
-        found = observe(torch.compile(make, backend=backend), make, calls)
+        with torch._dynamo.config.patch(**getattr(make, "config", {})):
+            found = observe(torch.compile(make, backend=backend), make, calls)
     except Exception as error:  # it is the answer
         return "failed", f"{type(error).__name__}: {str(error).splitlines()[0]}"
     if len(expected) != len(found):

@@ -71,6 +71,7 @@ class Writer:
     def __init__(self, module, name):
         self.attributes = []  # the tensors that the graph reads by name
         self.symbols = {}
+        self.by_values = False  # do values decide sizes or numbers?
         self.cannot = {}  # node -> why it has no JSON
         self.described = self.graph(module, name)
         self.described["symbols"] = self.symbols
@@ -133,6 +134,7 @@ class Writer:
         elif isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             shapes = value.node.shape_env
             for symbol in value.node.expr.free_symbols:
+                self.by_values |= shapes is None or not has_hint(shapes, symbol)
                 if shapes is not None and str(symbol) not in self.symbols:
                     self.symbols[str(symbol)] = facts_of(shapes, symbol)
 
@@ -177,10 +179,16 @@ def attribute(module, path):
     return module
 
 
+def has_hint(shapes, symbol):
+    values = getattr(shapes, "backed_var_to_val", None)
+    return symbol in (shapes.var_to_val if values is None else values)
+
+
 def facts_of(shapes, symbol):
     """What PyTorch knows of a symbol: an example value and a range."""
     facts = {}
-    values = getattr(shapes, "backed_var_to_val", None) or shapes.var_to_val
+    values = getattr(shapes, "backed_var_to_val", None)
+    values = shapes.var_to_val if values is None else values
     if isinstance(value := values.get(symbol), (int, sympy.Integer)):
         facts["hint"] = int(value)
     if (bounds := shapes.var_to_range.get(symbol)) is not None:
