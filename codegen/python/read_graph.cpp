@@ -256,7 +256,6 @@ std::optional<std::string> why_refused(Node& node) {
   }
   if (find_control(op)) return "the compiler does not have it";
   if (op->kind == OpKind::Torch && !find_record(op)) return "the compiler does not have it";
-  if (op->kind != OpKind::Torch && !op->name.starts_with("_operator.")) return "the compiler does not have it";
   if (const Status done = check_evaluable(node); !done) return done.error().message;
   const auto inferred = infer(node);
   if (!inferred) return inferred.error().message;
