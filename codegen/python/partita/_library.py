@@ -20,13 +20,16 @@ class ErrorFields(ctypes.Structure):
     ]
 
 
+Sizes = ctypes.POINTER(ctypes.c_int64)
+
+
 class Value(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("dtype", ctypes.c_int32),
         ("rank", ctypes.c_int32),
-        ("sizes", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("sizes", Sizes),
+        ("strides", Sizes),
         ("owner", ctypes.c_void_p),
         ("input", ctypes.c_int32),
         ("is_number", ctypes.c_int32),

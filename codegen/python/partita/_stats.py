@@ -4,6 +4,7 @@ import collections
 import html
 import threading
 import warnings
+import weakref
 
 _lock = threading.Lock()
 _told = set()
@@ -14,7 +15,9 @@ class PartitaWarning(UserWarning):
 
 
 class Stats(dict):
-    """Counts by name; `refused` counts calls in graphs by (operator, reason), `eager` graphs by reason."""
+    """Counts by name. `graphs`: that AOTAutograd made; `compiled`: of them and their parts; `refused`: calls that PyTorch
+    runs, by (operator, reason); `eager`: graphs that it runs whole, by reason; `eager_calls`: of compiled graphs, that it
+    ran; `size_compilations`: of graphs with symbols for sizes; `interpreted`: of these, without code."""
 
     def rows(self):
         for name, value in self.items():
@@ -49,8 +52,6 @@ def add(name, n=1):
 
 
 def note_compiled(graph, seconds):
-    import weakref
-
     with _lock:
         _counts["compiled"] += 1
         _counts["compile_seconds"] += seconds

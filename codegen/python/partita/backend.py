@@ -41,14 +41,18 @@ class Guarded:
     def __init__(self, compiled, module):
         self.compiled = compiled
         self.eager = eagerly(module)
+        self.reasons = set()  # that were counted
 
     def __call__(self, args):
         try:
             return self.compiled(args)
         except NotPlain as why:
-            stats.run_eagerly(self.compiled.name, str(why))
+            reason = str(why)
         except _library.Unsupported as why:
-            stats.run_eagerly(self.compiled.name, why.message)
+            reason = why.message
+        if reason not in self.reasons:
+            self.reasons.add(reason)
+            stats.run_eagerly(self.compiled.name, reason)
         stats.add("eager_calls")
         return self.eager(args)
 
@@ -88,12 +92,12 @@ def compile_whole(module, name, config):
     return Guarded(compiled, module)
 
 
-def compile_graph(module, name, config, refused=None):
+def compile_graph(module, name, config):
     """The module as a function of a list: compiled where that can be."""
-    refused = dict(find_refused(module, name) if refused is None else refused)
+    refused = find_refused(module, name)
     calls = [n for n in module.graph.nodes if n.op == "call_function"]
     if all(is_light(n) for n in calls if n not in refused):
-        for node, (operator, why) in refused.items():
+        for operator, why in refused.values():
             stats.refuse(operator, why, name)
         return eagerly(module)
     if not refused:
@@ -140,8 +144,7 @@ def partita(module, example_inputs, *, options=None, mode=None):
     """The backend. `options`: rows of `partita config`, {"fuse": False}."""
     if mode not in (None, "default"):
         raise ValueError(f"partita has no mode {mode!r}; options={{...}} sets rows of `partita config`")
-    config = {name: value if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value).lower()
-              if isinstance(value, bool) else value for name, value in (options or {}).items()}
+    config = dict(options or {})
     _library.load()
     return aot_autograd(
         fw_compiler=compiler("forward", config),

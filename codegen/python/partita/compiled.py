@@ -46,7 +46,7 @@ class Described:
 
     def tensor(self, value, t):
         if t.layout != torch.strided or t.is_conj() or t.is_neg() or t._is_zerotensor() or t.dtype not in CODES:
-            raise NotPlain(f"an argument of {t.dtype} that is conjugated, negated, a wrapper or of layout {t.layout}")
+            raise NotPlain(f"an argument of {t.dtype} and layout {t.layout} whose memory does not hold its values")
         if t.device.type != "cpu":
             raise NotPlain(f"an argument on {t.device}")
         describe(value, data_ptr(t), t.dtype, t.shape, t.stride(), self.kept)
@@ -65,7 +65,7 @@ def describe(value, address, dtype, sizes, strides, kept):
     sizes, strides = (ctypes.c_int64 * rank)(*sizes), (ctypes.c_int64 * rank)(*strides)
     kept += (sizes, strides)
     value.data, value.dtype, value.rank = address, CODES[dtype], rank
-    value.sizes, value.strides = ctypes.cast(sizes, value._fields_[3][1]), ctypes.cast(strides, value._fields_[4][1])
+    value.sizes, value.strides = ctypes.cast(sizes, _library.Sizes), ctypes.cast(strides, _library.Sizes)
 
 
 def reach(sizes, strides):
