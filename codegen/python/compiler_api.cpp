@@ -36,14 +36,11 @@ struct partita_graph {
 /// Values as they are each time, but for the addresses.
 struct partita_call {
   partita_graph* graph;
+  std::mutex mutex;  ///< runs of a graph wait for one another anyway
   std::vector<Value> inputs;
   std::vector<std::size_t> tensors;  ///< which inputs get an address
-  struct Output {
-    std::size_t index;
-    Tensor like;
-  };
-  std::vector<Output> outputs;
-  std::size_t results = 0;  ///< of the graph
+  std::vector<Tensor> into;          ///< by result
+  std::vector<std::size_t> wanted;   ///< which results get an address
 };
 
 namespace {
@@ -409,13 +406,12 @@ PARTITA_API int partita_call_prepare(partita_graph* graph, const partita_value* 
     if (output_count > 0) TRY_DO(given(outputs, "outputs"));
     auto made = std::make_unique<partita_call>();
     made->graph = graph;
-    made->results = output_count;
     TRY(made->inputs, values_of(*graph->graph, inputs, input_count));
     for (std::size_t i = 0; i < input_count; ++i)
       if (made->inputs[i].get<Tensor>()) made->tensors.push_back(i);
-    TRY(std::vector<Tensor> into, memory_of(outputs, output_count));
+    TRY(made->into, memory_of(outputs, output_count));
     for (std::size_t i = 0; i < output_count; ++i)
-      if (into[i].storage) made->outputs.push_back({i, std::move(into[i])});
+      if (made->into[i].storage) made->wanted.push_back(i);
     *call = made.release();
     return {};
   });
@@ -427,23 +423,17 @@ PARTITA_API int partita_call_run(partita_call* call, const uint64_t* inputs, con
                                  void* random_state) {
   return guarded(call ? call->graph->graph->name : "", [&]() -> Status {
     TRY_DO(given(call, "call"));
-    const auto at = [](const Tensor& like, std::uint64_t address) {
-      Tensor t = like;
-      t.storage = Storage::borrow(reinterpret_cast<std::byte*>(address), like.storage->bytes(), nullptr);
-      return t;
+    const std::lock_guard lock(call->mutex);
+    const auto move_to = [](Tensor& t, std::uint64_t address) {
+      t.storage = Storage::borrow(reinterpret_cast<std::byte*>(address), t.storage->bytes(), nullptr);
     };
-    std::vector<Value> values = call->inputs;
-    for (std::size_t i = 0; i < call->tensors.size(); ++i) {
-      Value& v = values[call->tensors[i]];
-      v = at(*v.get<Tensor>(), inputs[i]);
-    }
-    std::vector<Tensor> into(call->results);
-    for (std::size_t i = 0; i < call->outputs.size(); ++i)
-      into[call->outputs[i].index] = at(call->outputs[i].like, outputs[i]);
-    TRY(const std::vector<Value> results, run(*call->graph, values, into, random_state));
-    if (results.size() != call->results)
+    for (std::size_t i = 0; i < call->tensors.size(); ++i)
+      move_to(*std::get_if<Tensor>(&call->inputs[call->tensors[i]].v), inputs[i]);
+    for (std::size_t i = 0; i < call->wanted.size(); ++i) move_to(call->into[call->wanted[i]], outputs[i]);
+    TRY(const std::vector<Value> results, run(*call->graph, call->inputs, call->into, random_state));
+    if (results.size() != call->into.size())
       return Diagnostic{Fault::Internal, "python.outputs", "the graph has another number of results than before"};
-    for (const partita_call::Output& o : call->outputs) TRY_DO(settle(results[o.index], into[o.index], o.index));
+    for (const std::size_t i : call->wanted) TRY_DO(settle(results[i], call->into[i], i));
     return {};
   });
 }

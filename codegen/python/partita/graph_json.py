@@ -88,7 +88,7 @@ class Writer:
                 continue
             described = {"op": node.op, "name": node.name, "meta": self.meta(node)}
             if node.op == "get_attr":
-                described["target"] = node.target.replace(".", "_")
+                described["target"] = node.name
                 value = attribute(module, node.target)
                 if isinstance(value, torch.Tensor):
                     attributes[described["target"]] = len(self.attributes)
