@@ -61,6 +61,9 @@ int run(int argc, char** argv) {
   std::string standard_input;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i], before = words[i - 1];
+    if (word == "--" && std::ranges::any_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i),
+                                            [](std::string_view w) { return w == "record"; }))
+      break;  // the rest is the command line of another program
     constexpr std::string_view outputs[] = {"-o",           "--output", "--compiler-folder",
                                             "--screenshot", "--events", "--trace"};
     if (word != "-" || std::ranges::find(outputs, before) != std::end(outputs)) continue;

@@ -35,6 +35,8 @@ Result<std::vector<Value>> inputs_of(Graph& graph, const Artefact& artefact, con
   TensorFile io;
   if (!path.isEmpty()) {
     TRY(io, read_inputs(path.toStdString()));
+  } else if (artefact.recorded) {
+    TRY(io, own_inputs(artefact));
   }
   TRY(GraphInputs inputs, gather_inputs(graph, artefact.program.get(), io,
                                         path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));

@@ -107,7 +107,7 @@ Result<TensorFile> run_artefact(const Artefact& given, const TensorFile& io, con
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides) {
   Report report;
   for (const auto& [key, tensor] : expected.tensors) {
-    if (!is_result(key)) continue;
+    if (!is_result(key) || expected.left_out.contains(key) || found.left_out.contains(key)) continue;
     const Tensor* other = found.find(key);
     report.rows.push_back(compare_values(key, Value(tensor), other ? Value(*other) : Value(), tolerance, strides));
   }
@@ -164,6 +164,7 @@ TensorFile stored_results(const TensorFile& io, bool train) {
   TensorFile out;
   for (const auto& [key, tensor] : io.tensors)
     if (is_result(key) && (train || !key.starts_with("grad."))) out.tensors.emplace(key, tensor);
+  out.left_out = io.left_out;
   return out;
 }
 

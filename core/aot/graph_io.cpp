@@ -124,6 +124,11 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
     if (!value) return at_node(std::move(value).error(), node);
     return value;
   }
+  if (const auto left = io.left_out.find(key); left != io.left_out.end())
+    return input_error("io.left_out",
+                       fmt::format("the recording has no values of {} ({}): {}; record with a higher --per-graph or "
+                                   "--limit, or use --random-weights SEED",
+                                   key, node.name(), left->second));
   if (const auto unread = io.unread.find(key); unread != io.unread.end())
     return unsupported("load.safetensors.dtype",
                        fmt::format("{} has the dtype {}, which is unknown here", key, unread->second), place_of(node));
@@ -410,7 +415,25 @@ Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphIn
   return file;
 }
 
-TensorFile own_inputs(const Artefact& artefact) {
+namespace {
+
+Result<TensorFile> recorded_values(const Recorded& recorded) {
+  TensorFile io;
+  for (const std::string& path : {recorded.inputs, recorded.outputs}) {
+    if (path.empty()) continue;
+    TRY(TensorFile file, read_recorded_values(path));
+    io.tensors.merge(file.tensors);
+    io.left_out.merge(file.left_out);
+    io.unread.merge(file.unread);
+    io.metadata.merge(file.metadata);
+  }
+  return io;
+}
+
+}  // namespace
+
+Result<TensorFile> own_inputs(const Artefact& artefact) {
+  if (artefact.recorded) return recorded_values(*artefact.recorded);
   TensorFile io;
   if (!artefact.companion) return io;
   const std::vector<Value>& values = artefact.companion->sample_inputs;
@@ -422,11 +445,11 @@ TensorFile own_inputs(const Artefact& artefact) {
       users[t->storage.get()].push_back(i);
     } else if (const auto* n = values[i].get<std::int64_t>()) {
       auto number = Tensor::empty(DType::Int64, {});
-      if (!number) return {};
+      if (!number) return number.error();
       *number->as<std::int64_t>() = *n;
       io.tensors[key] = *std::move(number);
     } else {
-      return {};  // None and strings have no place in an IO file
+      return TensorFile();  // None and strings have no place in an IO file
     }
   }
   for (const auto& [storage, inputs] : users)
@@ -439,7 +462,7 @@ TensorFile own_inputs(const Artefact& artefact) {
 }
 
 Result<TensorFile> read_inputs(const std::string& path) {
-  if (!path.ends_with(".input")) return read_safetensors(path);
+  if (!path.ends_with(".input")) return read_recorded_values(path);
   TRY(const auto bytes, FileBytes::open(path));
   auto metas = read_dumped_inputs(bytes->text());
   if (!metas) {

@@ -55,8 +55,9 @@ Result<Tensor> laid_out(const Tensor& t, const Meta& meta, const SymbolMap& symb
 bool mutates_inputs(const Graph& graph);
 
 /// The values that a repro script's storages or a dump hold for the graph's inputs, by their keys in IO files; empty
-/// when there are none. Tensors in one storage share it.
-TensorFile own_inputs(const Artefact& artefact);
+/// when there are none. Tensors in one storage share it. Of a recording, the inputs and results of the call that was
+/// kept; errors of reading its files.
+Result<TensorFile> own_inputs(const Artefact& artefact);
 
 /// Reads a safetensors file with input.0, input.1, ..., or makes random tensors for a graph_dumper's .input, as
 /// PyTorch's get_inputs does.

@@ -47,6 +47,13 @@ SignalSafeSet<char*, 64> temporary;  // files and folders
 SignalSafeSet<pid_t, 256> groups, supervisors;
 std::atomic<pid_t> owner = 0;
 
+/// How signals were handled before this process said otherwise.
+struct Handling {
+  int signal;
+  struct sigaction action;
+};
+Handling handled_at_start[] = {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}, {SIGXFSZ, {}}};
+
 /// These call only functions that POSIX allows in a signal handler; files are removed by rm(1).
 void end_supervisors() {
   for (const std::atomic<pid_t>& supervisor : supervisors.slots())
@@ -156,9 +163,14 @@ void end_now(int exit_code) {
 
 void clean_up_on_signals() {
   owner = ::getpid();
+  for (auto& [signal, handling] : handled_at_start) ::sigaction(signal, nullptr, &handling);
   struct sigaction action = {};
   action.sa_handler = end_by_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+void restore_signals() {
+  for (const auto& [signal, handling] : handled_at_start) ::sigaction(signal, &handling, nullptr);
 }
 
 }  // namespace partita

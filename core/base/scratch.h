@@ -49,6 +49,9 @@ void remove_supervisor(pid_t child);
 /// From here on SIGINT, SIGTERM and SIGHUP kill the child groups, remove the scratch folders, say so in one line and
 /// end the process by the same signal. Forks of this process are ended by them at once.
 void clean_up_on_signals();
+/// Gives a fork that becomes another program the handling of signals that this process had before
+/// clean_up_on_signals(): under nohup, SIGHUP is ignored. May be called in a signal handler.
+void restore_signals();
 /// Ends the process at once: kills the child groups and removes the scratch folders, but waits for no thread.
 [[noreturn]] void end_now(int exit_code);
 

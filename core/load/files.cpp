@@ -7,6 +7,7 @@
 #include "core/base/natural_order.h"
 #include "core/load/fx_text.h"
 #include "core/load/profile/event_stream.h"
+#include "core/load/recording.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
 #include "core/load/user_kernels.h"
@@ -235,6 +236,7 @@ void shorten_ids(std::vector<FilePart>& files, std::vector<Artefact>& artefacts)
 }
 
 Status load_folder(const std::string& path, Loading& loading) {
+  if (is_recording(path)) return load_recording(path, loading);
   std::vector<std::string> files;
   TRY_DO(list_files(path, files, loading));
   std::vector<FilePart> parts;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/progress.h"
+#include "core/load/recording.h"
 #include "core/load/trace_log.h"
 
 namespace partita {
@@ -34,7 +35,7 @@ struct Followed::Stamp {
 struct Followed::File {
   Stamp stamp;
   std::unique_ptr<TraceLogReader> log;  ///< null: not a log
-  std::size_t read = 0;                 ///< bytes of the log
+  std::size_t read = 0;                 ///< bytes of the log; of a recording, how often it has changed
   std::vector<std::string> ids;         ///< of its artefacts, in order, where it is no log
   std::size_t dropped = 0;              ///< characters that ids of a folder's file are shorter by
 };
@@ -113,6 +114,7 @@ std::vector<std::string> Followed::folders() const {
 Status Followed::look(Loading& loading, LoadNews* news) {
   std::error_code error;
   if (!fs::is_directory(path_, error)) return look_at(path_, "", loading, news);
+  if (is_recording(path_)) return look_at_recording(loading, news);
   std::vector<std::string> files;
   const std::size_t known = loading.out.warnings.size();
   TRY_DO(list_files(path_, files, loading));
@@ -136,6 +138,18 @@ Status Followed::look(Loading& loading, LoadNews* news) {
     for (std::size_t k = parts[i].begin; news && k < parts[i].end; ++k)
       loading.out.artefacts[k].id.erase(0, dropped);  // as those of the file were shortened at the beginning
   }
+  return {};
+}
+
+/// The files of a recording belong together: what is new in it is seen when it is opened again.
+Status Followed::look_at_recording(Loading& loading, LoadNews* news) {
+  const std::string session = (fs::path(path_) / "session.json").string();
+  File& file = files_[session];
+  const auto now = Stamp::of(session);
+  if (!now || file.stamp == *now) return {};
+  file.stamp = *now;
+  if (!news) return load_recording(path_, loading);
+  if (file.read++ == 0) news->rewritten.push_back(session);  // it is told once: a program that runs writes it often
   return {};
 }
 

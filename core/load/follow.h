@@ -48,6 +48,7 @@ class Followed {
   struct File;
   struct Stamp;
   Status look(Loading& loading, LoadNews* news);
+  Status look_at_recording(Loading& loading, LoadNews* news);
   Status look_at(const std::string& path, const std::string& prefix, Loading& loading, LoadNews* news);
   Status read_log(File& file, const std::string& path, const std::shared_ptr<const FileBytes>& bytes, Loading& loading);
   Status read_again(File& file, const std::string& path, const std::string& prefix, Loading& loading);

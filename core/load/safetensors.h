@@ -25,6 +25,8 @@ struct TensorFile {
   std::map<std::string, SharedMemory> aliases;
   /// Tensors that were not read, since their dtypes are unknown here, with the names of those.
   std::map<std::string, std::string> unread;
+  /// Of a recording: values that were not kept, and why.
+  std::map<std::string, std::string> left_out;
   /// Other entries of `__metadata__`.
   std::map<std::string, std::string> metadata;
 
@@ -36,6 +38,9 @@ struct TensorFile {
 
 /// Reads a file. Every tensor owns aligned memory, except those in `storages`. Errors load.safetensors.*.
 Result<TensorFile> read_safetensors(const std::string& path);
+/// Reads a file of values, which may be of a recording (codegen/python/partita/record/values.py): values that lie in
+/// another file of its folder are read from there, and left_out is filled. Errors load.safetensors.*; load.recording.
+Result<TensorFile> read_recorded_values(const std::string& path);
 Status write_safetensors(const std::string& path, const TensorFile& file);
 
 /// Views a contiguous real tensor with a last dimension of 2 as complex (re, im), the form in which files store complex

@@ -1,8 +1,10 @@
 #include "core/load/session.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -180,6 +182,25 @@ std::string ids_of(const std::vector<const Artefact*>& graphs) {
   return ids;
 }
 
+/// The recorded graphs that "3" or "rank_1/3" means, each by the call that is asked about most.
+std::vector<const Artefact*> recorded_with_number(const std::vector<const Artefact*>& graphs, std::string_view word) {
+  const std::size_t slash = word.rfind('/');
+  const std::string_view digits = word.substr(slash == word.npos ? 0 : slash + 1);
+  const std::string_view folder = word.substr(0, word.size() - digits.size());
+  std::int64_t number = 0;
+  const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (bad != std::errc() || end != digits.data() + digits.size()) return {};
+  std::map<std::string, const Artefact*> found;  // by its text's file
+  for (const Artefact* a : graphs) {
+    if (!a->recorded || a->recorded->of_trace || a->recorded->number != number || !a->id.starts_with(folder)) continue;
+    const Artefact*& kept = found[a->where.file];
+    if (!kept || (a->recorded->why != "first" && kept->recorded->why == "first")) kept = a;
+  }
+  std::vector<const Artefact*> out;
+  for (const auto& [file, a] : found) out.push_back(a);
+  return out;
+}
+
 /// The graphs that a word may mean that is no id: those whose ids end with it, or those of that kind.
 std::vector<const Artefact*> meant(const std::vector<const Artefact*>& graphs, std::string_view word) {
   std::vector<const Artefact*> out;
@@ -187,6 +208,7 @@ std::vector<const Artefact*> meant(const std::vector<const Artefact*>& graphs, s
     if (out.empty()) std::ranges::copy_if(graphs, std::back_inserter(out), is);
   };
   take([&](const Artefact* a) { return a->id.ends_with("/" + std::string(word)); });
+  if (out.empty()) out = recorded_with_number(graphs, word);
   take([&](const Artefact* a) { return kind_name(a->kind) == word; });
   take([&](const Artefact* a) { return a->id.ends_with("." + std::string(word)); });
   return out;

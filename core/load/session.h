@@ -62,6 +62,22 @@ using LoggedSymbols = std::map<std::string, LoggedSymbol>;
 /// empty where the log does not tell.
 using FunctorchConfig = std::map<std::string, double>;
 
+/// A graph that `partita record` saw being compiled, and the call of it whose values it kept.
+struct Recorded {
+  std::int64_t number = 0;  ///< of the graph in its process, in the order of compilation
+  std::string cache;        ///< of inductor's compilation: "hit", "miss", "bypass", or "off"; empty: not known
+  std::string error;        ///< why it was not compiled; else empty
+  /// What the program set of inductor's options, as torch:inductor+KEY=VALUE takes them.
+  std::map<std::string, std::string> options;
+  std::int64_t calls = 0;  ///< how often it ran, and the time of all calls and of the first
+  double seconds = 0, first_seconds = 0, compile_seconds = 0;
+  std::int64_t call = 0;        ///< whose values were kept, from 1 up; 0: none
+  std::string why;              ///< "first", "nan" or "exception"
+  std::string inputs, outputs;  ///< their files; empty: there is none
+  std::int64_t left_out = 0;    ///< how many values were beyond a limit
+  bool of_trace = false;        ///< the graph is the trace's, whose inputs are the recorded graph's
+};
+
 /// One graph or text of a file, a log or a folder. Cheap to copy. Graphs are read when asked for.
 class Artefact {
  public:
@@ -77,6 +93,7 @@ class Artefact {
   std::shared_ptr<const Companion> companion;        ///< of a graph_dumper folder or a repro script, else null
   std::shared_ptr<const LoggedSymbols> symbols;      ///< of a compilation in a log, else null
   std::shared_ptr<const FunctorchConfig> functorch;  ///< of a compilation in a log, else null
+  std::shared_ptr<const Recorded> recorded;          ///< in a folder of `partita record`, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
   /// Makes a new graph at each call, which the caller may change; with the configuration's device "cpu" it is moved
@@ -115,7 +132,8 @@ struct Loaded {
 
   /// By its id, or by the id with more of its path before it; null when there is none.
   const Artefact* find(std::string_view id) const;
-  /// The graph with that id, or the only one that is meant by the end of an id or by a kind ("joint"). With an empty
+  /// The graph with that id, or the only one that is meant by the end of an id, by a kind ("joint") or by the number of
+  /// a recorded graph (then the call with a NaN or before an exception, if there is one, else the first). With an empty
   /// id, the only graph, or the only one of the preferred kind (joint first, then exported, dynamo, inference,
   /// forward). Error load.graph_id lists the ids; load.no_graph says what the file is instead.
   Result<const Artefact*> pick(std::string_view id) const;

@@ -15,7 +15,12 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
   if (io.tensors.empty() && !dumped.empty() && dumped.size() == graph->placeholders().size()) {
     start.inputs = dumped;
   } else {
-    TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, seed));
+    TensorFile recorded;
+    if (io.tensors.empty() && artefact.recorded) {
+      TRY(recorded, own_inputs(artefact));
+    }
+    const TensorFile& given = recorded.tensors.empty() ? io : recorded;
+    TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), given, seed));
     start.inputs = std::move(inputs.values);
   }
   if (functional) {
