@@ -34,6 +34,8 @@ struct CompareVerbOptions {
   std::string values;
   std::size_t elements = 10;
   bool per_node = false, json = false, all = false, statistics = false;
+  bool sides_given = false;  ///< --backends was
+  bool many = false;         ///< several recorded graphs are compared
 };
 
 constexpr const char* stored_name = "stored";
@@ -190,50 +192,134 @@ Result<int> compare_all_ranks(CompareVerbOptions o) {
   return ok ? 0 : 1;
 }
 
+/// The comparison of one graph, with values of a row as text and as JSON.
+struct Compared {
+  std::vector<Report> reports;
+  std::pair<std::string, std::string> values;
+};
+
+Result<Compared> compare_graph(const CompareVerbOptions& o, const Artefact& artefact,
+                               const std::shared_ptr<CodeStore>& store) {
+  TRY(const TensorFile io, read_io(o.request, artefact));
+  Compared out;
+  std::vector<std::shared_ptr<PlantWatch>> planted{o.request.plant};
+  if (o.against.empty()) {
+    TRY(out.reports, compare_pair(o, artefact, io, store));
+  } else {
+    TRY(const Sides sides, parse_sides(o, io));
+    planted.push_back(sides.reference.watch);
+    for (const CompareSide& side : sides.columns) planted.push_back(side.watch);
+    TRY(out.reports,
+        compare_sides(artefact, io, o.request, sides.reference, sides.columns, {{o.rtol, o.atol}, o.per_node}, store));
+    if (!o.values.empty()) {
+      TRY(out.values, row_values(o, artefact, io, sides, store));
+    }
+  }
+  for (const auto& plant : planted)
+    if (plant) TRY_DO(plant->met());
+  return out;
+}
+
+/// Prints the reports and keeps them in the store. `left_out`: recorded graphs that were not compared, with the reason.
+int show(const CompareVerbOptions& o, const std::vector<std::pair<std::string, Compared>>& compared,
+         const std::vector<std::pair<std::string, std::string>>& left_out, CodeStore& store) {
+  bool ok = true;
+  std::string text, json, values;
+  for (const auto& [id, one] : compared) {
+    if (o.many) text += fmt::format("{}\n", id);
+    if (!o.against.empty()) text += tables(one.reports, o);
+    for (Report r : one.reports) {
+      ok &= r.ok();
+      if (o.against.empty()) text += r.text();
+      store.add(CheckRow{remembered_path(o.request.path), id, "compare", r.ok(), r.json()});
+      if (o.many) r.graph = r.graph.empty() ? id : id + ":" + r.graph;
+      json += (json.empty() ? "" : ",\n") + r.json();
+    }
+    text += one.values.first;
+    if (!one.values.second.empty()) values = ", \"values\": " + one.values.second;
+  }
+  nlohmann::ordered_json missed = nlohmann::ordered_json::array();
+  for (const auto& [id, reason] : left_out) {
+    text += fmt::format("{}: left out: {}\n", id, reason);
+    missed.push_back({{"graph", id}, {"reason", reason}});
+  }
+  if (o.many)
+    text += fmt::format(
+        "{} graphs compared, {} differ{}\n", compared.size(),
+        std::ranges::count_if(compared,
+                              [](const auto& one) { return !std::ranges::all_of(one.second.reports, &Report::ok); }),
+        left_out.empty() ? "" : fmt::format(", {} left out", left_out.size()));
+  text += note_on_stand_in(o.request.ranks);
+  const std::string stand_in = name_of_stand_in(o.request.ranks);
+  const std::string with_ranks = stand_in.empty() ? "" : fmt::format(", \"ranks\": \"{}\"", stand_in);
+  const std::string with_missed = missed.empty() ? "" : fmt::format(", \"left_out\": {}", missed.dump());
+  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]{}{}{}}}\n", ok,
+                                        config_json(config(), ConfigPart::Differs).dump(), json, with_missed,
+                                        with_ranks, values)
+                          : text);
+  return ok ? 0 : 1;
+}
+
+/// Of a recording it is asked whether what the program got is right.
+CompareVerbOptions with_default_sides(CompareVerbOptions o, const Artefact& artefact) {
+  if (!o.sides_given && o.against.empty() && !o.per_node && o.request.inputs.empty() && artefact.recorded &&
+      !artefact.recorded->outputs.empty())
+    o.backends = "interp,stored";
+  return o;
+}
+
+/// The recorded graphs whose inputs were kept, unless one is named.
+std::vector<const Artefact*> recorded_graphs(const Loaded& loaded, const std::string& id) {
+  std::vector<const Artefact*> out;
+  for (const Artefact& a : loaded.artefacts)
+    if (id.empty() && a.recorded && !a.recorded->of_trace && !a.recorded->inputs.empty()) out.push_back(&a);
+  return out;
+}
+
+/// All recorded graphs, one after another. The error of one does not end the others.
+Result<int> compare_recorded(const CompareVerbOptions& o, const std::vector<const Artefact*>& graphs,
+                             ProgressLine& line) {
+  if (!o.values.empty()) return input_error("cli.usage", "--values is for one graph; name it with --graph");
+  const auto store = std::make_shared<CodeStore>();
+  std::vector<std::pair<std::string, Compared>> compared;
+  std::vector<std::pair<std::string, std::string>> left_out;
+  for (const Artefact* artefact : graphs) {
+    TRY_DO(step(o.request.progress,
+                static_cast<double>(compared.size() + left_out.size()) / static_cast<double>(graphs.size()),
+                artefact->id));
+    auto one = compare_graph(o, *artefact, store);
+    if (one)
+      compared.emplace_back(artefact->id, *std::move(one));
+    else if (one.error().fault == Fault::Cancelled || one.error().code == "cli.usage" ||
+             one.error().code == "torch.start" || one.error().code == "backend.unknown")
+      return one.error();
+    else
+      left_out.emplace_back(artefact->id, one.error().message);
+  }
+  line.clear();
+  if (compared.empty())
+    return input_error("compare.nothing", fmt::format("{}: no graph was compared: {}: {}", o.request.path,
+                                                      left_out[0].first, left_out[0].second));
+  return show(o, compared, left_out, *store);
+}
+
 Result<int> run(CompareVerbOptions o) {
   if (o.request.ranks.kind == OtherRanks::Kind::All) return compare_all_ranks(std::move(o));
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.request.graph, o.request.ranks.size));
-  const Artefact* artefact = &of_rank;
-  TRY(const TensorFile io, read_io(o.request, *artefact));
+  const std::vector<const Artefact*> recorded = recorded_graphs(loaded, o.request.graph);
+  o.many = recorded.size() > 1;
+  if (o.many) return compare_recorded(with_default_sides(o, *recorded[0]), recorded, line);
+  TRY(const Artefact of_rank, recorded.size() == 1 ? Result<Artefact>(*recorded[0])
+                                                   : pick_of_rank(loaded, o.request.graph, o.request.ranks.size));
+  o = with_default_sides(o, of_rank);
   const auto store = std::make_shared<CodeStore>();
-  std::vector<Report> reports;
-  std::pair<std::string, std::string> values;
-  std::vector<std::shared_ptr<PlantWatch>> planted{o.request.plant};
-  if (o.against.empty()) {
-    TRY(reports, compare_pair(o, *artefact, io, store));
-  } else {
-    TRY(const Sides sides, parse_sides(o, io));
-    planted.push_back(sides.reference.watch);
-    for (const CompareSide& side : sides.columns) planted.push_back(side.watch);
-    TRY(reports,
-        compare_sides(*artefact, io, o.request, sides.reference, sides.columns, {{o.rtol, o.atol}, o.per_node}, store));
-    if (!o.values.empty()) {
-      TRY(values, row_values(o, *artefact, io, sides, store));
-    }
-  }
+  TRY(Compared compared, compare_graph(o, of_rank, store));
   line.clear();
-  for (const auto& plant : planted)
-    if (plant) TRY_DO(plant->met());
-  bool ok = true;
-  std::string text = o.against.empty() ? "" : tables(reports, o), json;
-  for (const Report& r : reports) {
-    ok &= r.ok();
-    if (o.against.empty()) text += r.text();
-    json += (json.empty() ? "" : ",\n") + r.json();
-    store->add(CheckRow{remembered_path(o.request.path), artefact->id, "compare", r.ok(), r.json()});
-  }
-  text += values.first + note_on_stand_in(o.request.ranks);
-  const std::string stand_in = name_of_stand_in(o.request.ranks);
-  const std::string with_ranks = stand_in.empty() ? "" : fmt::format(", \"ranks\": \"{}\"", stand_in);
-  const std::string with_values = values.second.empty() ? "" : ", \"values\": " + values.second;
-  fmt::print("{}", o.json
-                       ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]{}{}}}\n", ok,
-                                     config_json(config(), ConfigPart::Differs).dump(), json, with_ranks, with_values)
-                       : text);
-  return ok ? 0 : 1;
+  std::vector<std::pair<std::string, Compared>> all;
+  all.emplace_back(of_rank.id, std::move(compared));
+  return show(o, all, {}, *store);
 }
 
 }  // namespace
@@ -246,7 +332,9 @@ const Command compare_command = {
       add_ranks_option(app, o->request.ranks);
       add_worker_options(app, o->request);
       auto* backends =
-          app.add_option("--backends", o->backends, "A,B: compares B with A; stored stands for the results in --inputs")
+          app.add_option("--backends", o->backends,
+                         "A,B: compares B with A; stored stands for the results in --inputs, or in a recording, where "
+                         "interp,stored is the default")
               ->capture_default_str();
       auto* against =
           app.add_option("--against", o->against,
@@ -276,7 +364,12 @@ const Command compare_command = {
                    "every node's value, not only results, where the backward is given what the reference's forward "
                    "saved; rounding is told from error by a run in double");
       app.add_flag("--json", o->json, "one JSON document");
-      return [o] { return run(*o); };
+      app.footer(
+          "Of a folder of `partita record`, all graphs are compared whose values it has, unless --graph names one.");
+      return [o, backends] {
+        o->sides_given = backends->count() > 0;
+        return run(*o);
+      };
     }};
 
 }  // namespace partita::cli

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
@@ -25,9 +26,45 @@ std::string origin_of(const Artefact& a) {
   return a.where.line > 0 ? a.where.file + ":" + std::to_string(a.where.line) : a.where.file;
 }
 
+/// Of a recorded graph: how often it ran, and whether inductor had it in a cache.
+Json recorded_json(const Recorded& r) {
+  Json out = {{"number", r.number},   {"cache", r.cache},      {"compile_seconds", r.compile_seconds},
+              {"calls", r.calls},     {"seconds", r.seconds},  {"first_seconds", r.first_seconds},
+              {"call", r.call},       {"why", r.why},          {"inputs", r.inputs},
+              {"outputs", r.outputs}, {"left_out", r.left_out}};
+  if (!r.error.empty()) out["error"] = r.error;
+  return out;
+}
+
+/// A line for each recorded graph.
+void print_recorded(const Loaded& loaded, int width) {
+  std::string rows;
+  for (const Artefact& a : loaded.artefacts) {
+    if (!a.recorded || a.recorded->of_trace) continue;
+    const Recorded& r = *a.recorded;
+    std::string kept = r.inputs.empty()    ? r.outputs.empty() ? "none" : "outputs"
+                       : r.outputs.empty() ? "inputs"
+                                           : "inputs, outputs";
+    if (r.call > 0) kept += fmt::format(" of call {}", r.call);
+    if (r.why == "nan") kept += ", which has a NaN or an infinity";
+    if (r.why == "exception") kept += ", before an exception";
+    if (r.left_out > 0) kept += fmt::format("; {} left out", r.left_out);
+    if (!r.error.empty()) kept += "; not compiled: " + r.error.substr(0, r.error.find('\n'));
+    rows += fmt::format("{:<{}}  {:<8}  {:>6}  {:>10.2f}  {:>10.3f}  {:<6}  {}\n", without_control(a.id), width,
+                        without_control(a.group), r.calls, r.compile_seconds, r.seconds,
+                        without_control(r.cache.empty() ? "-" : r.cache), without_control(kept));
+  }
+  if (rows.empty()) return;
+  std::printf("\n%s%s",
+              fmt::format("{:<{}}  {:<8}  {:>6}  {:>10}  {:>10}  {:<6}  {}\n", "recorded", width, "compile", "calls",
+                          "compiled s", "ran s", "cache", "values")
+                  .c_str(),
+              rows.c_str());
+}
+
 void print_json(const Loaded& loaded, const std::vector<Row>& rows, const std::vector<Diagnostic>& warnings) {
   Json graphs = Json::array(), texts = Json::array(), problems = Json::array();
-  for (const Row& r : rows)
+  for (const Row& r : rows) {
     graphs.push_back({{"id", r.artefact->id},
                       {"kind", kind_name(r.artefact->kind)},
                       {"nodes", r.nodes},
@@ -37,6 +74,8 @@ void print_json(const Loaded& loaded, const std::vector<Row>& rows, const std::v
                       {"group", r.artefact->group},
                       {"title", r.artefact->title},
                       {"node_counts", r.kinds}});
+    if (r.artefact->recorded) graphs.back()["recorded"] = recorded_json(*r.artefact->recorded);
+  }
   for (const Artefact& a : loaded.artefacts)
     if (!a.is_graph())
       texts.push_back({{"id", a.id}, {"title", a.title}, {"group", a.group}, {"origin", origin_of(a)}});
@@ -58,6 +97,7 @@ void print_table(const Loaded& loaded, const std::vector<Row>& rows) {
     if (!a.is_graph())
       std::printf("%-*s  %-9s  %6s  %6s  %6s  %s\n", w, without_control(a.id).c_str(), "text", "-", "-", "-",
                   without_control(origin_of(a)).c_str());
+  print_recorded(loaded, w);
 }
 
 Result<int> list(const ListVerbOptions& options) {

@@ -116,6 +116,19 @@ void without_program(const std::vector<const Artefact*>& group, std::vector<Comp
   for (const Artefact* a : starts) out.push_back({.start = a, .stages = {}});
 }
 
+/// The recorded graphs that have inputs, each with what inductor's passes made of it by the trace.
+std::vector<CompilationGraphs> recorded_of(const Loaded& loaded) {
+  std::vector<CompilationGraphs> out;
+  for (const Artefact& a : loaded.artefacts) {
+    if (!a.recorded || a.recorded->of_trace || a.recorded->inputs.empty()) continue;
+    out.push_back({.start = &a, .stages = {}});
+    for (const Artefact& b : loaded.artefacts)
+      if (b.kind == ArtefactKind::PostGrad && b.recorded && b.recorded->inputs == a.recorded->inputs)
+        out.back().stages.push_back({role_of(b.kind), &b});
+  }
+  return out;
+}
+
 }  // namespace
 
 bool CompilationGraphs::begins_with_program() const {
@@ -123,6 +136,7 @@ bool CompilationGraphs::begins_with_program() const {
 }
 
 std::vector<CompilationGraphs> compilations_of(const Loaded& loaded) {
+  if (std::vector<CompilationGraphs> recorded = recorded_of(loaded); !recorded.empty()) return recorded;
   std::vector<std::vector<const Artefact*>> groups;
   std::map<std::string, std::size_t> numbers;
   for (const Artefact& a : loaded.artefacts) {

@@ -165,6 +165,14 @@ Located of_death(const Diagnostic& death) {
            {"exception", {{"type", "the process"}, {"message", death.message}}}}};
 }
 
+/// A recorded graph is compiled with the options that the program set, unless other ones are asked for.
+std::string with_recorded_options(const std::string& against, const Artefact& start) {
+  std::string out = against;
+  if (against == "torch:inductor" && start.recorded)
+    for (const auto& [name, value] : start.recorded->options) out += fmt::format("+{}={}", name, value);
+  return out;
+}
+
 const char* kind_of(const CompilationGraphs& compilation, const Graph& graph) {
   if (compilation.begins_with_program() || has_torch_calls(graph)) return "program";
   if (compilation.start->kind == ArtefactKind::Backward) return "backward";
@@ -180,11 +188,12 @@ bool LocatedCompilation::clean() const {
 Result<std::vector<Located>> locate(const CompilationGraphs& compilation, const TensorFile& io,
                                     const RunRequest& request, const std::string& against, bool switches) {
   const Artefact& start = *compilation.start;
+  const std::string column = with_recorded_options(against, start);
   TRY(const std::unique_ptr<Graph> graph, start.graph());
   torch::ProgramQuestion question{.name = start.id, .graph = graph.get()};
   question.kind = kind_of(compilation, *graph);
   const bool program = question.kind == "program";
-  if (!program && request.train) return locate_made(start, io, request, against, switches);
+  if (!program && request.train) return locate_made(start, io, request, column, switches);
   TRY(GraphInputs inputs, gather_inputs(*graph, start.program.get(), io, request.random_weights));
   TRY_DO(check_sizes(*graph, inputs));
   question.requires_grad.assign(inputs.values.size(), false);
@@ -201,7 +210,7 @@ Result<std::vector<Located>> locate(const CompilationGraphs& compilation, const 
   question.log = log_graphs(compilation, kept);
   const torch::ColumnOptions how{
       .config = config(), .progress = request.progress, .generator = nullptr, .inference = !train};
-  auto reports = torch::locate_program(against, question, how, switches);
+  auto reports = torch::locate_program(column, question, how, switches);
   if (!reports && is_death(reports.error())) return std::vector{of_death(reports.error())};
   if (!reports) return reports.error();
   std::vector<Located> found;

@@ -22,9 +22,9 @@ struct LocatedCompilation {
 
 /// Has PyTorch compile a graph and searches what inductor makes of it. Of dynamo's graph, or an exported one, PyTorch
 /// makes the graphs itself, and the stages are compared first. With request.train a graph of ATen calls is
-/// made into a forward and a backward by Partita. `against`: torch:inductor[+KEY=VALUE...];
-/// `switches`: see torch::locate(), whose errors it has, those of a run, and locate.inputs when the inputs are another
-/// graph's.
+/// made into a forward and a backward by Partita. `against`: torch:inductor[+KEY=VALUE...]; without options, a recorded
+/// graph is compiled with those that the program set; `switches`: see torch::locate(), whose errors it has, those of a
+/// run, and locate.inputs when the inputs are another graph's.
 Result<std::vector<Located>> locate(const CompilationGraphs& compilation, const TensorFile& io,
                                     const RunRequest& request, const std::string& against, bool switches = false);
 Result<std::vector<Located>> locate(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
