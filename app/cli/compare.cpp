@@ -20,6 +20,7 @@
 #include "codegen/backends.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
+#include "core/ops/facts/effects.h"
 #include "core/store/code_store.h"
 
 namespace partita::cli {
@@ -198,8 +199,26 @@ struct Compared {
   std::pair<std::string, std::string> values;
 };
 
+bool takes_stored(const CompareVerbOptions& o) {
+  if (o.against.empty()) return o.backends.starts_with("stored,") || o.backends.ends_with(",stored");
+  return o.reference == stored_name || std::ranges::find(o.against, stored_name) != o.against.end();
+}
+
+/// What a recorded graph drew, no other run draws: error compare.random.
+Status check_repeatable(const Artefact& artefact) {
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  for (const Node* node : *graph)
+    if (node->op()->is_call() && draws(node->op()))
+      return unsupported("compare.random",
+                         fmt::format("it draws random numbers ({}), so no other run gives the recorded results; "
+                                     "--backends interp,cpu compares others on its inputs",
+                                     node->name()));
+  return {};
+}
+
 Result<Compared> compare_graph(const CompareVerbOptions& o, const Artefact& artefact,
                                const std::shared_ptr<CodeStore>& store) {
+  if (artefact.recorded && takes_stored(o)) TRY_DO(check_repeatable(artefact));
   TRY(const TensorFile io, read_io(o.request, artefact));
   Compared out;
   std::vector<std::shared_ptr<PlantWatch>> planted{o.request.plant};
@@ -252,7 +271,10 @@ int show(const CompareVerbOptions& o, const std::vector<std::pair<std::string, C
   text += note_on_stand_in(o.request.ranks);
   const std::string stand_in = name_of_stand_in(o.request.ranks);
   const std::string with_ranks = stand_in.empty() ? "" : fmt::format(", \"ranks\": \"{}\"", stand_in);
-  const std::string with_missed = missed.empty() ? "" : fmt::format(", \"left_out\": {}", missed.dump());
+  const std::string with_missed =
+      missed.empty() ? ""
+                     : fmt::format(", \"left_out\": {}",
+                                   missed.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]{}{}{}}}\n", ok,
                                         config_json(config(), ConfigPart::Differs).dump(), json, with_missed,
                                         with_ranks, values)
@@ -268,11 +290,13 @@ CompareVerbOptions with_default_sides(CompareVerbOptions o, const Artefact& arte
   return o;
 }
 
-/// The recorded graphs whose inputs were kept, unless one is named.
-std::vector<const Artefact*> recorded_graphs(const Loaded& loaded, const std::string& id) {
+/// The recorded graphs whose inputs were kept, unless one is named, or values for one are given.
+std::vector<const Artefact*> recorded_graphs(const Loaded& loaded, const RunRequest& request) {
   std::vector<const Artefact*> out;
   for (const Artefact& a : loaded.artefacts)
-    if (id.empty() && a.recorded && !a.recorded->of_trace && !a.recorded->inputs.empty()) out.push_back(&a);
+    if (request.graph.empty() && request.inputs.empty() && a.recorded && !a.recorded->of_trace &&
+        !a.recorded->inputs.empty())
+      out.push_back(&a);
   return out;
 }
 
@@ -308,7 +332,7 @@ Result<int> run(CompareVerbOptions o) {
   ProgressLine line;
   o.request.progress = &line.progress();
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
-  const std::vector<const Artefact*> recorded = recorded_graphs(loaded, o.request.graph);
+  const std::vector<const Artefact*> recorded = recorded_graphs(loaded, o.request);
   o.many = recorded.size() > 1;
   if (o.many) return compare_recorded(with_default_sides(o, *recorded[0]), recorded, line);
   TRY(const Artefact of_rank, recorded.size() == 1 ? Result<Artefact>(*recorded[0])

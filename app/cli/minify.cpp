@@ -7,6 +7,7 @@
 #include "app/config_options.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/tasks/locate.h"
 #include "app/tasks/minify_question.h"
 #include "app/tasks/one_rank.h"
 #include "app/tasks/rank_alone.h"
@@ -73,7 +74,9 @@ Result<Asked> ask(const MinifyVerbOptions& o) {
   if (!o.inputs.empty()) {
     TRY(io, read_inputs(o.inputs));
   }
-  TRY(MinifyQuestion question, minify_question(check_of(o, artefact->kind)));
+  MinifyCheck check = check_of(o, artefact->kind);
+  check.check = with_recorded_options(check.check, *artefact);
+  TRY(MinifyQuestion question, minify_question(check));
   TRY(minify::Start start, minify::make_start(*artefact, io, o.seed, question.functional()));
   return Asked{std::move(question), std::move(start)};
 }

@@ -165,12 +165,17 @@ Located of_death(const Diagnostic& death) {
            {"exception", {{"type", "the process"}, {"message", death.message}}}}};
 }
 
-/// A recorded graph is compiled with the options that the program set, unless other ones are asked for.
-std::string with_recorded_options(const std::string& against, const Artefact& start) {
-  std::string out = against;
-  if (against == "torch:inductor" && start.recorded)
-    for (const auto& [name, value] : start.recorded->options) out += fmt::format("+{}={}", name, value);
-  return out;
+/// Inductor's passes put calls of its own generators into a graph, which eager does not repeat: error locate.random.
+Status check_generators(const Graph& graph) {
+  for (const Node* node : graph)
+    if (node->op()->is_call() && node->op()->name.starts_with("prims.inductor_rand"))
+      return unsupported("locate.random",
+                         fmt::format("it draws random numbers as inductor does ({}), which eager does not repeat; the "
+                                     "program's own graph can be searched: --graph with the id of its dynamo graph and "
+                                     "--random-weights 0",
+                                     node->name()),
+                         {.graph = graph.name});
+  return {};
 }
 
 const char* kind_of(const CompilationGraphs& compilation, const Graph& graph) {
@@ -181,6 +186,13 @@ const char* kind_of(const CompilationGraphs& compilation, const Graph& graph) {
 
 }  // namespace
 
+std::string with_recorded_options(const std::string& name, const Artefact& graph) {
+  std::string out = name;
+  if (name.ends_with("torch:inductor") && graph.recorded)
+    for (const auto& [option, value] : graph.recorded->options) out += fmt::format("+{}={}", option, value);
+  return out;
+}
+
 bool LocatedCompilation::clean() const {
   return std::ranges::all_of(graphs, &Located::clean);
 }
@@ -190,6 +202,7 @@ Result<std::vector<Located>> locate(const CompilationGraphs& compilation, const 
   const Artefact& start = *compilation.start;
   const std::string column = with_recorded_options(against, start);
   TRY(const std::unique_ptr<Graph> graph, start.graph());
+  TRY_DO(check_generators(*graph));
   torch::ProgramQuestion question{.name = start.id, .graph = graph.get()};
   question.kind = kind_of(compilation, *graph);
   const bool program = question.kind == "program";

@@ -29,13 +29,18 @@ _undo: list = []
 
 def _current():
     """The recorder of this process; None when nothing is to be recorded.  A fork gets one of its own."""
-    global _recorder
+    global _recorder, _settings
     if _settings is None:
         return None
     if _recorder is None or _recorder.pid != os.getpid():
-        from .recorder import Recorder
+        try:
+            from .recorder import Recorder
 
-        _recorder = Recorder(_settings)
+            _recorder = Recorder(_settings)
+        except Exception as error:
+            _folder.tell("hook", f"nothing is recorded: {type(error).__name__}: {error}", _settings.home)
+            _settings = None
+            return None
     return _recorder if _recorder.active else None
 
 

@@ -49,7 +49,15 @@ def recording(inner, current):
 
 
 def with_caller(recorder, graph, result):
-    """The compiled graph, whose calls are recorded."""
+    """The compiled graph, whose calls are recorded; as it is when they cannot be."""
+    try:
+        return _with_caller(recorder, graph, result)
+    except Exception as error:
+        recorder.failed(error)
+        return result
+
+
+def _with_caller(recorder, graph, result):
     from torch._inductor.output_code import CompiledFxGraph
 
     if isinstance(result, CompiledFxGraph):
