@@ -31,10 +31,14 @@ void pass_on(int signal, siginfo_t* from, void*) {
   errno = error;
 }
 
-/// Signals are passed on while this lives.
+/// Signals are passed on while this lives, from begin() on: those that come before wait until there is a program.
 class PassedOn {
  public:
   PassedOn() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : passed_on) sigaddset(&signals, signal);
+    ::sigprocmask(SIG_BLOCK, &signals, &mask_before_);
     struct sigaction action = {};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -43,18 +47,25 @@ class PassedOn {
   ~PassedOn() {
     program = 0;
     for (std::size_t i = 0; i < passed_on.size(); ++i) ::sigaction(passed_on[i], &before_[i], nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
   PassedOn(const PassedOn&) = delete;
   PassedOn& operator=(const PassedOn&) = delete;
 
+  void begin(pid_t pid) const {
+    program = pid;
+    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
   /// In a fork, before it runs a program.
   void undo() const {
     for (std::size_t i = 0; i < passed_on.size(); ++i) ::sigaction(passed_on[i], &before_[i], nullptr);
     restore_signals();
+    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
  private:
   std::array<struct sigaction, passed_on.size()> before_ = {};
+  sigset_t mask_before_ = {};
 };
 
 /// "NAME=VALUE" of this process's environment with the changes.
@@ -105,7 +116,7 @@ Result<ForegroundEnd> run_in_foreground(const std::vector<std::string>& words,
     (void)!::write(writing.get(), &error, sizeof error);
     ::_exit(0);
   }
-  program = pid;
+  signals.begin(pid);
   writing = Descriptor();
   int error = 0;
   ssize_t got = 0;

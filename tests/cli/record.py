@@ -228,7 +228,7 @@ with tempfile.TemporaryDirectory() as folder:
         recorded = session_of(out)["graphs"][0]["recorded"]
         assert [c["left_out"] for c in recorded] == ([] if kept is None else [3 - kept]), (options, recorded)
         if kept is not None:
-            done = run(PARTITA, "run", out)
+            done = run(PARTITA, "run", out, "--graph", "0")
             assert done.returncode == 2 and "has no values of input." in done.stderr and done.stderr.count("\n") == 1, done
             partita("list", out)
     # A disk that takes no more: the program goes on.
