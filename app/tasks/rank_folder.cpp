@@ -218,7 +218,7 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
   if (!inputs.empty()) {
     TRY(given, read_inputs(inputs));
   }
-  // A rank's folder has the texts of its graphs, or what PyTorch leaves: logs.
+  // A rank's folder has the texts of its graphs, or what PyTorch and `partita record` leave.
   const bool texts = !found.folders.empty() &&
                      std::ranges::any_of(paths, [](const auto& rank) { return !kinds_in(rank.second).empty(); });
   RankReader reader(progress);
@@ -228,6 +228,9 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
     if (!texts) {
       TRY(RankGraph read, reader.read(file, graph));
       out.kind = kind_name(read.artefact.kind);
+      if (!given && read.artefact.recorded) {
+        TRY(read.io, own_inputs(read.artefact));
+      }
       out.ranks.push_back(std::move(read));
     } else {
       TRY(out.kind, kind_of(file, graph));

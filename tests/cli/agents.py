@@ -45,6 +45,11 @@ with tempfile.TemporaryDirectory() as folder:
             write.write(read.read())
     os.mkdir(f"{folder}/bin")
     os.symlink(PARTITA, f"{folder}/bin/partita")
+    with open(f"{folder}/train.py", "w") as file:
+        file.write("import torch\nprint(torch.compile(lambda x: torch.relu(x).sum())(torch.ones(3)))\n")
+    with open(f"{folder}/bin/python", "w") as file:
+        file.write(f'#!/bin/sh\nexec "{PYTHON}" "$@"\n')
+    os.chmod(f"{folder}/bin/python", 0o755)
     env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "PARTITA_STORE": f"{folder}/store",
            "XDG_CONFIG_HOME": folder, "PARTITA_PYTHON": PYTHON or ""}
     for command in commands:
