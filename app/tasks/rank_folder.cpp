@@ -172,7 +172,9 @@ class RankReader {
     if (!known) {
       TRY(known, picked->graph());
     }
-    return RankGraph{with_graph(*picked, known), known, {}};
+    RankGraph out{with_graph(*picked, known), known, {}};
+    out.artefact.recorded = picked->recorded;
+    return out;
   }
 
   std::size_t graphs() const { return graphs_.size(); }

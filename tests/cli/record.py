@@ -268,6 +268,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert sorted(done.stdout.splitlines()) == sorted(plain.stdout.splitlines()), (plain, done)
     assert session_of("ranks")["ranks"] == ["rank_0", "rank_1"] and session_of("ranks/rank_1")["rank"] == 1
     partita("compare", "ranks")
+    # All of them together, each on what it was given.
+    partita("compare", "ranks", "--ranks", "--graph", "000.dynamo", "--backends", "interp,stored")
     done = record("traced", PYTHON, eager, env={"TORCH_TRACE": f"{folder}/theirs"})
     assert done.returncode == 0 and any(f"the trace goes to {folder}/theirs" in line for line in said(done)), done
     assert os.listdir(f"{folder}/theirs") == os.listdir(f"{folder}/traced/trace"), os.listdir(f"{folder}/traced")
