@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 
 FORMAT = "partita-recording-1"
+CHUNK = 1 << 24  # bytes of one write
 _told: set[str] = set()
 
 
@@ -61,10 +63,24 @@ def write_session(path: str, session: dict) -> None:
 
 
 def write_text(path: str, text: str) -> None:
+    with whole_file(path) as file:
+        write_all(file, text.encode("utf-8", "replace"))
+
+
+def write_all(file, piece) -> None:
+    view = memoryview(piece)
+    at = 0
+    while at < len(view):
+        at += file.write(view[at : at + CHUNK])
+
+
+@contextlib.contextmanager
+def whole_file(path: str):
+    """A binary file without a buffer, which is at `path` when all of it is written, and not at all after an error."""
     partial = f"{path}.{os.getpid()}.part"
     try:
-        with open(partial, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        with open(partial, "wb", buffering=0) as file:
+            yield file
         os.replace(partial, path)
     except BaseException:
         try:

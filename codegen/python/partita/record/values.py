@@ -20,6 +20,8 @@ import struct
 
 import torch
 
+from .folder import whole_file, write_all
+
 NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
     torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
@@ -30,7 +32,6 @@ for _name, _stored in (("uint16", "U16"), ("uint32", "U32"), ("uint64", "U64"), 
                        ("float8_e8m0fnu", "F8_E8M0")):  # fmt: skip
     if isinstance(getattr(torch, _name, None), torch.dtype):
         NAMES[getattr(torch, _name)] = _stored
-CHUNK = 1 << 24
 
 
 class Left(Exception):
@@ -226,26 +227,10 @@ class ValueFile:
     def write(self) -> None:
         """The file is there whole or not at all.  Raises OSError."""
         header = self.header()
-        partial = f"{self.path}.{os.getpid()}.part"
-        try:
-            with open(partial, "wb", buffering=0) as file:
-                for piece in (struct.pack("<Q", len(header)), header, *(memory_of(row[2]) for row in self.tensors)):
-                    write_all(file, piece)
-            os.replace(partial, self.path)
-        except BaseException:
-            try:
-                os.unlink(partial)
-            except OSError:
-                pass
-            raise
+        with whole_file(self.path) as file:
+            for piece in (struct.pack("<Q", len(header)), header, *(memory_of(row[2]) for row in self.tensors)):
+                write_all(file, piece)
         self.written.bytes += self.taken
         for key, _, _, content in self.tensors:
             self.written.places[content] = (self.name, key)
         self.tensors = []
-
-
-def write_all(file, piece) -> None:
-    view = memoryview(piece)
-    at = 0
-    while at < len(view):
-        at += file.write(view[at : at + CHUNK])
