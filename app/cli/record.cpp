@@ -27,6 +27,8 @@ struct RecordVerbOptions {
   std::vector<std::string> graphs, program;
 };
 
+using Variables = std::vector<std::pair<std::string, std::string>>;  ///< of an environment, with their values
+
 constexpr const char* variable = "PARTITA_RECORD";
 
 void say(const std::string& text) {
@@ -102,8 +104,7 @@ Json settings_of(const RecordVerbOptions& o, const std::string& folder, const st
 
 /// Makes the folder and the session.json that stands until a process has compiled something, and writes the recorder's
 /// files. Errors of writing.
-Result<std::vector<std::pair<std::string, std::string>>> prepare(const RecordVerbOptions& o, const std::string& folder,
-                                                                 const std::string& home) {
+Result<Variables> prepare(const RecordVerbOptions& o, const std::string& folder, const std::string& home) {
   TRY_DO(make_folder(folder));
   TRY_DO(write_json(fs::path(folder) / "session.json",
                     {{"format", "partita-recording-1"}, {"command", o.program}, {"graphs", Json::array()}}));
@@ -113,9 +114,8 @@ Result<std::vector<std::pair<std::string, std::string>>> prepare(const RecordVer
     TRY_DO(write_file(path.string(), text));
   }
   const std::string site = (fs::path(home) / "site").string();
-  std::vector<std::pair<std::string, std::string>> out = {
-      {"PYTHONPATH", is_set("PYTHONPATH") ? site + ":" + std::getenv("PYTHONPATH") : site},
-      {variable, settings_of(o, folder, home).dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  Variables out = {{"PYTHONPATH", is_set("PYTHONPATH") ? site + ":" + std::getenv("PYTHONPATH") : site},
+                   {variable, settings_of(o, folder, home).dump(-1, ' ', false, Json::error_handler_t::replace)}};
   if (is_set("TORCH_TRACE"))
     say(fmt::format("TORCH_TRACE is set: the trace goes to {} and from there into the recording",
                     std::getenv("TORCH_TRACE")));
@@ -206,17 +206,14 @@ void conclude(const RecordVerbOptions& o, const std::string& folder, const std::
 
 Result<int> run(const RecordVerbOptions& o) {
   TRY(const std::string folder, folder_for(o.folder));
-  std::vector<std::pair<std::string, std::string>> environment;
   std::optional<ScratchFolder> home;
-  auto scratch = ScratchFolder::make("record");
-  if (scratch) home.emplace(*std::move(scratch));
-  auto prepared = home ? prepare(o, folder, home->path())
-                       : Result<std::vector<std::pair<std::string, std::string>>>(scratch.error());
-  if (prepared)
-    environment = *std::move(prepared);
-  else
-    say(fmt::format("nothing is recorded; the program runs all the same: {}", prepared.error().line()));
-  const auto end = run_in_foreground(o.program, environment);
+  const auto prepared = [&]() -> Result<Variables> {
+    TRY(ScratchFolder made, ScratchFolder::make("record"));
+    home.emplace(std::move(made));
+    return prepare(o, folder, home->path());
+  }();
+  if (!prepared) say(fmt::format("nothing is recorded; the program runs all the same: {}", prepared.error().line()));
+  const auto end = run_in_foreground(o.program, prepared ? *prepared : Variables());
   constexpr int not_started = 127;  // as shells say it
   if (!end) say(end.error().message);
   if (prepared) conclude(o, folder, home->path(), end ? *end : ForegroundEnd{false, not_started});
