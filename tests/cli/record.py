@@ -70,7 +70,7 @@ dist.init_process_group("gloo")
 f = torch.compile(lambda x: x.cos() * 2, backend="eager")
 x = f(torch.full((4,), float(dist.get_rank())))
 dist.all_reduce(x)
-os.write(1, f"{os.environ['RANK']} {x.sum().item()}\n".encode())  # at once, as both ranks write
+os.write(1, f"{os.environ['RANK']} {x.sum().item()}\\n".encode())  # at once, as both ranks write
 dist.destroy_process_group()
 """
 
