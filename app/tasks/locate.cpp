@@ -12,6 +12,7 @@
 #include "core/base/whereabouts.h"
 #include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
+#include "core/ops/facts/inductor_random.h"
 #include "core/partition/joint_parts.h"
 #include "core/partition/partition.h"
 
@@ -168,7 +169,7 @@ Located of_death(const Diagnostic& death) {
 /// Inductor's passes put calls of its own generators into a graph, which eager does not repeat: error locate.random.
 Status check_generators(const Graph& graph) {
   for (const Node* node : graph)
-    if (node->op()->is_call() && node->op()->name.starts_with("prims.inductor_rand"))
+    if (draws_from_seed(node->op()))
       return unsupported("locate.random",
                          fmt::format("it draws random numbers as inductor does ({}), which eager does not repeat; the "
                                      "program's own graph can be searched: --graph with the id of its dynamo graph and "

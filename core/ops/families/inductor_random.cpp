@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/ops/facts/inductor_random.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/lower_call.h"
@@ -211,6 +212,11 @@ void lower_philox(loops::LowerCall& call) {
 }
 
 }  // namespace
+
+bool draws_from_seed(const Op* op) {
+  const OpRecord* record = find_record(op);
+  return record && (record->eval == eval_random || record->eval == eval_randint);
+}
 
 void register_inductor_random(OpTable& t) {
   t.default_family = Family::Random;
