@@ -262,7 +262,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # The ranks of torchrun, and a trace that the user asked for.
     ranks = write("ranks.py", RANKS)
-    words = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", ranks]
+    words = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", ranks]
     plain, done = run(*words), record("ranks", *words)
     assert done.returncode == plain.returncode == 0, (plain, done)
     assert sorted(done.stdout.splitlines()) == sorted(plain.stdout.splitlines()), (plain, done)
