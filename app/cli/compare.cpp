@@ -76,7 +76,10 @@ Result<std::vector<Report>> compare_pair(const CompareVerbOptions& o, const Arte
   std::vector<Report> reports;
   const TensorFile stored = stored_results(io, o.request.train);
   if (stored.tensors.empty() && (!a || !b))
-    return input_error("compare.stored", "the --inputs file holds no output.N to compare with");
+    return input_error("compare.stored", artefact.recorded && !io.left_out.empty()
+                                             ? "no result was kept to compare with; record with a higher --per-graph "
+                                               "or --limit"
+                                             : "the --inputs file holds no output.N to compare with");
   const auto add = [&](std::string_view expected_name, std::string_view name, Report report) {
     reports.push_back(std::move(report));
     reports.back().expected_name = expected_name;
@@ -197,6 +200,7 @@ Result<int> compare_all_ranks(CompareVerbOptions o) {
 struct Compared {
   std::vector<Report> reports;
   std::pair<std::string, std::string> values;
+  std::vector<std::string> missed;  ///< recorded results whose values were not kept, each with the reason
 };
 
 bool takes_stored(const CompareVerbOptions& o) {
@@ -221,6 +225,8 @@ Result<Compared> compare_graph(const CompareVerbOptions& o, const Artefact& arte
   if (artefact.recorded && takes_stored(o)) TRY_DO(check_repeatable(artefact));
   TRY(const TensorFile io, read_io(o.request, artefact));
   Compared out;
+  for (const auto& [key, reason] : io.left_out)
+    if (is_result(key) && takes_stored(o)) out.missed.push_back(fmt::format("{} was not kept: {}", key, reason));
   std::vector<std::shared_ptr<PlantWatch>> planted{o.request.plant};
   if (o.against.empty()) {
     TRY(out.reports, compare_pair(o, artefact, io, store));
@@ -258,6 +264,11 @@ int show(const CompareVerbOptions& o, const std::vector<std::pair<std::string, C
     if (!one.values.second.empty()) values = ", \"values\": " + one.values.second;
   }
   nlohmann::ordered_json missed = nlohmann::ordered_json::array();
+  for (const auto& [id, one] : compared)
+    for (const std::string& reason : one.missed) {
+      text += fmt::format("{}: not compared: {}\n", id, reason);
+      missed.push_back({{"graph", id}, {"reason", reason}});
+    }
   for (const auto& [id, reason] : left_out) {
     text += fmt::format("{}: left out: {}\n", id, reason);
     missed.push_back({{"graph", id}, {"reason", reason}});

@@ -13,15 +13,13 @@
 #include "core/ops/record/fake_ranks.h"
 
 namespace partita {
-namespace {
+namespace {}  // namespace
 
 bool is_result(const std::string& key) {
   for (const char* stem : {"output.", "grad.", "input_after.", "buffer_after.", "param_after."})
     if (key.starts_with(stem)) return true;
   return false;
 }
-
-}  // namespace
 
 std::string name_of_stand_in(const OtherRanks& ranks) {
   if (ranks.kind != OtherRanks::Kind::Fake) return {};

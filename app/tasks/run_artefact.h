@@ -61,6 +61,8 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile);
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store);
 
+/// Is it the key of a result in a file of values: output.0, grad.weight, input_after.1?
+bool is_result(const std::string& key);
 /// The results that an IO file holds: output.N, input_after.N, ...; gradients only with `train`.
 TensorFile stored_results(const TensorFile& io, bool train);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.

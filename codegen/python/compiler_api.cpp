@@ -93,7 +93,9 @@ int guarded(const std::string& graph, F f) noexcept {
     } catch (const std::exception& e) {
       return internal(e.what());
     }
-  } catch (...) {  // no memory to say what
+  } catch (...) {  // no memory to say what; the text of an earlier failure must not stand for this one
+    constexpr const char* what = "the memory does not suffice to say what failed";
+    last_error.told = {PARTITA_COMPILER_INTERNAL, "python.internal", what, "", "", "", what};
     return PARTITA_COMPILER_INTERNAL;
   }
 }

@@ -260,6 +260,16 @@ with tempfile.TemporaryDirectory() as folder:
     assert "process_2/000.dynamo" in ids, ids
     partita("run", "forked", "--graph", "process_2/0")
 
+    # A result that was not kept is not passed over without a word.
+    two = write("two.py", """import torch
+f = torch.compile(lambda x: (torch.outer(x, x), x + 1), backend="eager")
+f(torch.arange(64.0))
+""")
+    assert record("two", PYTHON, two, options=["--per-graph", "2000"]).returncode == 0
+    assert "output.0 was not kept: beyond the limit of one graph" in partita("compare", "two"), "not told"
+    [missed] = json.loads(partita("compare", "two", "--json"))["left_out"]
+    assert missed["reason"].startswith("output.0 was not kept"), missed
+
     # The ranks of torchrun, and a trace that the user asked for.
     ranks = write("ranks.py", RANKS)
     words = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", ranks]

@@ -34,6 +34,8 @@ def compare(model, args=None, kwargs=None, *, against=("cpu", "torch:inductor"),
             for report in data["reports"] for row in report["rows"]]
     rows.sort(key=lambda row: row[0])
     title = f"compared with {reference}: " + ("something differs" if code else "all agree")
+    if left_out := data.get("left_out"):  # of a recording
+        title += f", {len(left_out)} not compared"
     return Answer(title, data, folder, bool(code), ["value", "column", "", "max abs", "max rel", "wrong"], rows)
 
 
