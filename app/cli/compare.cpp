@@ -200,7 +200,6 @@ Result<int> compare_all_ranks(CompareVerbOptions o) {
 struct Compared {
   std::vector<Report> reports;
   std::pair<std::string, std::string> values;
-  std::vector<std::string> missed;  ///< recorded results whose values were not kept, each with the reason
 };
 
 bool takes_stored(const CompareVerbOptions& o) {
@@ -225,8 +224,6 @@ Result<Compared> compare_graph(const CompareVerbOptions& o, const Artefact& arte
   if (artefact.recorded && takes_stored(o)) TRY_DO(check_repeatable(artefact));
   TRY(const TensorFile io, read_io(o.request, artefact));
   Compared out;
-  for (const auto& [key, reason] : io.left_out)
-    if (is_result(key) && takes_stored(o)) out.missed.push_back(fmt::format("{} was not kept: {}", key, reason));
   std::vector<std::shared_ptr<PlantWatch>> planted{o.request.plant};
   if (o.against.empty()) {
     TRY(out.reports, compare_pair(o, artefact, io, store));
@@ -265,7 +262,7 @@ int show(const CompareVerbOptions& o, const std::vector<std::pair<std::string, C
   }
   nlohmann::ordered_json missed = nlohmann::ordered_json::array();
   for (const auto& [id, one] : compared)
-    for (const std::string& reason : one.missed) {
+    for (const std::string& reason : not_compared(one.reports)) {
       text += fmt::format("{}: not compared: {}\n", id, reason);
       missed.push_back({{"graph", id}, {"reason", reason}});
     }

@@ -331,7 +331,9 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
     if (is_wide(*side)) TRY_DO(round_like(*found, *expected));
     if (is_wide(reference)) TRY_DO(round_like(*expected, *found));
     // Files have no strides.
-    report.rows = compare_results(*expected, *found, tolerance, reference.backend && side->backend).rows;
+    Report compared = compare_results(*expected, *found, tolerance, reference.backend && side->backend);
+    report.rows = std::move(compared.rows);
+    report.left_out = std::move(compared.left_out);
     TRY_DO(exact.judge(report.rows, *expected, *found, tolerance));
     for (Difference& d : report.rows) {
       if (const Tensor* t = expected->find(d.name)) d.expected_statistics = statistics_of(Value(*t));

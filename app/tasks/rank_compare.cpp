@@ -190,6 +190,7 @@ std::string text(const RankFolder& folder, const RanksComparison& c) {
   for (const auto& [key, rank] : c.torn)
     out += fmt::format("{} is the same on all ranks in {}, and in {} rank {} has another than rank 0\n", key,
                        c.expected, c.found, rank);
+  for (const std::string& reason : not_compared(c.ranks)) out += fmt::format("not compared: {}\n", reason);
   for (std::size_t rank = 0; rank < n; ++rank)
     if (!c.ranks[rank].ok()) out += fmt::format("rank {}\n{}", rank, c.ranks[rank].text());
   return out;

@@ -273,6 +273,7 @@ class Content {
     row(fmt::format("{} with {}", found, expected),
         report.ok() ? fmt::format("{} values, all agree", report.rows.size())
                     : fmt::format("{} of {} values differ", report.bad(), report.rows.size()));
+    for (const std::string& reason : not_compared(std::span(&report, 1))) row("Not compared", reason);
   }
 
   /// What a log says of its compilations: what took how long, why there are so many, what caches answered, and under

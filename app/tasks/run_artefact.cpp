@@ -13,8 +13,6 @@
 #include "core/ops/record/fake_ranks.h"
 
 namespace partita {
-namespace {}  // namespace
-
 bool is_result(const std::string& key) {
   for (const char* stem : {"output.", "grad.", "input_after.", "buffer_after.", "param_after."})
     if (key.starts_with(stem)) return true;
@@ -104,8 +102,11 @@ Result<TensorFile> run_artefact(const Artefact& given, const TensorFile& io, con
 
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides) {
   Report report;
+  for (const TensorFile* side : {&expected, &found})
+    for (const auto& [key, reason] : side->left_out)
+      if (is_result(key)) report.left_out.emplace(key, reason);
   for (const auto& [key, tensor] : expected.tensors) {
-    if (!is_result(key) || expected.left_out.contains(key) || found.left_out.contains(key)) continue;
+    if (!is_result(key) || report.left_out.contains(key)) continue;
     const Tensor* other = found.find(key);
     report.rows.push_back(compare_values(key, Value(tensor), other ? Value(*other) : Value(), tolerance, strides));
   }
@@ -159,10 +160,14 @@ Status ExactResults::judge(std::vector<Difference>& rows, const TensorFile& expe
 }
 
 TensorFile stored_results(const TensorFile& io, bool train) {
+  const auto wanted = [train](const std::string& key) {
+    return is_result(key) && (train || !key.starts_with("grad."));
+  };
   TensorFile out;
   for (const auto& [key, tensor] : io.tensors)
-    if (is_result(key) && (train || !key.starts_with("grad."))) out.tensors.emplace(key, tensor);
-  out.left_out = io.left_out;
+    if (wanted(key)) out.tensors.emplace(key, tensor);
+  for (const auto& [key, reason] : io.left_out)
+    if (wanted(key)) out.left_out.emplace(key, reason);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -122,6 +123,7 @@ struct Report {
   /// Rows, or outputs of a graph, in which a second run of the found side gave other bits; empty: none, or there was no
   /// second run.
   std::vector<std::string> unsteady;
+  std::map<std::string, std::string> left_out;  ///< results whose values one side has not, each with the reason
 
   /// Nothing differs beyond the tolerance.
   bool ok() const;
@@ -135,6 +137,9 @@ struct Report {
   /// Reads what json() wrote. Error compare.json for any other text.
   static Result<Report> from_json(std::string_view text);
 };
+
+/// What none of the reports compared, each once: "output.3 was not kept: beyond the limit of one graph".
+std::vector<std::string> not_compared(std::span<const Report> reports);
 
 /// Reports with one expected side as a table: a row for each node that differs in one of them (`all`: for each node), a
 /// column for each report, and the first divergence of each. `statistics`: norm, NaNs, infinities and cosine as well.

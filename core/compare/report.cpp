@@ -192,6 +192,7 @@ Result<Report> Report::from_json(std::string_view text) {
     report.seconds = j.value("seconds", 0.0);
     report.why_not_own = j.value("why_not_own", std::string());
     report.unsteady = j.value("not_deterministic", std::vector<std::string>());
+    report.left_out = j.value("left_out", std::map<std::string, std::string>());
     for (const Json& row : j.at("rows")) report.rows.push_back(difference_of(row));
     return report;
   } catch (const std::exception& e) {
@@ -236,6 +237,7 @@ std::string Report::json() const {
   if (seconds > 0) j["seconds"] = seconds;
   if (!why_not_own.empty()) j["why_not_own"] = why_not_own;
   if (!unsteady.empty()) j["not_deterministic"] = unsteady;
+  if (!left_out.empty()) j["left_out"] = left_out;
   j["first_that_differs"] = first_bad() ? Json(first_bad()->name) : Json();
   j["first_differences"] = Json::array();
   for (const Difference& d : rows)
@@ -243,6 +245,14 @@ std::string Report::json() const {
   j["rows"] = Json::array();
   for (const Difference& d : rows) j["rows"].push_back(row(d));
   return j.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::string> not_compared(std::span<const Report> reports) {
+  std::map<std::string, std::string> reasons;
+  for (const Report& report : reports) reasons.insert(report.left_out.begin(), report.left_out.end());
+  std::vector<std::string> out;
+  for (const auto& [key, reason] : reasons) out.push_back(fmt::format("{} was not kept: {}", key, reason));
+  return out;
 }
 
 }  // namespace partita

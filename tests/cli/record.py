@@ -67,8 +67,8 @@ for k in range(6):
 """
 RANKS = """import os, torch, torch.distributed as dist
 dist.init_process_group("gloo")
-f = torch.compile(lambda x: x.cos() * 2, backend="eager")
-x = f(torch.full((4,), float(dist.get_rank())))
+f = torch.compile(lambda x: (x.cos() * 2, x.sum()), backend="eager")
+x, _ = f(torch.full((4,), float(dist.get_rank())))
 dist.all_reduce(x)
 os.write(1, f"{os.environ['RANK']} {x.sum().item()}\\n".encode())  # at once, as both ranks write
 dist.destroy_process_group()
@@ -269,6 +269,8 @@ f(torch.arange(64.0))
     assert "output.0 was not kept: beyond the limit of one graph" in partita("compare", "two"), "not told"
     [missed] = json.loads(partita("compare", "two", "--json"))["left_out"]
     assert missed["reason"].startswith("output.0 was not kept"), missed
+    by_table = partita("compare", "two", "--graph", "0", "--reference", "interp", "--against", "stored")
+    assert "output.0 was not kept" in by_table, by_table
 
     # The ranks of torchrun, and a trace that the user asked for.
     ranks = write("ranks.py", RANKS)
@@ -278,7 +280,10 @@ f(torch.arange(64.0))
     assert sorted(done.stdout.splitlines()) == sorted(plain.stdout.splitlines()), (plain, done)
     assert session_of("ranks")["ranks"] == ["rank_0", "rank_1"] and session_of("ranks/rank_1")["rank"] == 1
     partita("compare", "ranks")
+    assert record("small_ranks", *words, options=["--per-graph", "24"]).returncode == 0
     # All of them together, each on what it was given.
+    by_rank = partita("compare", "small_ranks", "--ranks", "--graph", "000.dynamo", "--backends", "interp,stored")
+    assert "not compared: output.0 was not kept" in by_rank, by_rank
     partita("compare", "ranks", "--ranks", "--graph", "000.dynamo", "--backends", "interp,stored")
     done = record("traced", PYTHON, eager, env={"TORCH_TRACE": f"{folder}/theirs"})
     assert done.returncode == 0 and any(f"the trace goes to {folder}/theirs" in line for line in said(done)), done

@@ -1,4 +1,5 @@
 #include <QtTest>
+#include <array>
 #include <cmath>
 
 #include "core/base/whereabouts.h"
@@ -399,9 +400,8 @@ class TestCompare : public QObject {
     PerNodeOptions options;
     options.baseline = wide_interpreter();
     options.shifted = [](unsigned seed) -> Runner {
-      return [seed](const Graph& g, const std::vector<Value>& inputs) {
-        return interpret_shifted(g, inputs, seed, true);
-      };
+      return
+          [seed](const Graph& g, const std::vector<Value>& inputs) { return interpret_shifted(g, inputs, seed, true); };
     };
     options.own = true;
     const auto report = compare_nodes(*graph, chain_input(), planted("b", 1.01), interpreter(), options);
@@ -601,6 +601,8 @@ class TestCompare : public QObject {
     r.rows.push_back(compare_values("small", f32({1}, {1}), f32({1}, {1.1}), {}));
     r.rows.push_back(compare_values("fine", f32({1}, {1}), f32({1}, {1}), {}));
     r.rows.push_back(compare_values("large", f32({1}, {1}), f32({1}, {9}), {}));
+    r.left_out = {{"output.1", "beyond the limit"}};
+    QCOMPARE(not_compared(std::array{r, r}), std::vector<std::string>{"output.1 was not kept: beyond the limit"});
     const QStringList lines = QString::fromStdString(r.text()).split('\n');
     QVERIFY(lines[0].startsWith("DIFFERS  large"));
     QVERIFY(lines[1].startsWith("DIFFERS  small"));
