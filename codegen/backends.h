@@ -59,7 +59,7 @@ struct BackendOptions {
   /// Of the interpreter in double: gives values that rounding might give, other ones for other seeds
   /// (interpret_shifted); unset: exact ones.
   std::optional<unsigned> shift = {};
-  bool inference = true;                ///< the graphs are not parts of a training step: what PyTorch is told
+  bool inference = true;  ///< the graphs are not parts of a training step: what PyTorch is told
 };
 
 /// One way to run graphs. `--backend` takes the name.

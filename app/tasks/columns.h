@@ -42,8 +42,8 @@ Result<std::vector<Report>> compare_sides(const Artefact& artefact, const Tensor
                                           const CompareSide& reference, std::span<const CompareSide> columns,
                                           const CompareOptions& options, const std::shared_ptr<CodeStore>& store);
 
-/// Compares every node of a graph of ATen calls, as it is, on these inputs: a report for each side after the first, which
-/// is the reference. Error cli.usage for a side that is no backend.
+/// Compares every node of a graph of ATen calls, as it is, on these inputs: a report for each side after the first,
+/// which is the reference. Error cli.usage for a side that is no backend.
 Result<std::vector<Report>> compare_graph(const Graph& graph, const std::vector<Value>& inputs,
                                           const RunRequest& request, std::span<const CompareSide> sides,
                                           const Tolerance& tolerance);

@@ -22,8 +22,8 @@ Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, con
 struct PerNodeOptions {
   Tolerance tolerance;
   Runner baseline;  ///< runs in double, to separate rounding from errors; may be null
-  /// The same with values that rounding might give, for the seed: interpret_shifted(). Empty: the reference's values are
-  /// taken for right.
+  /// The same with values that rounding might give, for the seed: interpret_shifted(). Empty: the reference's values
+  /// are taken for right.
   std::function<Runner(unsigned seed)> shifted = {};
   std::size_t batch_bytes = std::size_t{256} << 20;  ///< limit of node values held at once
   const Progress* progress = nullptr;

@@ -228,8 +228,8 @@ Status judge_both_sides(Difference& d, const Value& exact, const Value& expected
   const Result<std::vector<double>> by_rounding = moved();
   if (!by_rounding && by_rounding.error().fault == Fault::Cancelled) return by_rounding.error();
   const Tensor *x = exact.get<Tensor>(), *theirs = expected.get<Tensor>();
-  const bool explained = by_rounding && x && theirs &&
-                         explained_by_rounding(*x, *theirs, tolerance.of(theirs->dtype), *by_rounding);
+  const bool explained =
+      by_rounding && x && theirs && explained_by_rounding(*x, *theirs, tolerance.of(theirs->dtype), *by_rounding);
   d.expected_is_off = by_rounding && !explained;
   d.rounding = d.rounding && explained;
   return {};

@@ -23,7 +23,8 @@ class NodeReader {
 
   /// A Python expression over the nodes so far, or over none.
   Result<Arg> expression(std::string_view text, bool over_nodes);
-  /// Adds a node by FX's word for its kind. `name` must live as long as the reader. An output's value and a placeholder's default are its arguments.
+  /// Adds a node by FX's word for its kind. `name` must live as long as the reader. An output's value and a
+  /// placeholder's default are its arguments.
   Status add(std::string_view op, std::string_view name, std::string_view target, Args args, Kwargs kwargs);
   /// Gives the last node what is known of it: f32[2, 3][3, 1]cpu.
   Status annotate(std::string_view annotation);
