@@ -33,7 +33,7 @@ int complain(const Diagnostic& error) {
 
 int run(int argc, char** argv) {
   CLI::App app{"Partita: a workbench for PyTorch graphs. Without a verb it opens the window."};
-  app.set_version_flag("--version", fmt::format("partita {} ({})", version(), build_kind()));
+  app.set_version_flag("--version", fmt::format("partita {} ({}{})", version(), build_kind(), cli::about_window));
   app.require_subcommand(0, 1);
   app.footer(
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "

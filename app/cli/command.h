@@ -26,6 +26,7 @@ std::vector<const Command*> commands();
 
 /// Without a verb: opens an empty window.
 Result<int> open_window();
+extern const char* const about_window;  ///< "" or ", without a window": what --version says of open_window()
 
 /// Text of a file as a part of a line: control characters become '?'.
 inline std::string without_control(std::string text) {

@@ -281,6 +281,8 @@ Action add_open(CLI::App& app) {
 
 }  // namespace
 
+const char* const about_window = "";
+
 Result<int> open_window() {
   return run(OpenVerbOptions{});
 }

@@ -11,13 +11,24 @@
 #include "app/cli/command.h"
 #include "app/own_picture.h"
 #include "app/report_drawing.h"
+#include "app/version.h"
 #include "core/process/become.h"
+#include "core/process/run.h"
 
 namespace partita {
 namespace {
 
-/// A program named partita on PATH that is not this one. Scripts are passed over: the wheel's starts this program.
-std::string program_with_window() {
+constexpr const char* without_window = ", without a window";
+
+/// What a program answers to --version; empty when it is not this program in some version.
+std::string version_of(const std::string& program) {
+  const auto answer = ask_program({program, "--version"}, {.seconds = 10});
+  return answer && answer->starts_with("partita ") ? *answer : std::string();
+}
+
+/// The first program named partita on PATH that has a window, and its version. Scripts are passed over: the wheel's
+/// starts this program.
+std::pair<std::string, std::string> program_with_window() {
   namespace fs = std::filesystem;
   const char* path = std::getenv("PATH");
   std::error_code none;
@@ -30,7 +41,9 @@ std::string program_with_window() {
     if (none || found == own || ::access(found.c_str(), X_OK) != 0) continue;
     char magic[4] = {};
     std::ifstream(found, std::ios::binary).read(magic, 4);
-    if (std::memcmp(magic, "\177ELF", 4) == 0) return found.string();
+    if (std::memcmp(magic, "\177ELF", 4) != 0) continue;
+    const std::string said = version_of(found);
+    if (!said.empty() && said.find(without_window) == said.npos) return {found, said.substr(said.find(' ') + 1)};
   }
   return {};
 }
@@ -50,9 +63,12 @@ Diagnostic has_no_window(std::string_view what) {
 
 /// Does not return where there is a program with a window.
 Result<int> hand_on() {
-  const std::string program = program_with_window();
+  const auto [program, said] = program_with_window();
   std::vector<std::string> words = words_of_process();
   if (program.empty() || words.empty()) return has_no_window("this");
+  const std::string_view other = std::string_view(said).substr(0, said.find(' '));
+  if (other != version())
+    fmt::print(stderr, "partita: the window is {}, version {}; this is {}\n", program, other, version());
   words[0] = program;
   return become(std::move(words));
 }
@@ -60,6 +76,8 @@ Result<int> hand_on() {
 }  // namespace
 
 namespace cli {
+
+const char* const about_window = without_window;
 
 Result<int> open_window() {
   return hand_on();
