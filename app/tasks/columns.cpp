@@ -128,10 +128,10 @@ Runner runner_of(const CompareSide& side, const RunRequest& request, const std::
                                                 .worker = request_of(request, side).worker,
                                                 .shift = request.shift,
                                                 .inference = !request.train});
-  return [&backend = *side.backend, config = side.config, seed = request.seed, compile, generator](
+  return [&backend = *side.backend, config = side.config, start = new_generator(request), compile, generator](
              const Graph& graph, std::vector<Value> inputs) {
     const ConfigScope scope(config);
-    *generator = Generator(seed);
+    *generator = *start;
     return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph());
   };
 }
@@ -256,9 +256,10 @@ class NodeComparison {
   PerNodeOptions how_;
 };
 
-Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+Result<std::vector<Report>> compare_nodes_of(const Artefact& artefact, const TensorFile& io, const RunRequest& asked,
                                              const CompareSide& reference, std::span<const CompareSide* const> sides,
                                              const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
+  TRY(const RunRequest request, with_recorded_generator(asked, io));
   const NodeComparison compare(request, reference, sides, tolerance, store);
   std::vector<Report> reports;
   TRY_DO(visit_graphs(artefact, io, request, reference, compare.reference(),
@@ -352,9 +353,10 @@ SideValue kept_value(const std::string& name, const Report& past, const std::str
 }
 
 /// The values of a node, or of a result of a graph, in the first graph that has it.
-Result<std::vector<SideValue>> node_values(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+Result<std::vector<SideValue>> node_values(const Artefact& artefact, const TensorFile& io, const RunRequest& asked,
                                            std::span<const CompareSide* const> sides, const std::string& wanted,
                                            const std::string& row, const std::shared_ptr<CodeStore>& store) {
+  TRY(const RunRequest request, with_recorded_generator(asked, io));
   std::vector<Runner> runs;
   for (const CompareSide* side : sides) runs.push_back(column_of(*side, request, store));
   std::vector<SideValue> out;
@@ -400,9 +402,7 @@ Result<CompareSide> parse_side(const std::string& text, const TensorFile& io, bo
       TRY(const TensorFile out, read_safetensors(after("file:")));
       side.results = stored_results(out, train);
     }
-    if (side.results.tensors.empty())
-      return input_error("compare.stored", fmt::format("{} holds no output.N to compare with",
-                                                       text == "stored" ? "the --inputs file" : after("file:")));
+    TRY_DO(check_stored(side.results, text == "stored" ? "the --inputs file" : after("file:")));
     return side;
   }
   if (text.starts_with("past:")) {

@@ -273,7 +273,8 @@ Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile&
   if (!setup.backend.progress) setup.backend.progress = request.progress;
   setup.backend.worker = request.worker;
   setup.backend.fixed_parameters = !request.train;
-  setup.backend.generator = std::make_shared<Generator>(request.seed);
+  TRY(const RunRequest recorded, with_recorded_generator(request, io));
+  setup.backend.generator = new_generator(recorded);
   TRY(setup.backend.communicator, communicator_of(request));
   RunOptions options = run_options(request, nullptr);
   compiler.set_up(setup, options);

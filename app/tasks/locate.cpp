@@ -166,10 +166,12 @@ Located of_death(const Diagnostic& death) {
            {"exception", {{"type", "the process"}, {"message", death.message}}}}};
 }
 
-/// Inductor's passes put calls of its own generators into a graph, which eager does not repeat: error locate.random.
+/// Inductor's passes put calls of its own generators into a graph, which eager does not repeat for a GPU: error
+/// locate.random.
 Status check_generators(const Graph& graph) {
   for (const Node* node : graph)
-    if (draws_from_seed(node->op()))
+    if (const TensorMeta* meta = node->meta.tensor();
+        draws_from_seed(node->op()) && !(meta && meta->device.type == DeviceType::Cpu))
       return unsupported("locate.random",
                          fmt::format("it draws random numbers as inductor does ({}), which eager does not repeat; the "
                                      "program's own graph can be searched: --graph with the id of its dynamo graph and "

@@ -380,7 +380,8 @@ Result<QueryAnswer> inductor(const QuerySubject& s, const Words& words) {
 Result<QueryAnswer> nan(const QuerySubject& s, const Words&) {
   TRY(const TensorFile io, read_io_to_run(s));
   QueryAnswer out;
-  const auto generator = std::make_shared<Generator>(s.request.seed);
+  TRY(const RunRequest request, with_recorded_generator(s.request, io));
+  const auto generator = new_generator(request);
   TRY(const std::shared_ptr<Communicator> communicator, communicator_of(s.request));
   const CompileFn watch = [&](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn([&, graph = &graph](std::vector<Value> inputs) {

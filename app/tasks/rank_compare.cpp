@@ -20,12 +20,9 @@ using ResultsByRank = std::vector<TensorFile>;
 
 Result<ResultsByRank> stored_side(const RankFolder& folder, bool train) {
   ResultsByRank out;
-  bool any = false;
-  for (const RankGraph& rank : folder.ranks) {
-    out.push_back(stored_results(rank.io, train));
-    any |= !out.back().tensors.empty();
-  }
-  if (!any) return input_error("compare.stored", "the folder holds no output.N of its ranks to compare with");
+  for (const RankGraph& rank : folder.ranks) out.push_back(stored_results(rank.io, train));
+  if (std::ranges::all_of(out, [](const TensorFile& results) { return results.tensors.empty(); }))
+    TRY_DO(check_stored(out.front(), "the folder of ranks"));
   return out;
 }
 
@@ -190,7 +187,7 @@ std::string text(const RankFolder& folder, const RanksComparison& c) {
   for (const auto& [key, rank] : c.torn)
     out += fmt::format("{} is the same on all ranks in {}, and in {} rank {} has another than rank 0\n", key,
                        c.expected, c.found, rank);
-  for (const std::string& reason : not_compared(c.ranks)) out += fmt::format("not compared: {}\n", reason);
+  for (const std::string& reason : not_compared(c.ranks)) out += reason + "\n";
   for (std::size_t rank = 0; rank < n; ++rank)
     if (!c.ranks[rank].ok()) out += fmt::format("rank {}\n{}", rank, c.ranks[rank].text());
   return out;

@@ -61,6 +61,21 @@ Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact) 
   return read_inputs(request.inputs);
 }
 
+Result<RunRequest> with_recorded_generator(RunRequest request, const TensorFile& io) {
+  const Tensor* state = io.find("generator.cpu");
+  if (!state) return request;
+  Generator generator;
+  if (state->dtype != DType::UInt8 || !state->is_contiguous() ||
+      !generator.set_state({state->data(), static_cast<std::size_t>(state->numel())}))
+    return input_error("load.recording", "the recorded state of the random generator is none of PyTorch's");
+  request.generator = generator;
+  return request;
+}
+
+std::shared_ptr<Generator> new_generator(const RunRequest& request) {
+  return std::make_shared<Generator>(request.generator ? *request.generator : Generator(request.seed));
+}
+
 RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
   RunOptions options;
   options.aot.train = request.train;
@@ -70,8 +85,9 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
   return options;
 }
 
-Result<TensorFile> run_artefact(const Artefact& given, const TensorFile& io, const RunRequest& request,
+Result<TensorFile> run_artefact(const Artefact& given, const TensorFile& io, const RunRequest& asked,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
+  TRY(const RunRequest request, with_recorded_generator(asked, io));
   TRY(const std::optional<Artefact> of_rank, artefact_alone(given, request.ranks.size));
   const Artefact& artefact = of_rank ? *of_rank : given;
   const auto on_sizes = [notify = request.on_sizes](const SizeCompilation& c) {
@@ -83,7 +99,7 @@ Result<TensorFile> run_artefact(const Artefact& given, const TensorFile& io, con
   TRY(const std::shared_ptr<Communicator> communicator, communicator_of(request));
   const BackendOptions how{.progress = request.progress,
                            .fixed_parameters = !request.train,
-                           .generator = std::make_shared<Generator>(request.seed),
+                           .generator = new_generator(request),
                            .communicator = communicator,
                            .store = store,
                            .on_sizes = on_sizes,
@@ -169,6 +185,14 @@ TensorFile stored_results(const TensorFile& io, bool train) {
   for (const auto& [key, reason] : io.left_out)
     if (wanted(key)) out.left_out.emplace(key, reason);
   return out;
+}
+
+Status check_stored(const TensorFile& results, std::string_view what) {
+  if (!results.tensors.empty()) return {};
+  return input_error("compare.stored",
+                     results.left_out.empty()
+                         ? fmt::format("{} holds no output.N to compare with", what)
+                         : fmt::format("no recorded result can be compared: {}", results.left_out.begin()->second));
 }
 
 Status suit_compiler(std::string_view name, AotOptions& options) {

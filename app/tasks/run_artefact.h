@@ -40,6 +40,7 @@ struct RunRequest {
   std::shared_ptr<Communicator> communicator;  ///< the other ranks of a run of all; null: `ranks` says who answers
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from
+  std::optional<Generator> generator;                    ///< in its place, in the state of a recorded call
   std::optional<WorkerOptions> worker;                   ///< where compiled code runs; unset: in this process
   std::shared_ptr<PlantWatch> plant;                     ///< watches the worker's fault; null: there is none
   std::optional<unsigned> shift;                         ///< see BackendOptions
@@ -54,6 +55,12 @@ Result<std::shared_ptr<Communicator>> communicator_of(const RunRequest& request)
 /// The --inputs file; without one, the values that lie beside the artefact. Empty when there are none.
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact);
 
+/// The request with the generator in the state that a recording has of it ("generator.cpu"). Error load.recording for
+/// what is no state of PyTorch's.
+Result<RunRequest> with_recorded_generator(RunRequest request, const TensorFile& io);
+/// What random operators draw from.
+std::shared_ptr<Generator> new_generator(const RunRequest& request);
+
 /// What run_program is to do, with one compiler for both graphs.
 RunOptions run_options(const RunRequest& request, const CompileFn& compile);
 
@@ -65,6 +72,8 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
 bool is_result(const std::string& key);
 /// The results that an IO file holds: output.N, input_after.N, ...; gradients only with `train`.
 TensorFile stored_results(const TensorFile& io, bool train);
+/// Error compare.stored where these are none: `what`, "the --inputs file", holds none, or why none can be compared.
+Status check_stored(const TensorFile& results, std::string_view what);
 /// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/aot.h"
+#include "core/aot/recorded.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/base/hash.h"
@@ -415,25 +416,8 @@ Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphIn
   return file;
 }
 
-namespace {
-
-Result<TensorFile> recorded_values(const Recorded& recorded) {
-  TensorFile io;
-  for (const std::string& path : {recorded.inputs, recorded.outputs}) {
-    if (path.empty()) continue;
-    TRY(TensorFile file, read_recorded_values(path));
-    io.tensors.merge(file.tensors);
-    io.left_out.merge(file.left_out);
-    io.unread.merge(file.unread);
-    io.metadata.merge(file.metadata);
-  }
-  return io;
-}
-
-}  // namespace
-
 Result<TensorFile> own_inputs(const Artefact& artefact) {
-  if (artefact.recorded) return recorded_values(*artefact.recorded);
+  if (artefact.recorded) return recorded_values(artefact);
   TensorFile io;
   if (!artefact.companion) return io;
   const std::vector<Value>& values = artefact.companion->sample_inputs;

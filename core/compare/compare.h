@@ -123,7 +123,7 @@ struct Report {
   /// Rows, or outputs of a graph, in which a second run of the found side gave other bits; empty: none, or there was no
   /// second run.
   std::vector<std::string> unsteady;
-  std::map<std::string, std::string> left_out;  ///< results whose values one side has not, each with the reason
+  std::map<std::string, std::string> left_out;  ///< results that one side has no values of to compare, with the reason
 
   /// Nothing differs beyond the tolerance.
   bool ok() const;
@@ -138,7 +138,7 @@ struct Report {
   static Result<Report> from_json(std::string_view text);
 };
 
-/// What none of the reports compared, each once: "output.3 was not kept: beyond the limit of one graph".
+/// What the reports left out, a line for each reason: "output.3 is not compared: beyond the limit of one graph".
 std::vector<std::string> not_compared(std::span<const Report> reports);
 
 /// Reports with one expected side as a table: a row for each node that differs in one of them (`all`: for each node), a

@@ -1,6 +1,7 @@
 // A Report's verdict, its text with the worst rows first, and its JSON, written and read.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -248,10 +249,12 @@ std::string Report::json() const {
 }
 
 std::vector<std::string> not_compared(std::span<const Report> reports) {
-  std::map<std::string, std::string> reasons;
-  for (const Report& report : reports) reasons.insert(report.left_out.begin(), report.left_out.end());
+  std::map<std::string, std::set<std::string>> keys;  // by reason
+  for (const Report& report : reports)
+    for (const auto& [key, reason] : report.left_out) keys[reason].insert(key);
   std::vector<std::string> out;
-  for (const auto& [key, reason] : reasons) out.push_back(fmt::format("{} was not kept: {}", key, reason));
+  for (const auto& [reason, of] : keys)
+    out.push_back(fmt::format("{} {} not compared: {}", fmt::join(of, ", "), of.size() == 1 ? "is" : "are", reason));
   return out;
 }
 

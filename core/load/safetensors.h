@@ -25,7 +25,7 @@ struct TensorFile {
   std::map<std::string, SharedMemory> aliases;
   /// Tensors that were not read, since their dtypes are unknown here, with the names of those.
   std::map<std::string, std::string> unread;
-  /// Of a recording: values that were not kept, and why.
+  /// Of a recording: values that were not kept, and results that no other run repeats, with the reason.
   std::map<std::string, std::string> left_out;
   /// Other entries of `__metadata__`.
   std::map<std::string, std::string> metadata;

@@ -59,6 +59,16 @@ if len(sys.argv) < 2:
     os.execv(sys.executable, [sys.executable, __file__, "again"])
 os._exit(7)
 """
+DROPOUT = """import sys, torch
+if len(sys.argv) > 1:
+    torch._inductor.config.cpp.inject_relu_bug_TESTING_ONLY = sys.argv[1]
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(64, 4))
+f = torch.compile(lambda x: model(x + torch.randn_like(x) * 0.1 + torch.randint(0, 9, x.shape)).square().mean())
+torch.rand(5)  # so that the numbers of a seed are not those of the call
+f(torch.randn(8, 16)).backward()
+torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5), backend="eager")(torch.ones(5))
+"""
 RAISES = """import torch
 f = torch.compile(lambda x, i: (x[i] * 2).sin())
 x = torch.randn(10)
@@ -266,11 +276,23 @@ f = torch.compile(lambda x: (torch.outer(x, x), x + 1), backend="eager")
 f(torch.arange(64.0))
 """)
     assert record("two", PYTHON, two, options=["--per-graph", "2000"]).returncode == 0
-    assert "output.0 was not kept: beyond the limit of one graph" in partita("compare", "two"), "not told"
+    assert "output.0 is not compared: beyond the limit of one graph" in partita("compare", "two"), "not told"
     [missed] = json.loads(partita("compare", "two", "--json"))["left_out"]
-    assert missed["reason"].startswith("output.0 was not kept"), missed
+    assert missed["reason"].startswith("output.0 is not compared"), missed
     by_table = partita("compare", "two", "--graph", "0", "--reference", "interp", "--against", "stored")
-    assert "output.0 was not kept" in by_table, by_table
+    assert "output.0 is not compared" in by_table, by_table
+
+    # What inductor draws by seeds of its own is drawn again, from the generator's state; else it is left out by name.
+    dropout = write("dropout.py", DROPOUT)
+    assert record("drawn", PYTHON, dropout).returncode == 0
+    compared = json.loads(partita("compare", "drawn", "--json"))
+    assert [r["graph"].split(":")[0] for r in compared["reports"]] == ["000.forward", "001.backward"], compared
+    assert [r["graph"] for r in compared["left_out"]] == ["002.dynamo"], compared["left_out"]
+    assert "draws random numbers" in compared["left_out"][0]["reason"], compared["left_out"]
+    assert record("wrongly_drawn", PYTHON, dropout, "accuracy").returncode == 0
+    partita("compare", "wrongly_drawn", "--graph", "0", code=1)
+    found = json.loads(partita("locate", "wrongly_drawn", "--graph", "0", code=1))
+    assert any("relu" in json.dumps(one["node"]) for one in found["graphs"]), found
 
     # The ranks of torchrun, and a trace that the user asked for.
     ranks = write("ranks.py", RANKS)
@@ -283,7 +305,7 @@ f(torch.arange(64.0))
     assert record("small_ranks", *words, options=["--per-graph", "24"]).returncode == 0
     # All of them together, each on what it was given.
     by_rank = partita("compare", "small_ranks", "--ranks", "--graph", "000.dynamo", "--backends", "interp,stored")
-    assert "not compared: output.0 was not kept" in by_rank, by_rank
+    assert "output.0 is not compared" in by_rank, by_rank
     partita("compare", "ranks", "--ranks", "--graph", "000.dynamo", "--backends", "interp,stored")
     done = record("traced", PYTHON, eager, env={"TORCH_TRACE": f"{folder}/theirs"})
     assert done.returncode == 0 and any(f"the trace goes to {folder}/theirs" in line for line in said(done)), done

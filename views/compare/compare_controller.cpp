@@ -58,8 +58,7 @@ QString summary_of(const CompareRequest& request, const std::vector<Report>& rep
     if (report.seconds > 0 && reports.size() > 1) part += QObject::tr(", run in %1").arg(seconds_text(report.seconds));
     parts << part;
   }
-  const auto missing = static_cast<std::int64_t>(not_compared(reports).size());
-  if (missing > 0) parts << QObject::tr("%1 not kept to compare with").arg(count_text(missing, "result"));
+  for (const std::string& reason : not_compared(reports)) parts << text(reason);
   return parts.join("; ") + QObject::tr(" in %1").arg(seconds_text(seconds));
 }
 

@@ -14,6 +14,7 @@ import time
 import torch
 import torch.fx
 
+import random_numbers
 from values import Refused
 
 
@@ -133,7 +134,7 @@ def inductor(module, inputs, request, times):
     import torch._inductor.config
     from locating.compiled import lower, trace
 
-    with torch._inductor.config.patch(inductor_options(request["options"])):
+    with torch._inductor.config.patch(inductor_options(request["options"], module)):
         if not is_aten(module):
             return compiled("inductor", module, inputs, times)
         inputs, handed_on = take_out_handed_on(module, inputs)
@@ -150,12 +151,13 @@ def inductor(module, inputs, request, times):
     return [handed_on.get(i, value) for i, value in enumerate(results)]
 
 
-def inductor_options(texts):
-    """{"cpp.simdlen": "1"} -> {"cpp.simdlen": 1}, for torch._inductor.config.patch."""
+def inductor_options(texts, module):
+    """{"cpp.simdlen": "1"} -> {"cpp.simdlen": 1}, for torch._inductor.config.patch.  Random numbers are drawn as eager
+    draws them, but for those that the graph draws by inductor's own operators."""
     import torch._inductor.config as config
 
     known = config.get_config_copy() if hasattr(config, "get_config_copy") else config.shallow_copy_dict()
-    options = {"fallback_random": True, "compile_threads": 1}
+    options = {"fallback_random": not random_numbers.has_any(module), "compile_threads": 1}
     for name, text in texts.items():
         if name not in known:
             raise Refused(f"inductor of torch {torch.__version__} has no option {name!r}")

@@ -19,6 +19,7 @@ import torch
 import torch.fx
 from torch.overrides import get_overridable_functions
 
+import random_numbers
 from values import LAYOUTS, MEMORY_FORMATS, Refused, dtype_named, number
 
 # Operators that reach beyond their arguments: files, other processes, the process's own state.
@@ -130,6 +131,8 @@ def operator_named(name):
         raise Refused(f"torch.ops.{name} reaches beyond its arguments")
     if parts[0] in REGISTERED_BY:
         importlib.import_module(REGISTERED_BY[parts[0]])
+    if parts[0] == "prims" and len(parts) > 1 and parts[1].startswith("inductor_"):
+        random_numbers.install()
     try:
         found = at_path(torch.ops, name)
     except (AttributeError, RuntimeError):

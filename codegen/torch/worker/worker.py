@@ -124,7 +124,7 @@ def locate(request, memory, times, progress):
     module = graphs.Builder(request["graph"], memory, "").module
     columns.refuse_shared_writes(module, inputs)
     request["report"] = search(module, inputs, is_inference=request["is_inference"],
-                               options=columns.inductor_options(request["options"]), progress=progress,
+                               options=columns.inductor_options(request["options"], module), progress=progress,
                                want_switches=request["switches"])  # fmt: skip
     return []
 
@@ -152,9 +152,9 @@ def locate_program(request, memory, times, progress):
         back = one["backward"]
         log.append(program.LogGraph(one["role"], one["id"], built(one["graph"]), back and back["id"],
                                     back and built(back["graph"])))  # fmt: skip
-    asked = program.Program(graphs.Builder(request["graph"], memory, "").module, inputs,
-                            [memory.value(v) for v in request["tangents"]], not request["is_inference"],
-                            columns.inductor_options(request["options"]), request["kind"], log)  # fmt: skip
+    module = graphs.Builder(request["graph"], memory, "").module
+    asked = program.Program(module, inputs, [memory.value(v) for v in request["tangents"]], not request["is_inference"],
+                            columns.inductor_options(request["options"], module), request["kind"], log)  # fmt: skip
     if asked.kind != "program":
         columns.refuse_shared_writes(asked.module, inputs)
     request["report"] = program_search.locate_program(asked, progress, request["switches"])

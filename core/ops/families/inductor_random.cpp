@@ -219,6 +219,11 @@ bool draws_from_seed(const Op* op) {
   return record && (record->eval == eval_random || record->eval == eval_randint);
 }
 
+bool draws_seeds(const Op* op) {
+  const OpRecord* record = find_record(op);
+  return record && record->eval == eval_seeds;
+}
+
 void register_inductor_random(OpTable& t) {
   t.default_family = Family::Random;
   for (const char* name : {"prims.inductor_seed.default", "prims.inductor_seeds.default"})

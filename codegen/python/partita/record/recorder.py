@@ -100,6 +100,20 @@ def is_capturing() -> bool:
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
+def draws(gm: torch.fx.GraphModule) -> bool:
+    """Does the graph draw from a random generator?"""
+    return any(node.op == "call_function" and ("inductor_seed" in str(node.target)
+                                               or torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()))
+               for node in gm.graph.nodes)  # fmt: skip
+
+
+def holds(copy, value: torch.Tensor) -> bool:
+    """Can `value` be copied into the memory of an earlier copy?"""
+    return (isinstance(copy, torch.Tensor) and copy.shape == value.shape and copy.dtype == value.dtype
+            and copy.stride() == value.stride() and copy.device == value.device
+            and not any(n > 1 and s == 0 for n, s in zip(value.shape, value.stride())))  # fmt: skip
+
+
 def written_by(gm: torch.fx.GraphModule) -> set[int]:
     """The places of the inputs that the graph's own calls write to."""
     places = {n: i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder")}
@@ -122,12 +136,14 @@ class RecordedGraph:
         self.seconds = 0.0  # of all calls, without what recording took
         self.first_seconds = 0.0
         self.watched = 0  # calls below and at this number are watched
+        self.draws = False  # from torch's generators
         self.mutated: set[int] = set()  # inputs that a call writes to, as the program wants it
         self.donated: set[int] = set()  # inputs whose memory a call may use for other things
         self.cache_before: dict[str, int] = {}
         self.infinite: set[int] = set()  # outputs that had an infinity in the first call, as masks do
         self.constants: dict[str, torch.Tensor] = {}
-        self.slot: tuple[int, list] | None = None  # with until_exception: the last call, and copies of its inputs
+        # With until_exception: the last call, copies of its inputs and the generator's state.
+        self.slot: tuple[int, list, torch.Tensor | None] | None = None
         self.row: dict = {}
         self.recorded: list[dict] = []
 
@@ -247,6 +263,7 @@ class Recorder:
             number = len(self.graphs)
             graph = RecordedGraph(number, kind, compile_id(), f"{number:03d}.{kind}")
             graph.mutated = written_by(gm)
+            graph.draws = draws(gm)
             graph.cache_before = cache_counts()
             for node in gm.graph.nodes:
                 if node.op == "get_attr":
@@ -325,13 +342,14 @@ class Recorder:
             return run(inputs)
         first = number <= self.settings.calls
         kept = None
+        state = torch.get_rng_state() if graph.draws else None
         if first:
             budget = [self.settings.per_graph]
-            record = self.keep_inputs(graph, number, "first", list(inputs), budget)
+            record = self.keep_inputs(graph, number, "first", list(inputs), state, budget)
         elif self.settings.until_nan:
-            kept = self.refer(graph, list(inputs))
+            kept = self.refer(graph, list(inputs), state)
         if self.settings.until_exception:
-            self.fill_slot(graph, number, list(inputs))
+            self.fill_slot(graph, number, list(inputs), state)
         begin = time.perf_counter()
         try:
             out = run(inputs)
@@ -357,8 +375,10 @@ class Recorder:
         return ValueFile(path, self.written, budget, self.settings.per_graph)
 
     @guarded
-    def keep_inputs(self, graph: RecordedGraph, call: int, why: str, inputs: list, budget: list[int]) -> dict:
-        """Writes the inputs of a call; returns its row, with the inputs that the call may write to."""
+    def keep_inputs(self, graph: RecordedGraph, call: int, why: str, inputs: list, state: torch.Tensor | None,
+                    budget: list[int]) -> dict:  # fmt: skip
+        """Writes the inputs of a call, and the generator's state; returns its row, with the inputs that the call may
+        write to."""
         with self.lock:
             record = {"call": call, "why": why, "inputs": None, "outputs": None, "left_out": 0}
             if self.settings.inputs:
@@ -367,6 +387,8 @@ class Recorder:
                     file.add(f"input.{i}", value)
                 for name, value in graph.constants.items():
                     file.add(f"constant.{name}", value)
+                if state is not None:
+                    file.add("generator.cpu", state)
                 file.write()
                 record["inputs"] = f"graphs/{file.name}"
                 record["left_out"] = len(file.left_out)
@@ -400,13 +422,13 @@ class Recorder:
     # The first NaN, and an exception
 
     @guarded
-    def refer(self, graph: RecordedGraph, inputs: list) -> tuple[list, dict]:
-        """The inputs as they are before the call, with copies of those that it may write to, and those that it
-        writes to."""
+    def refer(self, graph: RecordedGraph, inputs: list, state: torch.Tensor | None) -> tuple[list, dict, torch.Tensor | None]:
+        """The inputs as they are before the call, with copies of those that it may write to; those that it writes to;
+        and the generator's state."""
         may_change = graph.mutated | graph.donated if graph.kind != "dynamo" else range(len(inputs))
         before = [v.detach().clone() if i in may_change and isinstance(v, torch.Tensor) and is_plain(v) else v
                   for i, v in enumerate(inputs)]  # fmt: skip
-        return before, {i: inputs[i] for i in graph.mutated if i < len(inputs)}
+        return before, {i: inputs[i] for i in graph.mutated if i < len(inputs)}, state
 
     @guarded
     def look(self, graph: RecordedGraph, number: int, kept: tuple | None, out) -> None:
@@ -414,7 +436,7 @@ class Recorder:
         none: a mask has them always."""
         outputs = out if isinstance(out, (tuple, list)) else (out,)
         # A forward hands on some of its inputs for the backward.
-        inputs, after = kept or ((), {})
+        inputs, after, state = kept or ((), {}, None)
         given = {v.data_ptr() for v in inputs if isinstance(v, torch.Tensor) and is_plain(v)}
         bad = []
         for i, (no_nan, no_inf) in are_finite(outputs, given):
@@ -426,7 +448,7 @@ class Recorder:
             return
         if kept is not None:  # else it is one of the first calls, which is written already
             budget = [self.settings.per_graph]
-            record = self.keep_inputs(graph, number, "nan", inputs, budget)
+            record = self.keep_inputs(graph, number, "nan", inputs, state, budget)
             if record is not None:
                 record["mutable"], record["versions"] = after, {}
                 self.keep_outputs(graph, record, out, budget)
@@ -446,7 +468,7 @@ class Recorder:
             graph.slot = None
 
     @guarded
-    def fill_slot(self, graph: RecordedGraph, number: int, inputs: list) -> None:
+    def fill_slot(self, graph: RecordedGraph, number: int, inputs: list, state: torch.Tensor | None) -> None:
         """Copies the inputs into the memory of the copies of the call before, where they fit."""
         plain = [isinstance(v, torch.Tensor) and is_plain(v) for v in inputs]
         if sum(byte_count(v) for v, is_tensor in zip(inputs, plain) if is_tensor) > self.settings.per_graph:
@@ -454,29 +476,30 @@ class Recorder:
             return
         old = graph.slot[1] if graph.slot else [None] * len(inputs)
         graph.slot = None
+        into, values = [], []
         for i, (value, is_tensor) in enumerate(zip(inputs, plain)):
-            fits = (is_tensor and isinstance(old[i], torch.Tensor) and old[i].shape == value.shape
-                    and old[i].dtype == value.dtype and old[i].stride() == value.stride()
-                    and old[i].device == value.device)  # fmt: skip
-            if fits and not any(n > 1 and s == 0 for n, s in zip(value.shape, value.stride())):
-                old[i].copy_(value.detach())
+            if is_tensor and holds(old[i], value):
+                into.append(old[i])
+                values.append(value.detach())
             else:
                 old[i] = value.detach().clone() if is_tensor else value
-        graph.slot = (number, old)
+        if into:
+            torch._foreach_copy_(into, values)
+        graph.slot = (number, old, state)
 
     @guarded
     def keep_slot(self, graph: RecordedGraph, why: str) -> None:
         if graph.slot is None:
             return
-        (number, inputs), graph.slot = graph.slot, None
+        (number, inputs, state), graph.slot = graph.slot, None
         if all(record["call"] != number for record in graph.recorded):
-            self.keep_inputs(graph, number, why, inputs, [self.settings.per_graph])
+            self.keep_inputs(graph, number, why, inputs, state, [self.settings.per_graph])
 
     @guarded
     def call_failed(self, graph: RecordedGraph, number: int, error: Exception, kept: tuple | None) -> None:
         self.note("exception", graph=graph.number, call=number, type=type(error).__name__, message=str(error)[:500])
         if graph.slot is None and kept is not None:
-            self.keep_inputs(graph, number, "exception", kept[0], [self.settings.per_graph])
+            self.keep_inputs(graph, number, "exception", kept[0], kept[2], [self.settings.per_graph])
         self.keep_slot(graph, "exception")
         self.write()
 

@@ -1,6 +1,7 @@
 """Values of a graph's call in files: safetensors with the conventions of Partita's IO files.
 
-Beside these, the metadata of a file may have
+An inputs file of a graph that draws random numbers has generator.cpu, torch.get_rng_state() before the call.  Beside
+these, the metadata of a file may have
 
     elsewhere  {"input.3": ["000.forward.inputs.safetensors", "input.1", true]}: bit for bit the value that another
                file of the folder has, or an earlier key of this one; true: it requires a gradient
@@ -79,26 +80,32 @@ def hash_of(t: torch.Tensor) -> str:
 def are_finite(values, but=()) -> list[tuple[int, tuple[bool, bool]]]:
     """The places of tensors that have a NaN or an infinity, each with (no NaN?, no infinity?).  `but`: addresses that
     are not looked at."""
-    places, sums = [], []
+    groups: dict[tuple, list[tuple[int, torch.Tensor]]] = {}
     for i, t in enumerate(values):
         if not isinstance(t, torch.Tensor) or not is_plain(t) or t.numel() == 0 or t.data_ptr() in but:
             continue
         if t.is_floating_point() or t.is_complex():
-            places.append((i, t))
-            sums.append(_sum(t))
-    if not sums:
-        return []
-    # One pass over memory, one wait for a device: a NaN or an infinity stays in a sum.  A sum may also overflow.
-    odd = [p for p, fine in zip(places, torch.isfinite(torch.stack([s.to(sums[0].device) for s in sums])).tolist()) if not fine]
+            groups.setdefault((t.device, t.dtype), []).append((i, t))
+    odd = [place for group in groups.values() for place in _not_summable(group)]
     return [(i, finite) for i, t in odd if (finite := _is_finite(t)) != (True, True)]
 
 
-def _sum(t: torch.Tensor) -> torch.Tensor:
+def _not_summable(group: list[tuple[int, torch.Tensor]]) -> list[tuple[int, torch.Tensor]]:
+    """Those of a group of one device and dtype whose squares have no finite sum: what has a NaN or an infinity, and what
+    overflows.  One call, one pass over memory and one wait for a device, as this is done after each call of a graph."""
+    tensors = [_real(t) for _, t in group]
+    wide = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
+    sums = torch.stack(torch._foreach_norm(tensors, 2, dtype=wide))
+    if math.isfinite(sums.sum().item()):
+        return []
+    return [place for place, finite in zip(group, torch.isfinite(sums).tolist()) if not finite]
+
+
+def _real(t: torch.Tensor) -> torch.Tensor:
+    t = t.detach()
     if t.dtype.is_complex:
         t = torch.view_as_real(t.resolve_conj())
-    if t.element_size() == 1:
-        t = t.float()
-    return t.sum(dtype=torch.float32 if t.element_size() < 4 else None).double()
+    return t.float() if t.element_size() == 1 else t
 
 
 def _is_finite(t: torch.Tensor) -> tuple[bool, bool]:

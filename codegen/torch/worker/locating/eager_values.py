@@ -14,6 +14,8 @@ import torch.utils.deterministic
 from torch import fx
 from torch.fx.node import map_arg
 
+import random_numbers
+
 from .unchecked import wrong_index
 
 SEED = 1234
@@ -69,10 +71,9 @@ def is_random(node: fx.Node) -> bool:
     """Whether the node draws from a generator."""
     if node.op != "call_function":
         return False
-    tags = getattr(node.target, "tags", ())
-    name = str(node.target)
-    return torch.Tag.nondeterministic_seeded in tags or "inductor_seed" in name or "inductor_random" in name \
-        or "inductor_randint" in name
+    if random_numbers.is_of_inductor(node.target):
+        return random_numbers.are_of_gpu(node.graph)  # on a CPU eager draws them, too
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def is_empty(node: fx.Node) -> bool:
