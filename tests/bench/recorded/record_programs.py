@@ -59,7 +59,7 @@ for name in names or ROWS:
     with tempfile.TemporaryDirectory() as folder:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("TORCH", "INDUCTOR"))}
         env |= {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", "PARTITA_STORE": f"{folder}/store.sqlite",
-                "PARTITA_PYTHON": sys.executable, "OMP_NUM_THREADS": "2",
+                "PARTITA_PYTHON": sys.executable, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
                 "BENCH_MODELS": os.path.abspath(f"{SOURCE}/../shared/bench")}  # fmt: skip
         if name == "killed":
             env["KILL"] = "1"
@@ -82,5 +82,5 @@ for name in names or ROWS:
             found = ""
             if verb == "locate" and done.stdout:
                 answer = json.loads(done.stdout)
-                found = json.dumps(answer)[:400]
+                found = "; ".join(f"{g['compilation']} {g['graph']}: {g['verdict']} {(g['node'] or {}).get('op', '')}" for g in answer["graphs"])
             print(f"  {verb} {what}: exit {done.returncode}, {seconds:.1f} s {done.stderr[-300:].strip()} {found}", flush=True)
