@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/loops/block_loop.h"
 #include "core/loops/scalar_eval.h"
 #include "core/loops/scalar_math.h"
 #include "core/tensor/convert.h"
@@ -293,9 +294,7 @@ class Executor {
       }
       default: {
         NodeKernel f = kernels_[static_cast<std::size_t>(i)];
-        if (!f)
-          throw Raise{unsupported("ops.dtype",
-                                  fmt::format("no {} of {}", name(n.op), torch_name(k_.scalars.dtype(n.args[0]))))};
+        if (!f) throw Raise{no_operation(k_.scalars, n)};
         const void* args[3] = {};
         for (int a = 0; a < 3; ++a)
           if (n.args[a].id >= 0) args[a] = values_[static_cast<std::size_t>(n.args[a].id)].bytes;
@@ -335,46 +334,14 @@ class Executor {
       std::memcpy(to, v.bytes, itemsize(dtype));
       return;
     }
-    dispatch(dtype, [&]<class T>() {
-      T a, b;
-      std::memcpy(&a, to, sizeof(T));
-      std::memcpy(&b, v.bytes, sizeof(T));
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-        a = convert<T>(to_float(a) + to_float(b));
-      else
-        a = scalar_add<Computed<T>>(a, b);
-      std::memcpy(to, &a, sizeof(T));
-    });
+    combine_kernel(dtype)(ScalarOp::Add, to, 0, v.bytes, 1);
   }
 
   void reduce(const Reduce& r) {
     const Cell& v = value(r.value);
     const Accumulator& acc = k_.accumulators[static_cast<std::size_t>(r.accumulator)];
     Cell& cell = accumulators_[static_cast<std::size_t>(r.accumulator)];
-    dispatch(acc.dtype, [&]<class T>() {
-      if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
-        T a, b;
-        std::memcpy(&a, cell.bytes, sizeof(T));
-        std::memcpy(&b, v.bytes, sizeof(T));
-        a = combined<Computed<T>>(acc.combine, a, b);
-        std::memcpy(cell.bytes, &a, sizeof(T));
-      }
-    });
-  }
-
-  template <class T>
-  static T combined(ScalarOp op, T a, T b) {
-    if (op == ScalarOp::Add) return scalar_add(a, b);
-    if (op == ScalarOp::Mul) return scalar_mul(a, b);
-    if constexpr (Ordered<T>) {
-      if (op == ScalarOp::Min) return scalar_min(a, b);
-      if (op == ScalarOp::Max) return scalar_max(a, b);
-    }
-    if constexpr (Integer<T>) {
-      if (op == ScalarOp::BitAnd) return static_cast<T>(a & b);
-      if (op == ScalarOp::BitOr) return static_cast<T>(a | b);
-    }
-    CHECK(false, "no reduction by " + std::string(name(op)));
+    combine_kernel(acc.dtype)(acc.combine, cell.bytes, 0, v.bytes, 1);
   }
 
   const Kernel& k_;

@@ -1,22 +1,17 @@
-// Evaluates scalar bodies on tensors, node by node on blocks of 512 elements, with a C++ loop for each row of
-// scalar_ops.def and each dtype. Dimensions are sorted by the first output's strides and merged.
+// A C++ loop for each row of scalar_ops.def and each dtype; BlockLoop runs them on blocks of elements.
 #include "core/loops/scalar_eval.h"
 
-#include <algorithm>
 #include <cstring>
-#include <memory>
 
 #include <fmt/format.h>
 
-#include "core/base/progress.h"
+#include "core/loops/block_loop.h"
 #include "core/loops/scalar_math.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/word.h"
 
 namespace partita::loops {
 namespace {
-
-constexpr std::int64_t block = 512;
 
 using Kernel = NodeKernel;
 
@@ -80,107 +75,16 @@ void move(void* out, const void* const* args, std::int64_t n) {
   std::memcpy(out, args[0], static_cast<std::size_t>(n) * bytes);
 }
 
-/// Fills a block with a constant node's value.
-void fill(std::byte* out, const ScalarNode& node, std::int64_t value) {
-  dispatch(node.dtype, [&]<class T>() {
-    bool whole = node.op == ScalarOp::Index || is_integral(node.dtype) || node.dtype == DType::Bool;
-    std::fill_n(reinterpret_cast<T*>(out), block, whole ? convert<T>(value) : convert<T>(node.real));
-  });
+/// The strides with which a tensor is read in a nest of these sizes.
+Sizes broadcast_strides(const Tensor& t, const Sizes& sizes) {
+  Sizes strides(sizes.size(), 0);
+  for (std::size_t i = 0; i < t.sizes.size(); ++i) {
+    const std::size_t d = sizes.size() - t.sizes.size() + i;
+    CHECK(t.sizes[i] == sizes[d] || t.sizes[i] == 1, "operand does not broadcast to the output");
+    if (t.sizes[i] != 1) strides[d] = t.strides[i];
+  }
+  return strides;
 }
-
-/// The iteration space. Dims are sorted by the first output's strides and merged where every operand allows it.
-struct Space {
-  Sizes sizes;
-  std::vector<Sizes> strides;  ///< per operand: inputs, then outputs; in elements
-
-  Space(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-    const Tensor& first = outputs[0];
-    std::size_t rank = first.sizes.size();
-    auto add = [&](const Tensor& t) {
-      Sizes s(rank, 0);
-      for (std::size_t i = 0; i < t.sizes.size(); ++i) {
-        std::size_t d = rank - t.sizes.size() + i;
-        CHECK(t.sizes[i] == first.sizes[d] || t.sizes[i] == 1, "operand does not broadcast to the output");
-        if (t.sizes[i] != 1) s[d] = t.strides[i];
-      }
-      strides.push_back(std::move(s));
-    };
-    for (const Tensor& t : inputs) add(t);
-    for (const Tensor& t : outputs) add(t);
-    const Sizes& lead = strides[inputs.size()];
-    std::vector<std::size_t> order;
-    for (std::size_t d = 0; d < rank; ++d)
-      if (first.sizes[d] != 1) order.push_back(d);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return lead[a] > lead[b]; });
-    std::vector<Sizes> merged(strides.size());
-    for (std::size_t d : order) {
-      bool joins = !sizes.empty();
-      for (std::size_t i = 0; joins && i < strides.size(); ++i)
-        joins = merged[i].back() == strides[i][d] * first.sizes[d];
-      if (joins)
-        sizes.back() *= first.sizes[d];
-      else
-        sizes.push_back(first.sizes[d]);
-      for (std::size_t i = 0; i < strides.size(); ++i) {
-        if (joins)
-          merged[i].back() = strides[i][d];
-        else
-          merged[i].push_back(strides[i][d]);
-      }
-    }
-    if (sizes.empty()) {
-      sizes.push_back(1);
-      for (Sizes& s : merged) s.push_back(1);
-    }
-    strides = std::move(merged);
-  }
-};
-
-/// A position in a Space that advances block by block.
-class Cursor {
- public:
-  explicit Cursor(const Space& space) : space_(space), index_(space.sizes.size(), 0) {}
-
-  /// Calls run(element offset, stride, count, done before) for each strided run among one operand's next n elements.
-  template <class Run>
-  void runs(std::size_t operand, std::int64_t n, Run run) const {
-    const Sizes& strides = space_.strides[operand];
-    Sizes at = index_;
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
-    std::size_t inner = at.size() - 1;
-    for (std::int64_t done = 0; done < n;) {
-      std::int64_t count = std::min(n - done, space_.sizes[inner] - at[inner]);
-      run(offset, strides[inner], count, done);
-      done += count;
-      offset += count * strides[inner];
-      at[inner] += count;
-      for (std::size_t d = inner; d > 0 && at[d] == space_.sizes[d]; --d) {
-        offset += strides[d - 1] - at[d] * strides[d];
-        at[d] = 0;
-        ++at[d - 1];
-      }
-    }
-  }
-
-  void advance(std::int64_t n) {
-    for (std::size_t d = index_.size(); d-- > 0 && n > 0;) {
-      index_[d] += n;
-      n = d > 0 ? index_[d] / space_.sizes[d] : 0;
-      if (d > 0) index_[d] %= space_.sizes[d];
-    }
-  }
-
- private:
-  const Space& space_;
-  Sizes index_;
-};
-
-struct Step {
-  Kernel kernel = nullptr;
-  std::size_t out = 0;
-  std::size_t args[3] = {0, 0, 0};
-};
 
 }  // namespace
 
@@ -208,13 +112,9 @@ NodeKernel node_kernel(const ScalarBuilder& body, const ScalarNode& node) {
   }
 }
 
-namespace {
-
 Diagnostic no_operation(const ScalarBuilder& body, const ScalarNode& node) {
   return unsupported("ops.dtype", fmt::format("no {} of {}", name(node.op), torch_name(body.dtype(node.args[0]))));
 }
-
-}  // namespace
 
 Status check_operations(const ScalarBuilder& body) {
   for (const ScalarNode& node : body.nodes()) {
@@ -225,95 +125,23 @@ Status check_operations(const ScalarBuilder& body) {
 
 Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std::span<const Tensor> inputs,
                 std::span<const Tensor> outputs) {
-  std::int64_t total = outputs[0].numel();
-  if (total == 0) return {};
-  Space space(inputs, outputs);
-  const auto& nodes = body.nodes();
-
-  std::vector<bool> needed(nodes.size(), false);
-  for (Scalar s : results) needed[static_cast<std::size_t>(s.id)] = true;
-  for (std::size_t i = nodes.size(); i-- > 0;)
-    if (needed[i])
-      for (Scalar s : nodes[i].args)
-        if (s.id >= 0) needed[static_cast<std::size_t>(s.id)] = true;
-
-  std::vector<std::unique_ptr<std::byte[]>> memory(nodes.size());
-  std::vector<const void*> values(nodes.size(), nullptr);
-  std::vector<std::pair<std::size_t, std::size_t>> loads;  // node, slot
-  std::vector<Step> steps;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!needed[i]) continue;
-    const ScalarNode& node = nodes[i];
-    memory[i].reset(new std::byte[block * itemsize(node.dtype)]());
-    values[i] = memory[i].get();
-    switch (node.op) {
-      case ScalarOp::Const:
-        fill(memory[i].get(), node, node.integer);
-        break;
-      case ScalarOp::Index: {
-        auto value = node.index.evaluate([](const std::string&) { return std::optional<std::int64_t>(); });
-        CHECK(value, "a body that is evaluated has no loop variables: " + node.index.str());
-        fill(memory[i].get(), node, static_cast<std::int64_t>(*value));
-        break;
-      }
-      case ScalarOp::Input: {
-        auto slot = static_cast<std::size_t>(node.slot);
-        CHECK(slot < inputs.size() && inputs[slot].dtype == node.dtype, "input slot of a body");
-        loads.emplace_back(i, slot);
-        break;
-      }
-      case ScalarOp::Load:
-      case ScalarOp::Within:
-        CHECK(false, "a body that is evaluated reads its inputs by slot");
-      default: {
-        Step step{node_kernel(body, node), i};
-        if (!step.kernel) return no_operation(body, node);
-        for (int a = 0; a < 3; ++a)
-          if (node.args[a].id >= 0) step.args[a] = static_cast<std::size_t>(node.args[a].id);
-        steps.push_back(step);
-      }
+  const Sizes& sizes = outputs[0].sizes;
+  BlockLoop loop(body, sizes);
+  for (std::size_t i = 0; i < body.nodes().size(); ++i) {
+    const ScalarNode& node = body.nodes()[i];
+    const int id = static_cast<int>(i);
+    if (node.op == ScalarOp::Input) {
+      const Tensor& t = inputs[static_cast<std::size_t>(node.slot)];
+      loop.load(id, t, {broadcast_strides(t, sizes)});
+    } else if (node.op == ScalarOp::Index) {
+      const auto value = node.index.evaluate([](const std::string&) { return std::optional<std::int64_t>(); });
+      CHECK(value, "a body that is evaluated has no loop variables: " + node.index.str());
+      loop.count(id, {Sizes(sizes.size(), 0), static_cast<std::int64_t>(*value)});
     }
   }
-
-  Cursor cursor(space);
-  return catch_raised<void>([&]() -> Status {
-    for (std::int64_t at = 0; at < total; at += block) {
-      StopsLoops::check();
-      std::int64_t n = std::min(block, total - at);
-      for (auto [node, slot] : loads) {
-        const Tensor& t = inputs[slot];
-        std::byte* to = memory[node].get();
-        if (space.sizes.size() == 1 && space.strides[slot][0] == 1) {
-          values[node] = t.data() + at * static_cast<std::int64_t>(itemsize(t.dtype));
-          continue;
-        }
-        with_word(itemsize(t.dtype), [&]<class Word>(Word) {
-          cursor.runs(slot, n, [&](auto offset, auto stride, auto count, auto done) {
-            const Word* from = t.as<Word>() + offset;
-            Word* into = reinterpret_cast<Word*>(to) + done;
-            for (std::int64_t i = 0; i < count; ++i) into[i] = from[i * stride];
-          });
-        });
-      }
-      for (const Step& step : steps) {
-        const void* args[3] = {values[step.args[0]], values[step.args[1]], values[step.args[2]]};
-        step.kernel(memory[step.out].get(), args, n);
-      }
-      for (std::size_t o = 0; o < outputs.size(); ++o) {
-        const Tensor& t = outputs[o];
-        const void* source = values[static_cast<std::size_t>(results[o].id)];
-        with_word(itemsize(t.dtype), [&]<class Word>(Word) {
-          cursor.runs(inputs.size() + o, n, [&](auto offset, auto stride, auto count, auto done) {
-            Word* into = t.as<Word>() + offset;
-            const Word* from = static_cast<const Word*>(source) + done;
-            for (std::int64_t i = 0; i < count; ++i) into[i * stride] = from[i];
-          });
-        });
-      }
-      cursor.advance(n);
-    }
-    return {};
-  });
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    loop.store(results[o], outputs[o], {broadcast_strides(outputs[o], sizes)});
+  return loop.run(false);
 }
 
 }  // namespace partita::loops

@@ -17,6 +17,9 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
 /// Returns error ops.dtype for the first operation that does not exist for its dtype.
 Status check_operations(const ScalarBuilder& body);
 
+/// The error of a node whose operation does not exist for its dtype.
+Diagnostic no_operation(const ScalarBuilder& body, const ScalarNode& node);
+
 /// Computes n elements of a node from n elements of each argument.
 using NodeKernel = void (*)(void* out, const void* const* args, std::int64_t n);
 /// The kernel of a row of scalar_ops.def, of Where, Cast or Bitcast; null if it does not exist for the dtype.

@@ -1,5 +1,7 @@
 #include "core/ops/facts/aspects.h"
 
+#include "core/ops/record/evaluate.h"
+
 namespace partita {
 namespace {
 
@@ -9,7 +11,11 @@ std::string_view own(bool has, bool derived = false) {
 
 constexpr OpAspect aspects[] = {
     {"fake", [](const OpRecord& r) { return own(r.fake, r.pointwise.body || r.decompose); }},
-    {"eval", [](const OpRecord& r) { return own(r.eval, r.pointwise.body || r.decompose); }},
+    {"eval",
+     [](const OpRecord& r) {
+       const bool derived = r.eval == eval_by_loops || r.eval == eval_by_compile_decomposition;
+       return own(r.eval && !derived, derived || r.pointwise.body || r.decompose);
+     }},
     {"decompose", [](const OpRecord& r) { return own(r.decompose); }},
     {"compile", [](const OpRecord& r) { return own(r.compile_decompose); }},
     {"derivative",

@@ -1,7 +1,6 @@
 // The batch norm family. Its operators compute the same and differ in the running statistics: they are updated,
 // returned as results, only read, or absent.
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/families/norm_kernels.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
@@ -164,6 +163,27 @@ void lower_batch_norm_backward(LowerCall& call) {
 
 using namespace kernels;
 
+struct Moments {
+  double mean = 0, variance = 0;  ///< biased variance
+};
+
+/// The moments of `blocks` runs of `count` elements, which are `block_stride` apart. The mean is updated with every
+/// element, as in PyTorch's RowwiseMoments, so that equal elements have variance 0, however their sum is rounded. If
+/// elements are infinite the mean is that of their sum, as in PyTorch's batch norm; its layer norm gives that or NaN,
+/// depending on where they are.
+template <class T>
+Moments moments(const T* x, std::int64_t blocks, std::int64_t block_stride, std::int64_t count) {
+  double n = 0, mean = 0, squares = 0, sum = 0;
+  for (std::int64_t b = 0; b < blocks; ++b)
+    for (std::int64_t i : steps(count)) {
+      const double v = static_cast<double>(x[b * block_stride + i]), before = v - mean;
+      mean += before / ++n;
+      squares += before * (v - mean);
+      sum += v;
+    }
+  return {std::isfinite(mean) ? mean : sum / n, squares / n};
+}
+
 /// How an operator of the family treats the running statistics, and where it learns whether it trains: Argument and
 /// None, Functional by its argument; NoTraining never trains; Update and UpdateFunctional always do.
 enum class Stats { Argument, None, NoTraining, Functional, Update, UpdateFunctional };
@@ -222,6 +242,9 @@ Meta fake_batch_norm_backward(FakeCall& c) {
     if (!unsaved && (t.dim() != 1 || !checked(c, sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
       fail(std::string(name) + " should contain " + input.sizes[1].str() + " elements not " + t.numel().str());
   }
+  const bool train = c.boolean("train");
+  if (!c.has(train ? "save_mean" : "running_mean") || !c.has(train ? "save_invstd" : "running_var"))
+    fail("native_batch_norm_backward: statistics are missing");
   TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {input.sizes[1]});
   return gradients_by_mask(c, new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), parameter,
                            parameter);
@@ -321,46 +344,6 @@ Value eval_batch_norm(EvalCall& c) {
   return results;
 }
 
-Value eval_batch_norm_backward(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  DType dtype = evaluation_dtype(input.dtype);
-  bool train = c.boolean("train");
-  std::vector<Tensor> outputs = allocate_all(c, fake_batch_norm_backward);
-  Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype), weight = load_optional(c, "weight", dtype);
-  Tensor mean = load_optional(c, train ? "save_mean" : "running_mean", DType::Float64);
-  Tensor spread = load_optional(c, train ? "save_invstd" : "running_var", DType::Float64);
-  if (!mean.storage || !spread.storage) fail("native_batch_norm_backward: statistics are missing");
-  double eps = as_double(c.number("eps"));
-  ChannelPositions g = positions_of(x);
-  Tensor dx = empty(dtype, x.sizes), dw = empty(DType::Float64, {g.channels}), db = empty(DType::Float64, {g.channels});
-  dispatch_floating(dtype, "batch_norm_backward", [&]<class T>() {
-    for (std::int64_t k : steps(g.channels, 4096)) {
-      double center = mean.as<double>()[k];
-      double invstd = train ? spread.as<double>()[k] : 1 / std::sqrt(spread.as<double>()[k] + eps);
-      double sum = 0, dot = 0;
-      auto each = [&](auto f) {
-        for (std::int64_t n : steps(g.batch, g.inner))
-          for (std::int64_t j = 0; j < g.inner; ++j) f((n * g.channels + k) * g.inner + j);
-      };
-      each([&](std::int64_t at) {
-        double gy = static_cast<double>(grad.as<T>()[at]);
-        sum += gy;
-        dot += gy * (static_cast<double>(x.as<T>()[at]) - center);
-      });
-      double w = weight.storage ? static_cast<double>(weight.as<T>()[k]) : 1.0;
-      double n = static_cast<double>(g.count());
-      T scale = static_cast<T>(invstd * w), offset = static_cast<T>(train ? sum / n : 0.0);
-      T slope = static_cast<T>(train ? dot * invstd * invstd / n : 0.0), c0 = static_cast<T>(center);
-      each([&](std::int64_t at) {
-        dx.as<T>()[at] = (grad.as<T>()[at] - offset - (x.as<T>()[at] - c0) * slope) * scale;
-      });
-      dw.as<double>()[k] = dot * invstd;
-      db.as<double>()[k] = sum;
-    }
-  });
-  return wanted_results(std::move(outputs), {dx, dw, db});
-}
-
 /// Calls the overload of native_batch_norm that fits the running statistics.
 Node* native_batch_norm(DecomposeCall& c, Arg input, Arg weight, Arg bias, Arg mean, Arg var) {
   Builder& b = c.build;
@@ -457,7 +440,7 @@ void register_batch_norm(OpTable& t) {
   t.add("aten._batch_norm_with_update.default", record<Stats::Update>(BACKWARD("running_mean, running_var", "True")));
   t.add("aten._batch_norm_with_update_functional.default",
         record<Stats::UpdateFunctional>(BACKWARD("running_mean, running_var", "True")));
-  t.add("aten.native_batch_norm_backward.default", fake_batch_norm_backward, eval_batch_norm_backward, {},
+  t.add("aten.native_batch_norm_backward.default", fake_batch_norm_backward, nullptr, {},
         {.lower = lower_batch_norm_backward});
   t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = lower_batch_norm});
   t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});

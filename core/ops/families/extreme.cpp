@@ -1,4 +1,6 @@
 // Extremes and their places.
+#include <fmt/format.h>
+
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/record/record.h"
@@ -9,7 +11,7 @@ using namespace loops;
 
 LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced, LoweredTensor& self) {
   self = call.in("self");
-  if (is_complex(self.dtype)) fail_unsupported("extrema of complex numbers");
+  if (is_complex(self.dtype)) fail("the extreme of complex numbers is not defined");
   self = call.to.cast(self, opmath_dtype(self.dtype));
   reduced = reduced_dims(call, self.dim());
   return call.to.reduce(
@@ -88,34 +90,6 @@ void lower_argmin(LowerCall& call) {
   position_only(call, ScalarOp::Min);
 }
 
-/// The extreme element and its position in the line. The first NaN wins; of equal elements the first does.
-template <bool greatest, class T>
-std::pair<Comparable<T>, std::int64_t> extreme(const T* x, const Line& line) {
-  Comparable<T> best{};
-  std::int64_t where = -1, i = 0;
-  line.each([&](std::int64_t at) {
-    auto v = convert<Comparable<T>>(x[at]);
-    if constexpr (!is_complex_type<Comparable<T>>::value) {
-      if (where < 0 || (!is_nan(best) && (is_nan(v) || (greatest ? v > best : v < best)))) {
-        best = v;
-        where = i;
-      }
-    } else {
-      fail("the extreme of complex numbers is not defined");
-    }
-    ++i;
-  });
-  return {best, where};
-}
-
-template <bool greatest>
-constexpr auto extreme_value =
-    [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).first; };
-
-template <bool greatest>
-constexpr auto extreme_place =
-    [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).second; };
-
 /// Lines of no elements have no extreme.
 void check_lines(const FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -136,19 +110,10 @@ Meta fake_extreme_dim(FakeCall& call) {
   return pair_of(reduced_meta(call, call.tensor("self").dtype), reduced_meta(call, DType::Int64));
 }
 
-template <bool greatest>
-Value eval_extreme_dim(EvalCall& call) {
-  return ValueList{eval<same_dtype, extreme_value<greatest>>(call), eval<index_dtype, extreme_place<greatest>>(call)};
-}
-
 Meta fake_aminmax(FakeCall& call) {
   check_lines(call);
   TensorMeta one = reduced_meta(call, call.tensor("self").dtype);
   return pair_of(one, one);
-}
-
-Value eval_aminmax(EvalCall& call) {
-  return ValueList{eval<same_dtype, extreme_value<false>>(call), eval<same_dtype, extreme_value<true>>(call)};
 }
 
 }  // namespace
@@ -156,25 +121,24 @@ Value eval_aminmax(EvalCall& call) {
 void register_extreme(OpTable& t) {
   t.default_family = Family::Reduction;
   const ReductionRow rows[] = {
-      {"aten.amax.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "extreme_backward(grad, result, self, dim, keepdim)", lower_amax, true},
-      {"aten.amin.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "extreme_backward(grad, result, self, dim, keepdim)", lower_amin},
-      {"aten.max.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "evenly_distribute_backward(grad, self, result)", lower_amax, true},
-      {"aten.min.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "evenly_distribute_backward(grad, self, result)", lower_amin, true},
-      {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
+      {"aten.amax.default", fake_extreme<same_dtype>, nullptr, "extreme_backward(grad, result, self, dim, keepdim)",
+       lower_amax, true},
+      {"aten.amin.default", fake_extreme<same_dtype>, nullptr, "extreme_backward(grad, result, self, dim, keepdim)",
+       lower_amin},
+      {"aten.max.default", fake_extreme<same_dtype>, nullptr, "evenly_distribute_backward(grad, self, result)",
+       lower_amax, true},
+      {"aten.min.default", fake_extreme<same_dtype>, nullptr, "evenly_distribute_backward(grad, self, result)",
+       lower_amin, true},
+      {"aten.max.dim", fake_extreme_dim, nullptr,
        "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", lower_max_dim, true},
-      {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
+      {"aten.min.dim", fake_extreme_dim, nullptr,
        "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", lower_min_dim, true},
-      {"aten.aminmax.default", fake_aminmax, eval_aminmax,
+      {"aten.aminmax.default", fake_aminmax, nullptr,
        "sum_of(None if grads[0] is None else extreme_backward(grads[0], result0, self, dim, keepdim), "
        "None if grads[1] is None else extreme_backward(grads[1], result1, self, dim, keepdim))",
        lower_aminmax},
-      {"aten.argmax.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<true>>, "", lower_argmax,
-       true},
-      {"aten.argmin.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<false>>, "", lower_argmin},
+      {"aten.argmax.default", fake_extreme<index_dtype>, nullptr, "", lower_argmax, true},
+      {"aten.argmin.default", fake_extreme<index_dtype>, nullptr, "", lower_argmin},
   };
   add_reductions(t, rows);
 }

@@ -383,14 +383,6 @@ Meta fake_eye(FakeCall& call) {
   return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {n, m},
                                 call.device("device").value_or(Device{}));
 }
-Value eval_eye(EvalCall& call) {
-  Tensor out = empty_of(call, fake_eye);
-  fill(out, std::int64_t{0});
-  std::int64_t n = std::min(out.sizes[0], out.sizes[1]);
-  fill(out.view_as({n}, {out.sizes[1] + 1}, 0), std::int64_t{1});
-  return out;
-}
-
 /// The elements of a matrix on and below (lower) or above a diagonal, row by row.
 template <bool lower>
 struct Triangle {
@@ -502,8 +494,8 @@ void register_factory(OpTable& t) {
     row(fmt::format("aten.linspace.{}", ends), fake_linspace, eval_linspace<false>);
     row(fmt::format("aten.logspace.{}", ends), fake_linspace, eval_linspace<true>);
   }
-  row("aten.eye.default", fake_eye, eval_eye, lower_eye);
-  row("aten.eye.m", fake_eye, eval_eye);
+  row("aten.eye.default", fake_eye, nullptr, lower_eye);
+  row("aten.eye.m", fake_eye, nullptr, lower_eye);
   row("aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>);
   row("aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>);
   t.add("aten.zero.default", fake_fill, filled<fake_fill, zero>, {{"self", "zeros_like(grad)"}},

@@ -1,7 +1,6 @@
 // native_group_norm with its gradient, and the composite group_norm.
 #include "core/ops/families/lower_index.h"
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/families/norm_kernels.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/formula.h"
 #include "core/ops/record/formula_functions.h"
@@ -32,7 +31,6 @@ void lower_group_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
-  if (input.numel().is(0)) fail_unsupported("normalisation of groups without elements");
   const std::int64_t groups = call.integer("group");
   const SymExpr channels = sym_floordiv(call.sym("C"), groups);
   LoweredTensor x =
@@ -58,7 +56,6 @@ void lower_group_norm_backward(LowerCall& call) {
   LoweredTensor input = call.in("input"), weight = optional(call, "weight");
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
-  if (input.numel().is(0)) fail_unsupported("normalisation of groups without elements");
   const std::int64_t groups = call.integer("group");
   const SymExpr batch = call.sym("N"), inner = call.sym("HxW"), channels = sym_floordiv(call.sym("C"), groups);
   const auto shaped = [&](const LoweredTensor& t, const SymList& sizes) {
@@ -140,81 +137,6 @@ Meta fake_native_group_norm_backward(FakeCall& c) {
   TensorMeta parameter = new_like(input, {c.sym("C")});
   return gradients_by_mask(c, new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), parameter,
                            parameter);
-}
-
-struct ChannelGroups {
-  std::int64_t batch, channels, inner, groups;
-  std::int64_t per_group() const { return channels / groups; }
-};
-
-ChannelGroups groups_of(const EvalCall& c) {
-  ChannelGroups g{c.integer("N"), c.integer("C"), c.integer("HxW"), c.integer("group")};
-  if (g.groups <= 0 || g.channels % g.groups != 0 || g.batch * g.channels * g.inner != c.tensor("input").numel())
-    fail("native_group_norm: N, C, HxW and group do not fit the input");
-  return g;
-}
-
-Value eval_native_group_norm(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  DType dtype = evaluation_dtype(input.dtype);
-  ChannelGroups g = groups_of(c);
-  Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
-  std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm);
-  double eps = as_double(c.number("eps"));
-  Tensor y = empty(dtype, x.sizes), mean = empty(dtype, {g.batch, g.groups}), rstd = empty(dtype, mean.sizes);
-  std::int64_t length = g.per_group() * g.inner;
-  dispatch_floating(dtype, "GroupNormKernelImpl", [&]<class T>() {
-    for (std::int64_t i : steps(g.batch * g.groups, 4096)) {
-      const T* in = x.as<T>() + i * length;
-      Moments m = moments(in, 1, 0, length);
-      T center = static_cast<T>(m.mean), scale = static_cast<T>(1 / std::sqrt(m.variance + eps));
-      mean.as<T>()[i] = center;
-      rstd.as<T>()[i] = scale;
-      for (std::int64_t k = 0; k < g.per_group(); ++k) {
-        std::int64_t channel = i % g.groups * g.per_group() + k;
-        T w = weight.storage ? weight.as<T>()[channel] : T(1), b = bias.storage ? bias.as<T>()[channel] : T(0);
-        for (std::int64_t j = k * g.inner; j < (k + 1) * g.inner; ++j)
-          y.as<T>()[i * length + j] = (in[j] - center) * scale * w + b;
-      }
-    }
-  });
-  return wanted_results(std::move(outputs), {y, mean, rstd});
-}
-
-Value eval_native_group_norm_backward(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  DType dtype = evaluation_dtype(input.dtype);
-  ChannelGroups g = groups_of(c);
-  Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype), weight = load_optional(c, "weight", dtype);
-  Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
-  std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm_backward);
-  Tensor dx = empty(dtype, x.sizes), dw = zeros(DType::Float64, {g.channels}), db = zeros(DType::Float64, {g.channels});
-  std::int64_t length = g.per_group() * g.inner;
-  dispatch_floating(dtype, "GroupNormBackward", [&]<class T>() {
-    for (std::int64_t i : steps(g.batch * g.groups, 4096)) {
-      double center = mean.as<double>()[i], scale = rstd.as<double>()[i], sum = 0, dot = 0;
-      const T *in = x.as<T>() + i * length, *gy = grad.as<T>() + i * length;
-      auto each = [&](auto f) {
-        for (std::int64_t k = 0; k < g.per_group(); ++k) {
-          std::int64_t channel = i % g.groups * g.per_group() + k;
-          double w = weight.storage ? static_cast<double>(weight.as<T>()[channel]) : 1.0;
-          for (std::int64_t j = k * g.inner; j < (k + 1) * g.inner; ++j)
-            f(channel, j, w, (static_cast<double>(in[j]) - center) * scale, static_cast<double>(gy[j]));
-        }
-      };
-      each([&](std::int64_t channel, std::int64_t, double w, double normal, double gradient) {
-        sum += gradient * w;
-        dot += gradient * w * normal;
-        dw.as<double>()[channel] += gradient * normal;
-        db.as<double>()[channel] += gradient;
-      });
-      double n = static_cast<double>(length);
-      each([&](std::int64_t, std::int64_t j, double w, double normal, double gradient) {
-        dx.as<T>()[i * length + j] = static_cast<T>(scale * (gradient * w - sum / n - normal * dot / n));
-      });
-    }
-  });
-  return wanted_results(std::move(outputs), {dx, dw, db});
 }
 
 /// infinitely_differentiable_native_group_norm_backward of PyTorch's FunctionsManual.cpp, with its calls in its order.
@@ -317,10 +239,10 @@ std::vector<Node*> grad_native_group_norm(GradCall& c) {
 void register_group_norm(OpTable& t) {
   t.default_family = Family::Reduction;
   t.add_formula_functions({{"in_format", in_format}});
-  t.add("aten.native_group_norm.default", fake_native_group_norm, eval_native_group_norm, {},
+  t.add("aten.native_group_norm.default", fake_native_group_norm, nullptr, {},
         {.autograd = {.gradient = grad_native_group_norm, .all_results_differentiable = true},
          .lower = lower_group_norm});
-  t.add("aten.native_group_norm_backward.default", fake_native_group_norm_backward, eval_native_group_norm_backward, {},
+  t.add("aten.native_group_norm_backward.default", fake_native_group_norm_backward, nullptr, {},
         {.lower = lower_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});
 }

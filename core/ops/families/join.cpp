@@ -230,20 +230,6 @@ Meta fake_cat(FakeCall& call) {
   return join(call).meta;
 }
 
-Value eval_cat(EvalCall& call) {
-  CallOfValues metas(call);
-  Joined joined = join(metas.call);
-  Tensor out = empty_of(joined.meta);
-  std::int64_t at = 0;
-  for (const Tensor* t : call.tensors("tensors")) {
-    if (t->numel() == 0) continue;
-    Tensor window = out.view_as(t->sizes, out.strides, at * out.strides[joined.dim]);
-    window.copy_from(*t);
-    at += t->sizes[joined.dim];
-  }
-  return out;
-}
-
 /// Returns the gradients of the items of `tensors`, and none for other arguments.
 std::vector<Node*> item_gradients(GradCall& call, std::vector<Node*> grads) {
   call.list_grads[call.schema.index_of("tensors")] = std::move(grads);
@@ -307,19 +293,6 @@ Meta fake_stack(FakeCall& call) {
   return out;
 }
 
-Value eval_stack(EvalCall& call) {
-  Tensor out = empty_of(call, fake_stack);
-  std::size_t d = wrap_dim(call.integer("dim"), out.sizes.size());
-  Tensor slot = out;
-  slot.sizes.erase(slot.sizes.begin() + static_cast<std::ptrdiff_t>(d));
-  slot.strides.erase(slot.strides.begin() + static_cast<std::ptrdiff_t>(d));
-  for (const Tensor* t : call.tensors("tensors")) {
-    slot.copy_from(*t);
-    slot.offset += out.strides[d];
-  }
-  return out;
-}
-
 std::vector<Node*> stack_gradient(GradCall& call) {
   std::vector<Node*> grads;
   std::size_t rank = Builder::tensor(call.grads[0]).dim();
@@ -338,24 +311,6 @@ Meta fake_repeat(FakeCall& call) {
   std::size_t lead = repeats.size() - self.dim();
   for (std::size_t d = lead; d < sizes.size(); ++d) sizes[d] = sizes[d] * self.sizes[d - lead];
   return TensorMeta::contiguous(self.dtype, std::move(sizes), self.device);
-}
-
-Value eval_repeat(EvalCall& call) {
-  Tensor out = empty_of(call, fake_repeat);
-  const Tensor& self = call.tensor("self");
-  Sizes repeats = call.integers("repeats");
-  if (out.numel() == 0) return out;
-  // Both sides are viewed as [repeats, size] for each dimension; self has stride 0 along the repeats.
-  std::size_t lead = repeats.size() - self.sizes.size();
-  Sizes sizes, from, to;
-  for (std::size_t d = 0; d < repeats.size(); ++d) {
-    std::int64_t size = d < lead ? 1 : self.sizes[d - lead];
-    sizes.insert(sizes.end(), {repeats[d], size});
-    from.insert(from.end(), {0, d < lead ? 0 : self.strides[d - lead]});
-    to.insert(to.end(), {size * out.strides[d], out.strides[d]});
-  }
-  out.view_as(sizes, to, 0).copy_from(self.view_as(sizes, from, self.offset));
-  return out;
 }
 
 /// repeat_backward (FunctionsManual.cpp): sums over the new dimensions one after the other, then over all repeats in
@@ -398,35 +353,6 @@ Meta fake_flip(FakeCall& call) {
   return out;
 }
 
-Value eval_flip(EvalCall& call) {
-  const Tensor& self = call.tensor("self");
-  Tensor out = empty_of(call, fake_flip);
-  Tensor at = out;
-  std::vector<std::size_t> dims;
-  for (std::int64_t d : call.integers("dims")) {
-    if (self.sizes.empty())
-      wrap_dim(d, 0);
-    else
-      dims.push_back(wrap_dim(d, self.sizes.size()));
-  }
-  if (self.numel() == 0) return out;
-  // Copies slice by slice along the flipped dimensions, since strides cannot be negative.
-  auto recurse = [&](auto&& self_call, std::size_t i, Tensor from, Tensor to) -> void {
-    if (i == dims.size()) return to.copy_from(from);
-    std::size_t d = dims[i];
-    std::int64_t n = from.sizes[d];
-    from.sizes[d] = to.sizes[d] = 1;
-    for (std::int64_t k = 0; k < n; ++k) {
-      Tensor a = from, b = to;
-      a.offset += k * from.strides[d];
-      b.offset += (n - 1 - k) * to.strides[d];
-      self_call(self_call, i + 1, std::move(a), std::move(b));
-    }
-  };
-  recurse(recurse, 0, self, at);
-  return out;
-}
-
 Meta fake_roll(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::size_t shifts = call.syms("shifts").size();
@@ -441,51 +367,11 @@ Meta fake_roll(FakeCall& call) {
   return TensorMeta::contiguous(self.dtype, self.sizes, self.device);
 }
 
-Value eval_roll(EvalCall& call) {
-  Tensor self = unwrap(call.tensor("self").clone());
-  Sizes shifts = call.integers("shifts"), dims = call.integers("dims"), sizes = self.sizes;
-  if (dims.empty() && shifts.size() == 1) {
-    self = self.view_as({self.numel()}, {1}, 0);
-    dims = {0};
-  }
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (self.numel() == 0) break;
-    Tensor out = unwrap(Tensor::empty(self.dtype, self.sizes));
-    std::size_t d = wrap_dim(dims[i], self.sizes.size());
-    std::int64_t n = self.sizes[d], shift = ((shifts[i] % n) + n) % n;
-    auto window = [&](const Tensor& t, std::int64_t start, std::int64_t length) {
-      Sizes s = t.sizes;
-      s[d] = length;
-      return t.view_as(s, t.strides, t.offset + start * t.strides[d]);
-    };
-    window(out, shift, n - shift).copy_from(window(self, 0, n - shift));
-    window(out, 0, shift).copy_from(window(self, n - shift, shift));
-    self = out;
-  }
-  return self.view_as(sizes, row_major_strides(sizes), self.offset);
-}
-
 template <bool lower>
 Meta fake_triangle(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   if (self.dim() < 2) fail(fmt::format("{}: input tensor must have at least 2 dimensions", lower ? "tril" : "triu"));
   return TensorMeta::contiguous(self.dtype, self.sizes, self.device);
-}
-
-template <bool lower>
-Value eval_triangle(EvalCall& call) {
-  const Tensor& self = call.tensor("self");
-  Tensor out = unwrap(self.clone());
-  std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(),
-               diagonal = std::clamp(call.integer("diagonal"), -rows, columns);
-  std::size_t width = itemsize(out.dtype);
-  for (std::int64_t i = 0; i < (columns ? out.numel() / columns : 0); ++i) {
-    std::int64_t edge = std::clamp<std::int64_t>(i % rows + diagonal + (lower ? 1 : 0), 0, columns);
-    std::int64_t first = lower ? edge : 0, last = lower ? columns : edge;
-    std::fill_n(out.data() + static_cast<std::size_t>(i * columns + first) * width,
-                static_cast<std::size_t>(last - first) * width, std::byte{0});
-  }
-  return out;
 }
 
 Meta fake_diag_embed(FakeCall& call) {
@@ -539,27 +425,26 @@ Arg tile(DecomposeCall& call) {
 
 void register_join(OpTable& t) {
   t.default_family = Family::Index;
-  t.add("aten.cat.default", fake_cat, eval_cat, {},
+  t.add("aten.cat.default", fake_cat, nullptr, {},
         {.autograd = {.gradient = cat_gradient}, .lower = lower_cat, .role = Role::Concatenates});
-  t.add("aten.stack.default", fake_stack, eval_stack, {},
+  t.add("aten.stack.default", fake_stack, nullptr, {},
         {.compile_decompose = stack, .autograd = {.gradient = stack_gradient}, .lower = lower_stack});
   t.add("aten.concat.default", {.program = "cat(tensors, dim)"});
   t.add("aten.concatenate.default", {.program = "cat(tensors, dim)"});
-  t.add("aten.repeat.default", fake_repeat, eval_repeat, {},
+  t.add("aten.repeat.default", fake_repeat, nullptr, {},
         {.autograd = {.gradient = repeat_gradient}, .lower = lower_repeat, .views = {.unchanged_if = any_arguments}});
   t.add("aten.tile.default", {.decompose = tile});
-  t.add("aten.flip.default", fake_flip, eval_flip, {{"self", "flip(grad, dims)"}}, {.lower = lower_flip});
+  t.add("aten.flip.default", fake_flip, nullptr, {{"self", "flip(grad, dims)"}}, {.lower = lower_flip});
   t.add("prims.rev.default",
         {.fake = [](FakeCall& call) -> Meta { return like_preserving(call.tensor("a"), call.shapes); },
          .eval = [](EvalCall& call) -> Value {
            return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
          }});
-  t.add("aten.roll.default", fake_roll, eval_roll, {{"self", "roll(grad, negated(shifts), dims)"}},
+  t.add("aten.roll.default", fake_roll, nullptr, {{"self", "roll(grad, negated(shifts), dims)"}},
         {.lower = lower_roll});
   t.add("aten.rot90.default", {.decompose = rot90, .autograd = {.derivative = {{"self", "rot90(grad, -k, dims)"}}}});
-  t.add("aten.tril.default", fake_triangle<true>, eval_triangle<true>, {{"self", "tril(grad, diagonal)"}},
-        {.lower = lower_tril});
-  t.add("aten.triu.default", fake_triangle<false>, eval_triangle<false>, {{"self", "triu(grad, diagonal)"}},
+  t.add("aten.tril.default", fake_triangle<true>, nullptr, {{"self", "tril(grad, diagonal)"}}, {.lower = lower_tril});
+  t.add("aten.triu.default", fake_triangle<false>, nullptr, {{"self", "triu(grad, diagonal)"}},
         {.lower = lower_triu, .cost = {.recomputable = true}});
   t.add("aten.diag_embed.default", fake_diag_embed, eval_diag_embed, {{"self", "diagonal(grad, offset, dim1, dim2)"}});
 }

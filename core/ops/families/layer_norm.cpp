@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/ops/families/lower_norm.h"
-#include "core/ops/families/norm_kernels.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/formula.h"
 #include "core/ops/record/formula_functions.h"
@@ -28,7 +27,6 @@ void lower_layer_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   LoweredTensor x = call.to.cast(input, make.dtype);
-  if (x.numel().is(0)) fail_unsupported("normalisation of rows without elements");
   std::vector<bool> reduced = trailing(x.dim(), call.integers("normalized_shape").size());
   LoweredTensor mean = make.mean(x, reduced);
   LoweredTensor centred = make.sub(x, mean);
@@ -166,82 +164,6 @@ Meta fake_native_layer_norm_backward(FakeCall& c) {
   return result;
 }
 
-std::int64_t row_length(const EvalCall& c) {
-  std::int64_t n = 1;
-  for (auto s : c.integers("normalized_shape")) n *= s;
-  return n;
-}
-
-Value eval_native_layer_norm(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  DType dtype = evaluation_dtype(input.dtype);
-  Tensor x = load(input, dtype);
-  Tensor weight = load_optional(c, "weight", dtype);
-  Tensor bias = load_optional(c, "bias", dtype);
-  std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
-  double eps = as_double(c.number("eps"));
-  std::int64_t n = row_length(c);
-  // PyTorch's kernel for half types adds -mean * rstd in a fused step: a row of equal numbers does not come out as
-  // zeros.
-  const bool half = dtype != input.dtype;
-  Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
-  dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
-    const T* w = weight.storage ? weight.as<T>() : nullptr;
-    const T* b = bias.storage ? bias.as<T>() : nullptr;
-    for (std::int64_t r : steps(mean.numel())) {
-      const T* in = x.as<T>() + r * n;
-      T* out = y.as<T>() + r * n;
-      Moments m = moments(in, 1, 0, n);
-      const double scale = 1 / std::sqrt(m.variance + eps);
-      const T narrow_scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps)),
-              shift = -(static_cast<T>(m.mean) * narrow_scale);
-      for (std::int64_t i = 0; i < n; ++i) {
-        const double v = half ? static_cast<double>(std::fma(in[i], narrow_scale, shift))
-                              : (static_cast<double>(in[i]) - m.mean) * scale;
-        out[i] = static_cast<T>((w ? v * static_cast<double>(w[i]) : v) + (b ? static_cast<double>(b[i]) : 0));
-      }
-      mean.as<T>()[r] = static_cast<T>(m.mean);
-      rstd.as<T>()[r] = static_cast<T>(scale);
-    }
-  });
-  return wanted_results(std::move(outputs), {y, mean, rstd});
-}
-
-Value eval_native_layer_norm_backward(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  DType dtype = evaluation_dtype(input.dtype);
-  Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype);
-  Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
-  Tensor weight = load_optional(c, "weight", dtype);
-  std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm_backward);
-  std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
-  Tensor dx = empty(dtype, x.sizes);
-  Tensor dw = zeros(DType::Float64, c.integers("normalized_shape")), db = zeros(DType::Float64, dw.sizes);
-  dispatch_floating(dtype, "LayerNormBackwardKernelImpl", [&]<class T>() {
-    const T* w = weight.storage ? weight.as<T>() : nullptr;
-    for (std::int64_t r : steps(rows, 4096)) {
-      const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
-      T* out = dx.as<T>() + r * n;
-      const double center = mean.as<double>()[r], scale = rstd.as<double>()[r];
-      double sum = 0, dot = 0;
-      const auto weighted = [&](std::int64_t i) {
-        return static_cast<double>(g[i]) * (w ? static_cast<double>(w[i]) : 1);
-      };
-      const auto normal = [&](std::int64_t i) { return (static_cast<double>(in[i]) - center) * scale; };
-      for (std::int64_t i = 0; i < n; ++i) {
-        sum += weighted(i);
-        dot += weighted(i) * normal(i);
-        dw.as<double>()[i] += static_cast<double>(g[i]) * normal(i);
-        db.as<double>()[i] += static_cast<double>(g[i]);
-      }
-      const double count = static_cast<double>(n);
-      for (std::int64_t i = 0; i < n; ++i)
-        out[i] = static_cast<T>(scale * (weighted(i) - sum / count - normal(i) * dot / count));
-    }
-  });
-  return wanted_results(std::move(outputs), {dx, dw, db});
-}
-
 /// Returns {normalised and scaled input, 1 / root mean square}, as at::rms_norm_composite.
 std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   Builder& b = c.build;
@@ -293,7 +215,7 @@ Arg row_gradient(const FormulaCall& f) {
 
 void register_layer_norm(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add("aten.native_layer_norm.default", fake_native_layer_norm, eval_native_layer_norm,
+  t.add("aten.native_layer_norm.default", fake_native_layer_norm, nullptr,
         {{"input, weight, bias",
           "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
           "bias, output_mask)"}},
@@ -301,7 +223,7 @@ void register_layer_norm(OpTable& t) {
   t.add_formula_functions({{"last_dims", last_dims}, {"row_gradient", row_gradient}});
   // layer_norm_double_backward
   t.add(
-      "aten.native_layer_norm_backward.default", fake_native_layer_norm_backward, eval_native_layer_norm_backward,
+      "aten.native_layer_norm_backward.default", fake_native_layer_norm_backward, nullptr,
       {{"grad_out, input, weight",
         "d = last_dims(normalized_shape); n = (input - mean) * rstd; gi = grads[0]; gw = grads[1]; "
         "a = grad_out if weight is None else grad_out * weight; "

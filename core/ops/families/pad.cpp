@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "core/ops/families/lower_place.h"
-#include "core/ops/kernels/indexing.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/lower_call.h"
+#include "core/ops/record/pointwise.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 
@@ -20,7 +20,9 @@ void lower_pad(LowerCall& call) {
   const SymList sizes = call.out_sizes();
   std::size_t rank = self.dim();
   DType dtype = self.dtype;
-  double value = as_double(call.number("value"));
+  const auto around = [dtype, value = call.FakeCall::number("value")](Body& body, const Index&) {
+    return number_constant(body.b, value, dtype);
+  };
   SymList before(rank, 0), crop(rank, 0);
   SymList kept = self.sizes;
   for (std::size_t k = 0; 2 * k < pad.size(); ++k) {
@@ -39,12 +41,9 @@ void lower_pad(LowerCall& call) {
     return at;
   });
   const auto fits = concrete(before);
-  if (fits && !inner.numel().is(0) && is_picked(call.to, dtype, sizes, {&inner, 1})) {
-    const auto around = [=](Body& body, const Index&) { return body.b.constant(dtype, value); };
+  if (fits && !inner.numel().is(0) && is_picked(call.to, dtype, sizes, {&inner, 1}))
     return call.give(picked(call.to, dtype, sizes, around, {{inner, *fits}}));
-  }
-  std::vector<Write> writes{
-      write(call.to.constant(dtype, sizes, value), dtype, [](Body&, const Index& i) { return i; })};
+  std::vector<Write> writes{write(call.to.map(dtype, sizes, around), dtype, [](Body&, const Index& i) { return i; })};
   if (!inner.numel().is(0))
     writes.push_back(write(inner, dtype, [before](Body&, const Index& i) {
       Index at = i;
@@ -96,7 +95,6 @@ void lower_border(LowerCall& call) {
 
 template <bool reflect>
 void lower_border_backward(LowerCall& call) {
-  if (call.in("grad_output").dtype != call.out().dtype) fail_unsupported("a gradient of another dtype");
   const LoweredTensor grad = call.to.cast(call.in("grad_output"), opmath_dtype(call.out().dtype));
   const Borders borders(call);
   Write add{grad.sizes, [grad](Body& body, const Index& i) { return body.read(grad, i); },
@@ -106,8 +104,6 @@ void lower_border_backward(LowerCall& call) {
       {write(call.to.constant(grad.dtype, borders.sizes, 0), grad.dtype, [](Body&, const Index& i) { return i; }),
        std::move(add)}));
 }
-
-using namespace kernels;
 
 /// Sizes after padding. `pad` holds pairs (before, after), starting with the last dimension.
 SymList padded_sizes(const SymList& sizes, const SymList& pad) {
@@ -141,28 +137,6 @@ Meta fake_constant_pad(FakeCall& c) {
   TensorMeta part = self;
   part.sizes = sizes;
   return like_preserving(part, c.shapes);
-}
-
-Value eval_constant_pad(EvalCall& c) {
-  Tensor out = allocate(c, fake_constant_pad);
-  const Tensor& self = c.tensor("self");
-  Sizes pad = c.integers("pad");
-  Tensor fill = number_tensor(c.number("value"), out.dtype);
-  out.copy_from(fill.view_as(out.sizes, Sizes(out.sizes.size(), 0), fill.offset));
-  // from: the part of self that stays. to: its place in the result.
-  Tensor from = self, to = out;
-  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
-    std::size_t d = self.sizes.size() - 1 - i;
-    std::int64_t before = pad[2 * i], after = pad[2 * i + 1];
-    std::int64_t skip = std::max<std::int64_t>(-before, 0), start = std::max<std::int64_t>(before, 0);
-    std::int64_t count = self.sizes[d] - skip - std::max<std::int64_t>(-after, 0);
-    if (count <= 0) return out;
-    from.offset += skip * from.strides[d];
-    to.offset += start * to.strides[d];
-    from.sizes[d] = to.sizes[d] = count;
-  }
-  to.copy_from(from);
-  return out;
 }
 
 /// The padded sizes for reflection_pad and replication_pad in 1, 2 or 3 dimensions. Fails unless `self` has these
@@ -207,58 +181,6 @@ Meta fake_border_backward(FakeCall& c) {
     fits = checked(c, sym_eq(grad.sizes[d], padded[d]), "padding");
   if (!fits) fail("grad_output does not have the sizes of the padded input");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
-}
-
-/// The position in the original from which position i of a padded dimension is copied.
-template <bool reflect>
-std::int64_t source(std::int64_t i, std::int64_t before, std::int64_t size) {
-  std::int64_t at = i - before;
-  if (!reflect) return std::clamp<std::int64_t>(at, 0, size - 1);
-  if (at < 0) at = -at;
-  if (at >= size) at = 2 * (size - 1) - at;
-  if (at < 0 || at >= size) fail("Padding size should be less than the corresponding input dimension");
-  return at;
-}
-
-/// For each element of the padded tensor, the element of the original that it is copied from. Both are row-major
-/// positions.
-template <bool reflect>
-std::vector<std::int64_t> sources(const Sizes& original, const Sizes& padded, const Sizes& pad) {
-  std::vector<std::int64_t> at = {0};
-  for (std::size_t d = 0; d < original.size(); ++d) {
-    std::size_t pair = original.size() - 1 - d;
-    std::int64_t before = 2 * pair < pad.size() ? pad[2 * pair] : 0;
-    std::vector<std::int64_t> next;
-    next.reserve(at.size() * static_cast<std::size_t>(padded[d]));
-    for (auto base : at)
-      for (std::int64_t i = 0; i < padded[d]; ++i)
-        next.push_back(base * original[d] + source<reflect>(i, before, original[d]));
-    at = std::move(next);
-  }
-  return at;
-}
-
-template <bool reflect>
-Value eval_border(EvalCall& c) {
-  Tensor out = allocate(c, fake_border<reflect>);
-  Tensor x = load(c.tensor("self"), out.dtype), y = empty(out.dtype, out.sizes);
-  std::vector<std::int64_t> from = sources<reflect>(x.sizes, y.sizes, c.integers("padding"));
-  dispatch_width(x.dtype, [&]<class T>() {
-    for (std::size_t i = 0; i < from.size(); ++i) y.as<T>()[i] = x.as<T>()[from[i]];
-  });
-  return with_elements(out, y);
-}
-
-template <bool reflect>
-Value eval_border_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_border_backward<reflect>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
-  std::vector<std::int64_t> from = sources<reflect>(dx.sizes, grad.sizes, c.integers("padding"));
-  dispatch_compute(dtype, "pad_backward", [&]<class T>() {
-    for (std::size_t i = 0; i < from.size(); ++i) dx.as<T>()[from[i]] += grad.as<T>()[i];
-  });
-  return with_elements(out, dx);
 }
 
 /// Circular padding: copies the tensor into the middle of the result, then the borders from within the result.
@@ -327,13 +249,13 @@ bool widths_are_zero(const Args& bound) {
 
 void register_pad(OpTable& t) {
   t.default_family = Family::Index;
-  t.add("aten.constant_pad_nd.default", fake_constant_pad, eval_constant_pad,
+  t.add("aten.constant_pad_nd.default", fake_constant_pad, nullptr,
         {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
         {.lower = lower_pad, .views = {.unchanged_if = widths_are_zero}, .role = Role::Pads});
-#define BORDER(name, reflect)                                                                               \
-  t.add("aten." name ".default", fake_border<reflect>, eval_border<reflect>,                                \
-        {{"self", name "_backward(grad, self, padding)"}}, {.lower = lower_border<reflect>});               \
-  t.add("aten." name "_backward.default", fake_border_backward<reflect>, eval_border_backward<reflect>, {}, \
+#define BORDER(name, reflect)                                                                                      \
+  t.add("aten." name ".default", fake_border<reflect>, nullptr, {{"self", name "_backward(grad, self, padding)"}}, \
+        {.lower = lower_border<reflect>});                                                                         \
+  t.add("aten." name "_backward.default", fake_border_backward<reflect>, nullptr, {},                              \
         {.lower = lower_border_backward<reflect>})
   BORDER("reflection_pad1d", true);
   BORDER("reflection_pad2d", true);

@@ -34,7 +34,7 @@ void lower_prod(LowerCall& call) {
 void lower_nansum(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   LoweredTensor numbers = pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) {
-    return is_floating(b.dtype(v[0])) ? b.where(b.IsNan(v[0]), b.constant(b.dtype(v[0]), 0), v[0]) : v[0];
+    return b.where(b.Ne(v[0], v[0]), b.constant(b.dtype(v[0]), 0), v[0]);
   });
   call.give(call.to.reduce(numbers, ScalarOp::Add, reduced_dims(call, x.dim())));
 }
@@ -79,41 +79,6 @@ Value eval_sum(EvalCall& call) {
   return out;
 }
 
-constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
-  using T = std::decay_t<decltype(*x)>;
-  AccumulateType<T> total = 0;
-  line.each([&](std::int64_t at) {
-    auto v = convert<AccumulateType<T>>(x[at]);
-    if (v == v) total = kernels::wrapping_sum(total, v);
-  });
-  return total;
-};
-
-constexpr auto times = [](const EvalCall&, const auto* x, const Line& line) {
-  using T = std::decay_t<decltype(*x)>;
-  AccumulateType<T> total = 1;
-  line.each([&](std::int64_t at) { total = kernels::wrapping_product(total, convert<AccumulateType<T>>(x[at])); });
-  return total;
-};
-
-constexpr auto any = [](const EvalCall&, const auto* x, const Line& line) {
-  StoredBool found = false;
-  line.each([&](std::int64_t at) { found = found || convert<bool>(x[at]); });
-  return found;
-};
-
-constexpr auto all = [](const EvalCall&, const auto* x, const Line& line) {
-  StoredBool held = true;
-  line.each([&](std::int64_t at) { held = held && convert<bool>(x[at]); });
-  return held;
-};
-
-constexpr auto count_nonzero = [](const EvalCall&, const auto* x, const Line& line) {
-  std::int64_t n = 0;
-  line.each([&](std::int64_t at) { n += convert<bool>(x[at]); });
-  return n;
-};
-
 }  // namespace
 
 void add_reductions(OpTable& t, std::span<const ReductionRow> rows) {
@@ -130,28 +95,27 @@ void add_reductions(OpTable& t, std::span<const ReductionRow> rows) {
 
 void register_reduce(OpTable& t) {
   t.default_family = Family::Reduction;
-  constexpr auto prod = eval<sum_dtype, times>;
   const ReductionRow rows[] = {
       {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum_of_line>, "expand(grad, sizes(self))", lower_sum,
        true},
       {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum_of_line>,
        "sum_backward(grad, self, dim, keepdim)", lower_sum, true},
-      {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
+      {"aten.nansum.default", fake<sum_dtype>, nullptr,
        "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))", lower_nansum},
-      {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", lower_prod},
-      {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)", lower_prod},
+      {"aten.prod.default", fake<sum_dtype>, nullptr, "prod_backward(grad, self, result)", lower_prod},
+      {"aten.prod.dim_int", fake<sum_dtype>, nullptr, "prod_backward(grad, self, result, dim, keepdim)", lower_prod},
       {"aten.mean.default", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
        lower_mean, true},
       {"aten.mean.dim", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)",
        lower_mean, true},
-      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, "", lower_any, true},
-      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, "", lower_any, true},
-      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, "", lower_any, true},
-      {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
-      {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
-      {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
-      {"aten.count_nonzero.default", fake<index_dtype>, eval<index_dtype, count_nonzero>, "", lower_count_nonzero},
-      {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, "", lower_count_nonzero},
+      {"aten.any.default", fake<truth_dtype>, nullptr, "", lower_any, true},
+      {"aten.any.dim", fake<truth_dtype>, nullptr, "", lower_any, true},
+      {"aten.any.dims", fake<truth_dtype>, nullptr, "", lower_any, true},
+      {"aten.all.default", fake<truth_dtype>, nullptr, "", lower_all},
+      {"aten.all.dim", fake<truth_dtype>, nullptr, "", lower_all},
+      {"aten.all.dims", fake<truth_dtype>, nullptr, "", lower_all},
+      {"aten.count_nonzero.default", fake<index_dtype>, nullptr, "", lower_count_nonzero},
+      {"aten.count_nonzero.dim_IntList", fake<index_dtype>, nullptr, "", lower_count_nonzero},
   };
   add_reductions(t, rows);
 }

@@ -1,10 +1,13 @@
 #include "core/ops/record/evaluate.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "core/base/raise.h"
+#include "core/loops/evaluate_lowered.h"
+#include "core/ops/record/lower_call.h"
 #include "core/ops/record/values.h"
 
 namespace partita {
@@ -80,15 +83,15 @@ Value look_up(const Arg& arg, const std::unordered_map<const Node*, Value>& held
 
 }  // namespace
 
-Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
-                                        const Node* node) {
+Result<Value> evaluate_by_decomposition(const Schema& schema, Arg (*decompose)(DecomposeCall&),
+                                        std::vector<Value> bound, const EvalContext& context, const Node* node) {
   Graph graph("decomposition");
   std::unordered_map<const Node*, Value> held;
   Args args;
   for (const Value& v : bound) args.push_back(import(v, graph, held));
   Builder build(graph, nullptr);
-  DecomposeCall call(*record.schema, std::move(args), build);
-  Result<Arg> result = catch_raised<Arg>([&] { return record.decompose(call); });
+  DecomposeCall call(schema, std::move(args), build);
+  Result<Arg> result = catch_raised<Arg>([&] { return decompose(call); });
   if (!result) {
     if (node && result.error().where.node.empty()) {
       result.error().where.graph = node->graph().name;
@@ -105,6 +108,105 @@ Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Valu
     TRY(held[n], evaluate(n->op(), std::move(values), std::move(named), context, node));
   }
   return look_up(*result, held);
+}
+
+Value laid_out(Value value, const Meta& promised) {
+  const TensorMeta* meta = promised.tensor();
+  const Tensor* t = value.get<Tensor>();
+  if (!meta || !t || concrete(meta->strides) == t->strides) return value;
+  Tensor as_promised = empty_of(*meta);
+  as_promised.copy_from(*t);
+  return as_promised;
+}
+
+namespace {
+
+/// The same with double in the place of single precision.
+Meta in_double(Meta meta) {
+  if (auto* tuple = std::get_if<MetaTuple>(&meta.v))
+    for (Meta& item : tuple->items) item = in_double(std::move(item));
+  else if (auto* t = std::get_if<TensorMeta>(&meta.v); t && t->dtype == DType::Float32)
+    t->dtype = DType::Float64;
+  return meta;
+}
+
+/// The loops of a call, over its values.
+struct LoopsOfCall {
+  Graph graph{"loops"};
+  std::unordered_map<const Node*, Value> held;
+  Node* node;
+  Meta promised;  ///< of the results
+  loops::Lowering lowering;
+  std::map<int, Tensor> memory;  ///< by definition
+  std::vector<loops::LoweredTensor> results;
+
+  /// If `widened`, all of single precision is computed in double.
+  LoopsOfCall(const OpRecord& record, const EvalCall& call, bool widened) {
+    Args args;
+    for (const Value& v : call.args) args.push_back(import(v, graph, held));
+    FakeCall metas(call.schema, args, *graph.shapes);
+    promised = record.fake(metas);
+    node = graph.create(Op::torch(call.schema.name), args);
+    node->meta = widened ? in_double(promised) : promised;
+    if (widened)
+      for (Node* input : graph.placeholders()) input->meta = in_double(input->meta);
+    loops::LowerCall lower(call.schema, std::move(args), *node, lowering, [&](const Node* input) {
+      const TensorMeta& meta = *input->meta.tensor();
+      const loops::LoweredTensor made = lowering.memory(meta.dtype, meta.sizes);
+      const Tensor& t = *held.at(input).get<Tensor>();
+      memory.emplace(made.id, t.dtype == meta.dtype ? t : unwrap(t.to(meta.dtype)));
+      return made;
+    });
+    record.lower(lower);
+    results = std::move(lower.results);
+  }
+
+  bool sums_single_precision() const {
+    for (int i = 0; i < lowering.size(); ++i) {
+      const loops::Definition& d = lowering[i];
+      const bool rounds = d.combine == loops::ScalarOp::Add || d.combine == loops::ScalarOp::Mul;
+      if (d.kind == loops::Definition::Kind::Reduce && rounds && d.dtype == DType::Float32) return true;
+    }
+    return false;
+  }
+
+  Value run() {
+    const MetaTuple* tuple = promised.tuple();
+    ValueList values(results.size());
+    std::vector<Tensor> computed(values.size());
+    const auto meta_of = [&](const Meta& whole, std::size_t i) {
+      return *(tuple ? whole.tuple()->items.at(i) : whole).tensor();
+    };
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (results[i].valid()) computed[i] = empty_of(meta_of(node->meta, i));
+    unwrap(loops::evaluate(lowering, std::move(memory), results, computed));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!results[i].valid()) continue;
+      const TensorMeta& meta = meta_of(promised, i);
+      Tensor out = computed[i].dtype == meta.dtype ? computed[i] : empty_of(meta);
+      if (computed[i].dtype != meta.dtype) out.copy_from(computed[i]);
+      values[i] = std::move(out);
+    }
+    return tuple ? Value(std::move(values)) : values[0];
+  }
+};
+
+}  // namespace
+
+/// What sums single precision is computed in double, and rounded once.
+Value eval_by_loops(EvalCall& call) {
+  const OpRecord& record = *ops().find(Op::torch(call.schema.name));
+  LoopsOfCall plain(record, call, false);
+  return plain.sums_single_precision() ? LoopsOfCall(record, call, true).run() : plain.run();
+}
+
+Value eval_by_compile_decomposition(EvalCall& call) {
+  const OpRecord& record = *ops().find(Op::torch(call.schema.name));
+  CallOfValues metas(call);
+  const Meta promised = record.fake(metas.call);
+  return laid_out(
+      unwrap(evaluate_by_decomposition(call.schema, record.compile_decompose, call.args, call.context, nullptr)),
+      promised);
 }
 
 }  // namespace partita

@@ -8,8 +8,15 @@ Value to_value(const Arg& literal);
 /// bind_arguments() for values.
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs);
-/// Evaluates a composite: decomposes it for the values' metas and evaluates the resulting calls.
-Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
-                                        const Node* node);
+/// Evaluates a call by a decomposition of it: decomposes it for the values' metas and evaluates the resulting calls.
+Result<Value> evaluate_by_decomposition(const Schema& schema, Arg (*decompose)(DecomposeCall&),
+                                        std::vector<Value> bound, const EvalContext& context, const Node* node);
+/// A decomposition gives the elements, and the fake promises how they lie: the value in memory of that kind.
+Value laid_out(Value value, const Meta& promised);
+
+// What OpTable::add() gives a record that has no evaluation, pointwise body or decomposition: its `lower`, or its
+// compile_decompose, says what the operator computes.
+Value eval_by_loops(EvalCall& call);
+Value eval_by_compile_decomposition(EvalCall& call);
 
 }  // namespace partita

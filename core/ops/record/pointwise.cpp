@@ -17,20 +17,6 @@ const SymExpr* expression_of(const Arg& arg) {
   return arg.node() ? arg.node()->meta.sym() : nullptr;
 }
 
-Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
-  if (auto* i = std::get_if<std::int64_t>(&n); i && (is_integral(dtype) || dtype == DType::Bool))
-    return b.constant_int(dtype, dtype == DType::Bool ? *i != 0 : *i);
-  if (auto* flag = std::get_if<bool>(&n); flag && (is_integral(dtype) || dtype == DType::Bool))
-    return b.constant_int(dtype, *flag);
-  if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0) {
-    if (dtype == DType::Bool) return b.constant_int(dtype, true);
-    if (!is_complex(dtype)) fail("a complex number cannot be combined with real operands");
-    Scalar i = b.make(ScalarOp::Sqrt, b.constant(dtype, -1));  // constants of scalar bodies are real
-    return b.make(ScalarOp::Add, b.constant(dtype, c->real()), b.make(ScalarOp::Mul, b.constant(dtype, c->imag()), i));
-  }
-  return b.constant(dtype, as_double(n));
-}
-
 /// A symbolic number in double precision, as Python computes it; nullopt for what only values decide.
 std::optional<Scalar> real_number(ScalarBuilder& b, SymExpr e) {
   if (!e.is_float()) return b.cast(b.index(e), DType::Float64);
@@ -91,6 +77,20 @@ Scalar number_value(ScalarBuilder& b, const FakeCall& call, std::string_view nam
 }
 
 }  // namespace
+
+Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
+  if (auto* i = std::get_if<std::int64_t>(&n); i && (is_integral(dtype) || dtype == DType::Bool))
+    return b.constant_int(dtype, dtype == DType::Bool ? *i != 0 : *i);
+  if (auto* flag = std::get_if<bool>(&n); flag && (is_integral(dtype) || dtype == DType::Bool))
+    return b.constant_int(dtype, *flag);
+  if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0) {
+    if (dtype == DType::Bool) return b.constant_int(dtype, true);
+    if (!is_complex(dtype)) fail("a complex number cannot be combined with real operands");
+    Scalar i = b.make(ScalarOp::Sqrt, b.constant(dtype, -1));  // constants of scalar bodies are real
+    return b.make(ScalarOp::Add, b.constant(dtype, c->real()), b.make(ScalarOp::Mul, b.constant(dtype, c->imag()), i));
+  }
+  return b.constant(dtype, as_double(n));
+}
 
 Scalar constant(ScalarBuilder& b, const FakeCall& call, std::string_view name, Scalar like) {
   return number_value(b, call, name, b.dtype(like));

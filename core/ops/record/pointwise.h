@@ -19,6 +19,8 @@ using LoadInput = std::function<loops::Scalar(std::string_view name)>;
 loops::Scalar pointwise_value(const OpRecord& record, const FakeCall& call, loops::ScalarBuilder& b,
                               const LoadInput& load);
 
+/// A number as a constant.
+loops::Scalar number_constant(loops::ScalarBuilder& b, const Number& n, DType dtype);
 /// A number argument of the call, as a constant in the dtype of `like`.
 loops::Scalar constant(loops::ScalarBuilder& b, const FakeCall& call, std::string_view name, loops::Scalar like);
 

@@ -144,6 +144,12 @@ void OpTable::add(std::string_view name, OpRecord record) {
     record.decompose = [](DecomposeCall& call) {
       return build_program(call, ops().find(Op::torch(call.schema.name))->program);
     };
+  if (!record.eval && !record.pointwise.body && !record.decompose) {
+    if (record.lower)
+      record.eval = eval_by_loops;
+    else if (record.compile_decompose)
+      record.eval = eval_by_compile_decomposition;
+  }
   if (record.family == Family::Other) record.family = derived_family(record);
   if (record.family == Family::Other) record.family = default_family;
   if (record.family == Family::Other && record.cost.expensive) record.family = Family::Matmul;
@@ -285,7 +291,7 @@ Status check_computable(const Meta& m, const Op* op, const Node* node) {
 Result<Value> evaluate_user_operator(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
                                      const Node* node) {
   const std::vector<Value> given = bound;
-  TRY(Value result, evaluate_by_decomposition(record, std::move(bound), context, node));
+  TRY(Value result, evaluate_by_decomposition(*record.schema, record.decompose, std::move(bound), context, node));
   const std::function<bool(const Tensor&, const Value&)> lies_in = [&](const Tensor& t, const Value& v) {
     if (const auto* list = v.get<ValueList>())
       return std::ranges::any_of(*list, [&](const Value& item) { return lies_in(t, item); });
@@ -351,7 +357,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   if (!record->eval && !record->pointwise.body) {
     if (!record->decompose) return unknown(op, "eval", node);
     if (meaning_of(op)) return evaluate_user_operator(*record, *std::move(bound), context, node);
-    if (!record->fake) return evaluate_by_decomposition(*record, *std::move(bound), context, node);
+    if (!record->fake) return evaluate_by_decomposition(*schema, record->decompose, *std::move(bound), context, node);
   }
   EvalContext own = context;
   if (node && record->collective != CollectivePart::None) own.node = node->name();
@@ -381,13 +387,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
       }
     }
     if (record->eval) return record->eval(call);
-    Value value = unwrap(evaluate_by_decomposition(*record, call.args, context, node));
-    // A decomposition gives the elements; the fake promises how they lie.
-    const TensorMeta* promised = results.tensor();
-    if (!promised || concrete(promised->strides) == value.get<Tensor>()->strides) return value;
-    Tensor laid_out = empty_of(*promised);
-    laid_out.copy_from(*value.get<Tensor>());
-    return laid_out;
+    return laid_out(unwrap(evaluate_by_decomposition(*schema, record->decompose, call.args, context, node)), results);
   });
 }
 

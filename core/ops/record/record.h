@@ -138,7 +138,8 @@ class OpTable {
 
   /// "aten.sigmoid.default"; CHECKs that the schema table knows it and that it is registered once.
   void add(std::string_view name, OpRecord record);
-  /// The same by the columns that most operators have; `more` holds what else is known.
+  /// The same by the columns that most operators have; `more` holds what else is known. Without an `eval`, a record is
+  /// evaluated by its loops or decomposition.
   void add(std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
            std::vector<Derivative> derivative = {}, OpRecord more = {});
   /// Operators and calls of Python, by base name, that have no record and belong to the family of those added now.
