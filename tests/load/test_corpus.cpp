@@ -6,18 +6,19 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/print.h"
-#include "core/ir/same_graph.h"
 #include "core/ir/verify.h"
 #include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
 #include "core/load/session.h"
 #include "tests/load/paths.h"
 #include "tests/support/corpus.h"
+#include "tests/support/same_graph.h"
 
 using namespace partita;
 using partita::testing::corpus;
 using partita::testing::files_below;
 using partita::testing::read_text;
+using partita::testing::same_graph;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 

@@ -2,10 +2,11 @@
 #include <cmath>
 
 #include "core/ir/print.h"
-#include "core/ir/same_graph.h"
 #include "core/load/fx_text.h"
+#include "tests/support/same_graph.h"
 
 using namespace partita;
+using partita::testing::same_graph;
 
 namespace {
 

@@ -1,14 +1,16 @@
-#include "core/ir/same_graph.h"
+#pragma once
+// Compares graphs by their text.
+#include <string>
 
 #include <fmt/format.h>
 
+#include "core/ir/graph.h"
 #include "core/ir/print.h"
 
-namespace partita {
-namespace {
+namespace partita::testing {
 
 /// Ignores the module path and the caller's frame, because FX text does not hold them.
-bool same_origin(const Node& a, const Node& b) {
+inline bool same_origin(const Node& a, const Node& b) {
   if (!a.origin || !b.origin) return !a.origin && !b.origin;
   Origin x = *a.origin;
   x.modules = b.origin->modules;
@@ -18,7 +20,7 @@ bool same_origin(const Node& a, const Node& b) {
 
 /// Names what differs between two nodes; empty when they are equal. Arguments are compared as printed, so nodes by
 /// name.
-std::string difference(const Node& a, const Node& b) {
+inline std::string difference(const Node& a, const Node& b) {
   auto differs = [](const char* what, const std::string& x, const std::string& y) {
     return fmt::format("{} '{}' and '{}'", what, x, y);
   };
@@ -41,9 +43,9 @@ std::string difference(const Node& a, const Node& b) {
   return {};
 }
 
-}  // namespace
-
-bool same_graph(const Graph& a, const Graph& b, std::string* why) {
+/// Says whether two graphs have the same FX text: names, operators, arguments, targets, annotations, recompute tags,
+/// origins, outputs and sub graphs. `why` (may be null) receives the first difference.
+inline bool same_graph(const Graph& a, const Graph& b, std::string* why = nullptr) {
   auto fail = [&](std::string text) {
     if (why) *why = std::move(text);
     return false;
@@ -64,4 +66,4 @@ bool same_graph(const Graph& a, const Graph& b, std::string* why) {
   return true;
 }
 
-}  // namespace partita
+}  // namespace partita::testing
