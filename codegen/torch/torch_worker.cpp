@@ -45,29 +45,6 @@ bool readable(int socket) {
   return ::poll(&ready, 1, milliseconds) > 0;
 }
 
-/// A packet that carries a descriptor.
-bool send_packet(int socket, std::string_view text, int fd) {
-  union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    cmsghdr aligned;
-  } control{};
-  iovec part{const_cast<char*>(text.data()), text.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  ssize_t sent = 0;
-  do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(text.size());
-}
-
 /// One try, seen from the process that asked for it.
 class Asked {
  public:

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/place.h"
+#include "core/ir/without_nodes.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/requires_grad.h"
 
@@ -39,11 +40,7 @@ Result<Classes> read_classes(const std::string& text) {
 class Unwrapper {
  public:
   Unwrapper(const Graph& graph, const Classes& classes, bool train) : graph_(graph), classes_(classes), train_(train) {
-    out_ = std::make_unique<Graph>(graph.name);
-    out_->form = graph.form;
-    out_->shapes = graph.shapes;
-    out_->attributes = graph.attributes;
-    for (const auto& [target, child] : graph.children) out_->children.emplace_back(target, child->clone());
+    out_ = without_nodes(graph);
   }
 
   Result<SubclassWrapper> run() {

@@ -10,6 +10,7 @@
 #include "core/dtensor/calls.h"
 #include "core/dtensor/mesh_of.h"
 #include "core/ir/place.h"
+#include "core/ir/without_nodes.h"
 
 namespace partita {
 namespace {
@@ -30,11 +31,7 @@ Placements of_gradient(Placements placements) {
 class Entrance {
  public:
   Entrance(const Graph& graph, const Mesh& mesh) : graph_(graph), mesh_(mesh), mesh_text_(text(mesh)) {
-    out_ = std::make_unique<Graph>(graph.name);
-    out_->form = graph.form;
-    out_->shapes = graph.shapes;
-    out_->attributes = graph.attributes;
-    for (const auto& [target, child] : graph.children) out_->children.emplace_back(target, child->clone());
+    out_ = without_nodes(graph);
   }
 
   Result<std::unique_ptr<Graph>> run() {

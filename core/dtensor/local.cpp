@@ -11,6 +11,7 @@
 #include "core/dtensor/calls.h"
 #include "core/dtensor/redistribute.h"
 #include "core/ir/place.h"
+#include "core/ir/without_nodes.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
 
@@ -26,13 +27,7 @@ struct Local {
 
 class Localizer {
  public:
-  explicit Localizer(const Graph& graph) : graph_(graph) {
-    out_ = std::make_unique<Graph>(graph.name);
-    out_->form = graph.form;
-    out_->shapes = graph.shapes;
-    out_->attributes = graph.attributes;
-    for (const auto& [target, child] : graph.children) out_->children.emplace_back(target, child->clone());
-  }
+  explicit Localizer(const Graph& graph) : graph_(graph) { out_ = without_nodes(graph); }
 
   Result<std::unique_ptr<Graph>> run() {
     for (const Node* node : graph_) {

@@ -1,15 +1,12 @@
 #include <map>
 
 #include "core/grad/joint.h"
+#include "core/ir/without_nodes.h"
 
 namespace partita {
 
 std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
-  auto out = std::make_unique<Graph>(graph.name);
-  out->form = graph.form;
-  out->shapes = graph.shapes;
-  out->attributes = graph.attributes;
-  for (const auto& [target, child] : graph.children) out->children.emplace_back(target, child->clone());
+  std::unique_ptr<Graph> out = without_nodes(graph);
   std::vector<Node*> unread;
   std::vector<Node*> copy_of(graph.id_limit(), nullptr);
   auto map = [&](Node* n) -> Arg { return copy_of[n->id()]; };

@@ -12,6 +12,7 @@
 #include "core/base/check.h"
 #include "core/base/python_text.h"
 #include "core/ir/fx_dot.h"
+#include "core/ir/without_nodes.h"
 
 namespace partita {
 namespace {
@@ -218,13 +219,18 @@ void Graph::rename(Node* node, std::string_view name_hint) {
   by_name_[node->name_] = node;
 }
 
+std::unique_ptr<Graph> without_nodes(const Graph& graph) {
+  auto copy = std::make_unique<Graph>(graph.name);
+  copy->form = graph.form;
+  copy->shapes = graph.shapes;
+  copy->attributes = graph.attributes;
+  for (const auto& [target, child] : graph.children) copy->children.emplace_back(target, child->clone());
+  return copy;
+}
+
 std::unique_ptr<Graph> Graph::clone() const {
-  auto copy = std::make_unique<Graph>(name);
-  copy->form = form;
-  copy->shapes = shapes;
-  copy->attributes = attributes;
+  std::unique_ptr<Graph> copy = without_nodes(*this);
   copy->by_name_.reserve(by_name_.size());
-  for (const auto& [target, graph] : children) copy->children.emplace_back(target, graph->clone());
   std::vector<Node*> copy_of(next_id_, nullptr);
   for (Node* node : *this) copy_of[node->id_] = copy->copy_node(*node, [&](Node* n) -> Arg { return copy_of[n->id_]; });
   copy->next_suffix_ = next_suffix_;

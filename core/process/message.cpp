@@ -21,9 +21,8 @@ union Control {
 
 }  // namespace
 
-bool send_message(int socket, std::string_view text, int fd) {
-  Header header{text.size()};
-  iovec part{&header, sizeof header};
+bool send_packet(int socket, std::string_view bytes, int fd) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   Control control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -40,7 +39,13 @@ bool send_message(int socket, std::string_view text, int fd) {
   ssize_t sent = 0;
   do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(sizeof header) && write_all(socket, text.data(), text.size());
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
+bool send_message(int socket, std::string_view text, int fd) {
+  const Header header{text.size()};
+  return send_packet(socket, {reinterpret_cast<const char*>(&header), sizeof header}, fd) &&
+         write_all(socket, text.data(), text.size());
 }
 
 std::optional<Message> receive_message(int socket, const std::function<bool()>& wait) {
