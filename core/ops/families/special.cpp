@@ -1,8 +1,6 @@
 // Special functions: one row for each overload.
 #include "core/ops/families/special.h"
 
-#include <numbers>
-
 #include "core/ops/families/bessel.h"
 #include "core/ops/families/gamma.h"
 #include "core/ops/record/record.h"

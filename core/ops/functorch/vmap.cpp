@@ -3,7 +3,6 @@
 #include "core/ops/functorch/vmap.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 

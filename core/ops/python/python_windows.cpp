@@ -1,8 +1,6 @@
 // Windows of torch.signal.windows that are sums of cosines; the others are programs in python_functions.def.
 #include <numbers>
 
-#include <fmt/format.h>
-
 #include "core/ops/schema/resolve_parts.h"
 
 namespace partita {

@@ -1,7 +1,5 @@
 #include "core/ops/record/pointwise.h"
 
-#include <fmt/format.h>
-
 #include "core/loops/scalar_eval.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/values.h"
