@@ -312,6 +312,16 @@ def float_argument():
     return lambda a, x: a * x, [(t(4), 0.5), (t(4), 0.25), (t(4), 3.0)]
 
 
+@program
+def repeated_numbers():
+    return lambda a, n: (a * n, round(n / 3), max(n, 7)), [(t(4), n) for n in (5, 6, 6, 9, 5)]
+
+
+@program
+def signed_zeros():
+    return lambda a, x: a / x, [(t(4), x) for x in (0.5, 0.25, 0.0, -0.0, 0.0)]
+
+
 def captured(function):
     """Graphs have the sizes and numbers that values decide, in place of graph breaks."""
     function.config = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}

@@ -115,10 +115,10 @@ class Call:
 
     def __init__(self, graph, described, args, results):
         self.graph = graph  # keeps the handle alive
-        tensors = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
-        self.all = len(tensors) == len(args)
-        self.pick = operator.itemgetter(*tensors) if len(tensors) > 1 else lambda args: tuple(args[i] for i in tensors)
-        tensors = self.pick(args) if tensors else ()
+        places = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        self.all = len(places) == len(args)
+        self.pick = operator.itemgetter(*places) if len(places) > 1 else lambda args: tuple(args[i] for i in places)
+        tensors = self.pick(args)
         self.guards = guards.TensorGuards(
             *tensors,
             dynamic_dims_sizes=[list(t.shape) for t in tensors],

@@ -30,8 +30,8 @@ def target_name(node):
     module, name = getattr(target, "__module__", None), getattr(target, "__name__", None)
     if module == "_operator":
         return "call_function", f"operator.{name}"
-    if module == "math":
-        return "call_function", f"math.{name}"
+    if module in ("builtins", "math"):
+        return "call_function", f"{module}.{name}"
     if module == "torch" and name and name.startswith("sym_"):
         return "call_function", f"torch.{name}"
     return None
@@ -111,7 +111,8 @@ class Writer:
             if kind is None:
                 raise CannotWrite(node, f"a call of {node.target}")
             described["op"], described["target"] = kind
-            described["args"] = [self.argument(node, a) for a in node.args]
+            args = node.args[:1] if node.target is round and node.args[1:] == (None,) else node.args
+            described["args"] = [self.argument(node, a) for a in args]
             described["kwargs"] = {k: self.argument(node, a) for k, a in node.kwargs.items()}
         except CannotWrite as refused:
             self.cannot[node] = str(refused)
