@@ -35,6 +35,11 @@ def eagerly(module):
     return lambda args: list(forward(*args))
 
 
+# Errors of arguments of other sizes, strides or dtypes than the graph's. Dynamo's guards let none through; who calls
+# AOTAutograd himself has none.
+NOT_AS_COMPILED = "run.input", "interp.symbols"
+
+
 class Guarded:
     """A compiled graph, and PyTorch for calls whose arguments or sizes the compiler does not take."""
 
@@ -50,6 +55,10 @@ class Guarded:
             reason = str(why)
         except _library.Unsupported as why:
             reason = why.message
+        except _library.PartitaError as why:
+            if why.code not in NOT_AS_COMPILED:
+                raise
+            reason = f"arguments that are not as it was compiled for ({why.code})"
         if reason not in self.reasons:
             self.reasons.add(reason)
             stats.run_eagerly(self.compiled.name, reason)

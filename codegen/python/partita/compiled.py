@@ -14,7 +14,7 @@ import threading
 import torch
 
 from . import _library
-from .graph_json import Writer, flat
+from .graph_json import Writer, flat, undetached
 
 CODES = {getattr(torch, name): i + 1 for i, name in enumerate(_library.DTYPES) if hasattr(torch, name)}
 DTYPES = {code: dtype for dtype, code in CODES.items()}
@@ -86,7 +86,7 @@ class View:
     def __init__(self, argument, sizes, strides, offset):
         self.argument, self.layout = argument, (sizes, strides, offset)
 
-    def of(self, args):
+    def of(self, args, found):
         return reinterpret(args[self.argument], *self.layout)
 
 
@@ -96,7 +96,7 @@ class Argument(View):
     def __init__(self, argument):
         self.argument = argument
 
-    def of(self, args):
+    def of(self, args, found):
         return args[self.argument]
 
 
@@ -106,8 +106,28 @@ class Known:
     def __init__(self, value):
         self.value = value
 
-    def of(self, args):
+    def of(self, args, found):
         return self.value
+
+
+class Again:
+    """A result that an earlier one is, too, or that shares its memory by a detach()."""
+
+    def __init__(self, index, detached):
+        self.index, self.detached = index, detached
+
+    def of(self, args, found):
+        return found[self.index].detach() if self.detached else found[self.index]
+
+
+def earlier_results(returned):
+    """For each result that is an earlier one, or that detached, an Again; else None."""
+    first, found = {}, []
+    for i, node in enumerate(returned):
+        base = undetached(node)
+        known = first.setdefault(base, i) if isinstance(base, torch.fx.Node) and base.op == "call_function" else i
+        found.append(None if known == i else Again(known, node is not returned[known]))
+    return found
 
 
 class Call:
@@ -160,8 +180,10 @@ class Call:
             _library.check(status)
         if self.only_memory:
             return made
-        made = iter(made)
-        return [next(made) if isinstance(r, Memory) else r.of(args) for r in self.results]
+        made, found = iter(made), []
+        for r in self.results:
+            found.append(next(made) if isinstance(r, Memory) else r.of(args, found))
+        return found
 
 
 @contextlib.contextmanager
@@ -211,6 +233,7 @@ class CompiledGraph:
         places = {node: i for i, node in enumerate(placeholders)}
         returned = flat(next(n for n in module.graph.nodes if n.op == "output").args[0])
         self.handed_on = [places.get(value) if isinstance(value, torch.fx.Node) else None for value in returned]
+        self.earlier = earlier_results(returned)
         self.numbers = [i for i, n in enumerate(placeholders) if not isinstance(n.meta.get("val"), torch.Tensor)]
         self.compile(torch.get_num_threads())
 
@@ -247,7 +270,9 @@ class CompiledGraph:
             _library.check(library.partita_graph_run(graph.handle, described.values, len(args), outputs, count, state))
         try:
             results = [self.result(outputs[i], i, args) for i in range(count)]
-            values = [self.value(outputs[i], result, args) for i, result in enumerate(results)]
+            values = []
+            for value, result in zip(outputs, results):
+                values.append(self.value(value, result, args, values))
         finally:
             library.partita_graph_release(outputs, count)
         if self.writer.by_values:
@@ -263,6 +288,8 @@ class CompiledGraph:
     def result(self, value, index, args):
         if self.handed_on[index] is not None:
             return Argument(self.handed_on[index])
+        if (again := self.earlier[index]) is not None:
+            return again
         if not value.data:
             return Known(None)
         if value.is_number:
@@ -275,9 +302,9 @@ class CompiledGraph:
             return View(value.input, sizes, strides, distance // dtype.itemsize)
         return Memory(sizes, strides, dtype)
 
-    def value(self, value, result, args):
+    def value(self, value, result, args, found):
         if not isinstance(result, Memory):
-            return result.of(args)
+            return result.of(args, found)
         sizes, strides, dtype = result.spec
         made = empty(sizes, strides, dtype)
         ctypes.memmove(data_ptr(made), value.data, reach(sizes, strides) * dtype.itemsize)
