@@ -14,7 +14,8 @@ import threading
 import torch
 
 from . import _library
-from .graph_json import Writer, flat, undetached
+from .graph_json import Writer, flat
+from .shared import Views, view_of
 
 CODES = {getattr(torch, name): i + 1 for i, name in enumerate(_library.DTYPES) if hasattr(torch, name)}
 DTYPES = {code: dtype for dtype, code in CODES.items()}
@@ -23,7 +24,6 @@ HOLDERS = {bool: ctypes.c_bool, int: ctypes.c_int64, float: ctypes.c_double}
 MOST_CALLS = 64  # layouts of arguments that are kept prepared
 data_ptr = torch.Tensor.data_ptr
 guards = torch._C._dynamo.guards
-reinterpret = guards._reinterpret_tensor
 empty = guards._empty_strided_cpu
 
 
@@ -86,8 +86,8 @@ class View:
     def __init__(self, argument, sizes, strides, offset):
         self.argument, self.layout = argument, (sizes, strides, offset)
 
-    def of(self, args, found):
-        return reinterpret(args[self.argument], *self.layout)
+    def of(self, args):
+        return view_of(args[self.argument], *self.layout)
 
 
 class Argument(View):
@@ -96,7 +96,7 @@ class Argument(View):
     def __init__(self, argument):
         self.argument = argument
 
-    def of(self, args, found):
+    def of(self, args):
         return args[self.argument]
 
 
@@ -106,35 +106,17 @@ class Known:
     def __init__(self, value):
         self.value = value
 
-    def of(self, args, found):
+    def of(self, args):
         return self.value
-
-
-class Again:
-    """A result that an earlier one is, too, or that shares its memory by a detach()."""
-
-    def __init__(self, index, detached):
-        self.index, self.detached = index, detached
-
-    def of(self, args, found):
-        return found[self.index].detach() if self.detached else found[self.index]
-
-
-def earlier_results(returned):
-    """For each result that is an earlier one, or that detached, an Again; else None."""
-    first, found = {}, []
-    for i, node in enumerate(returned):
-        base = undetached(node)
-        known = first.setdefault(base, i) if isinstance(base, torch.fx.Node) and base.op == "call_function" else i
-        found.append(None if known == i else Again(known, node is not returned[known]))
-    return found
 
 
 class Call:
     """A call that comes again: arguments of the same layouts, the same numbers."""
 
-    def __init__(self, graph, described, args, results):
+    def __init__(self, graph, described, args, results, show):
+        """`show`: makes the call's results of `results` and of the arguments; None when they are these."""
         self.graph = graph  # keeps the handle alive
+        self.show = show
         places = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
         self.all = len(places) == len(args)
         self.pick = operator.itemgetter(*places) if len(places) > 1 else lambda args: tuple(args[i] for i in places)
@@ -178,12 +160,10 @@ class Call:
             status = self.run(self.handle, inputs, outputs, None)
         if status:
             _library.check(status)
-        if self.only_memory:
-            return made
-        made, found = iter(made), []
-        for r in self.results:
-            found.append(next(made) if isinstance(r, Memory) else r.of(args, found))
-        return found
+        if not self.only_memory:
+            made = iter(made)
+            made = [next(made) if isinstance(r, Memory) else r.of(args) for r in self.results]
+        return made if self.show is None else self.show(args, made)
 
 
 @contextlib.contextmanager
@@ -224,6 +204,9 @@ class CompiledGraph:
     def __init__(self, module, name, config=()):
         self.name = name
         self.config = dict(config)
+        self.views = Views.of(module)
+        if self.views is not None:
+            module = self.views.module
         self.writer = Writer(module, name)
         self.own_threads = "threads" in self.config
         self.lock = threading.Lock()
@@ -233,7 +216,6 @@ class CompiledGraph:
         places = {node: i for i, node in enumerate(placeholders)}
         returned = flat(next(n for n in module.graph.nodes if n.op == "output").args[0])
         self.handed_on = [places.get(value) if isinstance(value, torch.fx.Node) else None for value in returned]
-        self.earlier = earlier_results(returned)
         self.numbers = [i for i, n in enumerate(placeholders) if not isinstance(n.meta.get("val"), torch.Tensor)]
         self.compile(torch.get_num_threads())
 
@@ -270,26 +252,24 @@ class CompiledGraph:
             _library.check(library.partita_graph_run(graph.handle, described.values, len(args), outputs, count, state))
         try:
             results = [self.result(outputs[i], i, args) for i in range(count)]
-            values = []
-            for value, result in zip(outputs, results):
-                values.append(self.value(value, result, args, values))
+            values = [self.value(outputs[i], result, args) for i, result in enumerate(results)]
         finally:
             library.partita_graph_release(outputs, count)
+        show = None if self.views is None else self.views.learn(args, values)
+        shown = values if show is None else show(args, values)
         if self.writer.by_values:
-            return values  # the next call's results may have other sizes
-        call = Call(graph, described, args, results)
+            return shown  # the next call's results may have other sizes
+        call = Call(graph, described, args, results, show)
         with self.lock:
             if graph is self.graph:
                 if sum(map(len, self.calls.values())) >= MOST_CALLS:
                     self.calls = {}
                 self.calls.setdefault(numbers, []).append(call)
-        return values
+        return shown
 
     def result(self, value, index, args):
         if self.handed_on[index] is not None:
             return Argument(self.handed_on[index])
-        if (again := self.earlier[index]) is not None:
-            return again
         if not value.data:
             return Known(None)
         if value.is_number:
@@ -302,9 +282,9 @@ class CompiledGraph:
             return View(value.input, sizes, strides, distance // dtype.itemsize)
         return Memory(sizes, strides, dtype)
 
-    def value(self, value, result, args, found):
+    def value(self, value, result, args):
         if not isinstance(result, Memory):
-            return result.of(args, found)
+            return result.of(args)
         sizes, strides, dtype = result.spec
         made = empty(sizes, strides, dtype)
         ctypes.memmove(data_ptr(made), value.data, reach(sizes, strides) * dtype.itemsize)

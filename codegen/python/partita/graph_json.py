@@ -84,7 +84,7 @@ class Writer:
         result = None
         for node in module.graph.nodes:
             if node.op == "output":
-                result = self.argument(node, tuple(map(undetached, flat(node.args[0]))))
+                result = self.argument(node, flat(node.args[0]))
                 continue
             described = {"op": node.op, "name": node.name, "meta": self.meta(node)}
             if node.op == "get_attr":
@@ -172,15 +172,6 @@ def flat(returned):
     if not isinstance(returned, (list, tuple)):
         return (returned,)
     return tuple(value for item in returned for value in (flat(item) if isinstance(item, (list, tuple)) else (item,)))
-
-
-def undetached(value):
-    """A node without the detach() calls around it; AOTAutograd keeps those around what it saves for the backward."""
-    while isinstance(value, torch.fx.Node) and value.target is torch.ops.aten.detach.default:
-        if value.args[0].op != "call_function":  # a view of an argument is another result than the argument
-            break
-        value = value.args[0]
-    return value
 
 
 def attribute(module, path):
