@@ -17,11 +17,17 @@ Tensor doubles(Sizes sizes, const std::vector<double>& values) {
 Tensor complexes(Sizes sizes, const std::vector<double>& values) {
   return *doubles(std::move(sizes), values).to(DType::Complex128);
 }
+Tensor in_columns(const Tensor& matrix) {
+  Tensor t = *Tensor::empty_strided(matrix.dtype, matrix.sizes, {1, matrix.sizes[0]});
+  t.copy_from(matrix);
+  return t;
+}
 Tensor indices(const std::vector<double>& values) {
   return *doubles({static_cast<std::int64_t>(values.size())}, values).to(DType::Int64);
 }
 
 const Tensor square = doubles({3, 3}, {4, 1, 2, 1, 3, 0, 2, 0, 5}), tall = doubles({3, 2}, {1, 2, 3, 4, 5, 6});
+const Tensor skew = doubles({3, 3}, {4, 1, 0, 1, 3, 2, 2, 5, 5});
 const Tensor turn = doubles({2, 2}, {0, 1, -1, 0}), right = doubles({3, 1}, {1, 2, 4});
 const Tensor reflectors = doubles({3, 2}, {-5.916079783099615, -7.437357441610946, 0.4337717455676132,
                                            0.828078671210825, 0.7229529092793553, 0.8926238280228976});
@@ -40,6 +46,10 @@ struct Row {
 
 const std::vector<double> factors = {4, 1, 2, 0.25, 2.75, -0.5, 0.5, -0.18181818181818182, 3.909090909090909};
 
+const std::vector<double> factors_of_skew = {4, 1, 0, 0.5, 4.5, 5, 0.25, 0.6111111111111112, -1.0555555555555558};
+/// Of a determinant's row-major matrix.
+const std::vector<double> factors_of_transpose = {4, 1, 2, 0.25, 2.75, 4.5, 0, 0.7272727272727273, 1.727272727272727};
+
 const Row rows[] = {
     {"aten.linalg_lu_factor_ex.default",
      {square},
@@ -47,6 +57,12 @@ const Row rows[] = {
      {{{3, 3}, {1, 3}, factors}, {{3}, {1}, {1, 2, 3}}, {{}, {}, {0}}}},
     {"aten._linalg_det.default", {square}, {}, {{{}, {}, {43}}, {{3, 3}, {1, 3}, factors}}},
     {"aten._linalg_slogdet.default", {square}, {}, {{{}, {}, {1}}, {{}, {}, {3.761200115693563}}}},
+    {"aten._linalg_det.default", {skew}, {}, {{{}, {}, {19}}, {{3, 3}, {1, 3}, factors_of_transpose}}},
+    {"aten._linalg_slogdet.default",
+     {skew},
+     {},
+     {{{}, {}, {1}}, {{}, {}, {2.9444389791664403}}, {{3, 3}, {1, 3}, factors_of_transpose}}},
+    {"aten._linalg_det.default", {in_columns(skew)}, {}, {{{}, {}, {19}}, {{3, 3}, {1, 3}, factors_of_skew}}},
     {"aten.linalg_inv_ex.default",
      {square},
      {},

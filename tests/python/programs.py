@@ -605,6 +605,25 @@ def linear_algebra():
 
 
 @program
+def determinants_training():
+    def f(a, b):
+        copied = (b * 2).mT.contiguous().mT
+        return torch.linalg.det(a), torch.linalg.slogdet(b)[1], torch.logdet(a @ a.mT + 1), torch.linalg.det(copied)
+
+    return f, [(t(5, 5, dtype=torch.float64, grad=True), t(2, 4, 4, dtype=torch.float64, grad=True))]
+
+
+@program
+def decompositions_training():
+    def f(a):
+        values, vectors = torch.linalg.eigh(a @ a.mT)
+        u, s, v = torch.linalg.svd(a, full_matrices=False)
+        return values, vectors * 2, u @ v, s, torch.linalg.svdvals(a), torch.linalg.qr(a)[1]
+
+    return f, [(t(5, 4, dtype=torch.float64),), (t(2, 3, 3, dtype=torch.float64, grad=True),)]
+
+
+@program
 def nothing():
     return lambda a: a, [(t(3),)]
 

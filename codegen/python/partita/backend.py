@@ -66,6 +66,18 @@ class Guarded:
         return self.eager(args)
 
 
+NOT_UNIQUE = "its vectors have signs or phases that PyTorch's own LAPACK decides"
+
+
+def decomposes(node):
+    """Does a call give eigenvectors or singular vectors?"""
+    if node.target is torch.ops.aten.linalg_eig.default:
+        return True
+    if node.target not in (torch.ops.aten._linalg_eigh.default, torch.ops.aten._linalg_svd.default):
+        return False
+    return all(node.args[2:3]) and node.kwargs.get("compute_v", True) and node.kwargs.get("compute_uv", True)
+
+
 def find_refused(module, name):
     """Node -> (operator, why), of what the compiler does not take of the module."""
     writer = Writer(module, name)
@@ -75,6 +87,7 @@ def find_refused(module, name):
     described = Described(writer.attributes)
     calls = _library.refused_calls(writer.text(), described.values, len(writer.attributes))
     refused = {by_name[call["node"]]: (call["op"], call["why"]) for call in calls}
+    refused.update({n: (operator_name(n), NOT_UNIQUE) for n in module.graph.nodes if decomposes(n)})
     if not draws_alike():
         why = "it draws random numbers, which PyTorch draws in another way on this processor"
         refused.update({n: (operator_name(n), why) for n in module.graph.nodes if draws(n.target)})

@@ -39,9 +39,19 @@ void each_diagonal(const LuFactors& f, F use) {
   }
 }
 
+/// Whether the factors of a determinant are of A's transpose, which PyTorch need not copy. Its backward graphs read the
+/// factors so. Those of a solution are always of A.
+bool factors_transpose(const Tensor& a) {
+  return a.is_contiguous() && !is_complex(a.dtype);
+}
+
+LuFactors factors_of(const Tensor& a) {
+  return LuFactors{Matrices(factors_transpose(a) ? transposed(a) : a)};
+}
+
 Value eval_det(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_det);
-  LuFactors f{Matrices(c.tensor("A"))};
+  LuFactors f = factors_of(c.tensor("A"));
   dispatch_inexact(out[0].dtype, "det", [&]<class T>() {
     each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
       T product = sign;
@@ -56,7 +66,7 @@ Value eval_det(EvalCall& c) {
 
 Value eval_slogdet(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_slogdet);
-  LuFactors f{Matrices(c.tensor("A"))};
+  LuFactors f = factors_of(c.tensor("A"));
   dispatch_inexact(out[0].dtype, "slogdet", [&]<class T>() {
     using Real = decltype(std::abs(T()));
     each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
@@ -159,6 +169,11 @@ Value eval_solve(EvalCall& c) {
   return ValueList{out[0], out[1], out[2], out[3]};
 }
 
+/// factors_transpose(A)
+Arg formula_factors_transpose(const FormulaCall& f) {
+  return is_row_major(f.tensor(0)) && !is_complex(f.tensor(0).dtype);
+}
+
 /// solves_vector(A, B)
 Arg solves_vector(const FormulaCall& f) {
   return vector_of(f.guards(), f.tensor(0).sizes, f.tensor(1).sizes);
@@ -167,16 +182,18 @@ Arg solves_vector(const FormulaCall& f) {
 }  // namespace
 
 void register_linalg_solve(OpTable& t) {
-  t.add_formula_functions({{"solves_vector", solves_vector}});
+  t.add_formula_functions({{"solves_vector", solves_vector}, {"factors_transpose", formula_factors_transpose}});
+  // Determinants are not marked as expensive: a plan may give such calls other strides, which decide what is factored.
   t.add("aten._linalg_det.default", fake_det, eval_det,
-        {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2)"}}, {.cost = {.expensive = true}});
+        {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2, not factors_transpose(A))"}},
+        {.family = Family::Matmul});
   // The derivative of log|det| is Re tr(A^-1 dA); the derivative of the sign's angle is Im tr(A^-1 dA).
   t.add("aten._linalg_slogdet.default", fake_slogdet, eval_slogdet,
         {{"A",
           "w = conj(grads[0]) * result0 if grads[0] is not None and is_complex(A) else None; "
           "d = sum_of(grads[1], None if w is None else (conj(w) - w) * 0.5); "
-          "None if d is None else lu_diagonal_solve(d, result2, result3)"}},
-        {.autograd = {.all_results_differentiable = true, .constant_results = 0b1100}, .cost = {.expensive = true}});
+          "None if d is None else lu_diagonal_solve(d, result2, result3, not factors_transpose(A))"}},
+        {.autograd = {.all_results_differentiable = true, .constant_results = 0b1100}, .family = Family::Matmul});
   t.add("aten.linalg_inv_ex.default", fake_inv, eval_inv, {{"A", "-matmul(mH(result0), matmul(grad, mH(result0)))"}},
         {.cost = {.expensive = true}});
   t.add("aten._linalg_solve_ex.default", fake_solve, eval_solve,

@@ -82,8 +82,8 @@ Arg lu_data_backward(const FormulaCall& f) {
   return f("low + up", {{"low", low}, {"up", up}});
 }
 
-/// lu_diagonal_solve(d, LU, pivots): A^-H d, with one number d for each matrix. Zeros on U's diagonal are replaced by
-/// tiny numbers, since a determinant has a gradient for singular matrices too.
+/// lu_diagonal_solve(d, LU, pivots, adjoint): A^-1 d, or A^-H d, with one number d for each matrix A of the factors.
+/// Zeros on U's diagonal are replaced by tiny numbers, since a determinant has a gradient for singular matrices too.
 Arg lu_diagonal_solve(const FormulaCall& f) {
   DType dtype = f.tensor(1).dtype;
   double eps = real_of(dtype) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
@@ -93,7 +93,7 @@ Arg lu_diagonal_solve(const FormulaCall& f) {
   Arg zero = f("eq(diagonal(x1, 0, -2, -1), 0)");
   Arg moved = f.build.call("aten._to_copy.default", {zero}, {{"dtype", dtype}});
   Arg lu = f("x1 + diag_embed(moved * eps)", {{"moved", moved}, {"eps", eps * eps}});
-  return f("linalg_lu_solve(lu, x2, d, adjoint=True)", {{"lu", lu}, {"d", diagonal}});
+  return f("linalg_lu_solve(lu, x2, d, adjoint=x3)", {{"lu", lu}, {"d", diagonal}});
 }
 
 /// cholesky_backward(grad, upper, factor)
