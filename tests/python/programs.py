@@ -624,6 +624,13 @@ def decompositions_training():
 
 
 @program
+def searched_nan():
+    nan = float("nan")
+    edges, values = torch.tensor([1, 2, 3, nan, nan]), torch.tensor([0, 1, 2.5, 3, 4, nan])
+    return lambda s, v: (torch.searchsorted(s, v), torch.bucketize(v, s, right=True)), [(edges, values)]
+
+
+@program
 def nothing():
     return lambda a: a, [(t(3),)]
 

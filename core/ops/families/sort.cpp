@@ -337,7 +337,7 @@ Value eval_searchsorted(EvalCall& c) {
       T v = x.as<T>()[i];
       while (low < high) {
         std::int64_t middle = low + (high - low) / 2;
-        bool before = right ? !less(v, edge(middle)) : less(edge(middle), v);
+        bool before = right ? !(edge(middle) > v) : !(edge(middle) >= v);  // of NaN both are true, as in PyTorch
         if (before)
           low = middle + 1;
         else
