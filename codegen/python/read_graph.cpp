@@ -234,6 +234,18 @@ Status read_symbols(const json& described, ShapeEnv& shapes) {
   return {};
 }
 
+/// The metas of a tensor whose dtype or known sizes are another by our rule than by PyTorch's, of one result or of
+/// several. That is a fault of ours, which a graph must not suffer from.
+std::optional<std::pair<Meta, Meta>> find_difference(const Meta& ours, const Meta& theirs) {
+  const TensorMeta *a = ours.tensor(), *b = theirs.tensor();
+  if (a && b && (a->dtype != b->dtype || (concrete(a->sizes) && concrete(b->sizes) && a->sizes != b->sizes)))
+    return std::pair(ours, theirs);
+  const MetaTuple *x = ours.tuple(), *y = theirs.tuple();
+  for (std::size_t i = 0; x && y && i < x->items.size() && i < y->items.size(); ++i)
+    if (auto found = find_difference(x->items[i], y->items[i])) return found;
+  return std::nullopt;
+}
+
 std::optional<std::string> why_refused(Node& node) {
   if (!node.op()->is_call()) return std::nullopt;
   const Op* op = node.op();
@@ -259,12 +271,9 @@ std::optional<std::string> why_refused(Node& node) {
   if (const Status done = check_evaluable(node); !done) return done.error().message;
   const auto inferred = infer(node);
   if (!inferred) return inferred.error().message;
-  // Another rule for a size or a dtype is a fault of ours, which a graph must not suffer from.
-  const TensorMeta* ours = inferred->tensor();
-  if (t && ours &&
-      (ours->dtype != t->dtype || (concrete(ours->sizes) && concrete(t->sizes) && ours->sizes != t->sizes)))
-    return fmt::format("the compiler takes its result for {}, PyTorch for {}", annotation(*inferred),
-                       annotation(node.meta));
+  if (const auto differs = find_difference(*inferred, node.meta))
+    return fmt::format("the compiler takes its result for {}, PyTorch for {}", annotation(differs->first),
+                       annotation(differs->second));
   return std::nullopt;
 }
 

@@ -515,6 +515,12 @@ def bfloat16_training():
 
 
 @program
+def bfloat16_statistics():
+    norm = nn.BatchNorm1d(4).to(torch.bfloat16).requires_grad_(False)
+    return norm, [(t(5, 4, 6, dtype=torch.bfloat16),)] * 2
+
+
+@program
 def autocast():
     torch.manual_seed(0)
     model = nn.Linear(8, 4)

@@ -121,9 +121,22 @@ def check_odd_arguments():
     assert partita.stats()["eager_calls"] == 3, partita.stats()  # other strides are compiled for
 
 
+def check_missing_kernels():
+    """What PyTorch has no kernel for raises its error."""
+    for pool in (torch.nn.AdaptiveMaxPool1d, torch.nn.AdaptiveMaxPool2d, torch.nn.AdaptiveMaxPool3d, torch.nn.AdaptiveAvgPool3d):
+        torch._dynamo.reset()
+        x = torch.ones(1, 2, *[4] * int(pool.__name__[-2]), dtype=torch.int64)
+        try:
+            torch.compile(pool(2), backend=backend)(x)
+        except NotImplementedError as error:
+            assert "not implemented for 'Long'" in str(error), error
+        else:
+            raise AssertionError(f"{pool.__name__} of integers gave a result")
+
+
 FAILED = []
 checks = {name: lambda name=name, f=f: check_shared(name, f) for name, f in SHARED.items()}
-for name, check in {**checks, "writes": check_writes, "odd_arguments": check_odd_arguments}.items():
+for name, check in {**checks, "writes": check_writes, "odd_arguments": check_odd_arguments, "missing_kernels": check_missing_kernels}.items():
     try:
         check()
         print(f"{name}: ok", flush=True)

@@ -64,9 +64,12 @@ void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
 
 using namespace kernels;
 
+/// `kernel`: PyTorch's name of the kernel, which has floating dtypes only.
 template <std::size_t rank>
-TensorMeta adaptive(FakeCall& c) {
+TensorMeta adaptive(FakeCall& c, const char* kernel) {
   const TensorMeta& self = c.tensor("self");
+  if (!is_floating(self.dtype))
+    fail("\"" + std::string(kernel) + "\" not implemented for '" + std::string(torch_name(self.dtype)) + "'");
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(rank, output[0]);
   if (self.dim() != rank + 1 && self.dim() != rank + 2)
@@ -84,7 +87,7 @@ constexpr auto fake_adaptive_backward = rank == 3 ? fake_volume_pool_backward : 
 
 template <std::size_t rank>
 Meta fake_adaptive_avg(FakeCall& c) {
-  return adaptive<rank>(c);
+  return adaptive<rank>(c, rank == 3 ? "adaptive_avg_pool3d_cpu" : "adaptive_avg_pool2d");
 }
 
 template <std::size_t rank>
@@ -95,7 +98,7 @@ Meta fake_adaptive_max(FakeCall& c) {
       fail("adaptive_max_pool" + std::to_string(rank) +
            "d(): Expected input to have non-zero size for non-batch dimensions, but dimension " + std::to_string(d) +
            " is empty");
-  return with_indices(adaptive<rank>(c));
+  return with_indices(adaptive<rank>(c, rank == 3 ? "adaptive_max_pool3d_cpu" : "adaptive_max_pool2d"));
 }
 
 template <std::size_t rank>

@@ -222,8 +222,13 @@ Meta fake_batch_norm(FakeCall& c) {
     result.items.emplace_back(std::move(reserve));
   }
   if constexpr (stats == Stats::Functional || stats == Stats::UpdateFunctional)
-    for (std::string_view name : {"running_mean", "running_var"})
-      result.items.push_back(meta_if(c.has(name), new_like(c.has(name) ? c.tensor(name) : input, {channels})));
+    for (std::string_view name : {"running_mean", "running_var"}) {
+      TensorMeta now = new_like(c.has(name) ? c.tensor(name) : input, {channels});
+      // PyTorch's new statistics have the precision that is computed in; a copy_ rounds them.
+      const bool kept = trains<stats>(c) && now.dtype == DType::Float64;
+      if (!kept) now.dtype = opmath_dtype(input.dtype);
+      result.items.push_back(meta_if(c.has(name), std::move(now)));
+    }
   return result;
 }
 
