@@ -52,7 +52,7 @@ SHARED = {
     "strided": lambda x: (y := x * 2, y.as_strided((2, 2), (1, 2), 1)),
     "other_dtype": lambda x: (y := x * 2, y.view(torch.int32)),
     "complex_parts": lambda x: (torch.view_as_real(y := torch.complex(x, x)), y.imag, y),
-    "eager_between": lambda x: (y := torch.linalg.eigvals(x @ x.t()).abs() + x[0, 0], y[1:], x * 2, x[1:]),
+    "eager_between": lambda x: (y := torch.linalg.eigh(x @ x.t())[0] + x[0, 0], y[1:], x * 2, x[1:]),
 }
 
 
@@ -63,6 +63,7 @@ def address(value):
 def check_shared(name, function):
     """Raises AssertionError when the results, or what they are after writes, are not eager's."""
     torch._dynamo.reset()
+    torch.manual_seed(0)
     compiled = torch.compile(function, backend=backend)
     for n in (4, 4, 6, 6, 8):
         x = torch.randn(n, 4)
@@ -78,7 +79,8 @@ def check_shared(name, function):
                 continue
             a.add_(i + 1.5), found[i].add_(i + 1.5)
             for k, (p, q) in enumerate(zip(expected, found)):
-                assert p.stride() == q.stride() and torch.allclose(p, q, rtol=1e-4, atol=1e-4, equal_nan=True), f"{name}: {k} after a write to {i}"
+                same = p.stride() == q.stride() and torch.allclose(p, q, rtol=1e-4, atol=1e-4, equal_nan=True)
+                assert same, f"{name}: {k} after a write to {i}"
 
 
 def raises_as_eager(function, write):
@@ -123,7 +125,8 @@ def check_odd_arguments():
 
 def check_missing_kernels():
     """What PyTorch has no kernel for raises its error."""
-    for pool in (torch.nn.AdaptiveMaxPool1d, torch.nn.AdaptiveMaxPool2d, torch.nn.AdaptiveMaxPool3d, torch.nn.AdaptiveAvgPool3d):
+    nn = torch.nn
+    for pool in (nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d, nn.AdaptiveAvgPool3d):
         torch._dynamo.reset()
         x = torch.ones(1, 2, *[4] * int(pool.__name__[-2]), dtype=torch.int64)
         try:
@@ -134,9 +137,24 @@ def check_missing_kernels():
             raise AssertionError(f"{pool.__name__} of integers gave a result")
 
 
+def check_filled_memory():
+    """Memory that nothing was written to is filled in PyTorch's deterministic mode."""
+    torch._dynamo.reset()
+    torch.use_deterministic_algorithms(True)
+    try:
+        for made in (torch.compile(lambda x: torch.empty(5) + x, backend=backend)(torch.ones(5)),
+                     torch.compile(lambda x: torch.ops.aten.resize(x, [9]), backend=backend)(torch.ones(5))[5:]):
+            assert made.isnan().all(), made
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 FAILED = []
 checks = {name: lambda name=name, f=f: check_shared(name, f) for name, f in SHARED.items()}
-for name, check in {**checks, "writes": check_writes, "odd_arguments": check_odd_arguments, "missing_kernels": check_missing_kernels}.items():
+checks.update(
+    writes=check_writes, odd_arguments=check_odd_arguments, missing_kernels=check_missing_kernels,
+    filled_memory=check_filled_memory)
+for name, check in checks.items():
     try:
         check()
         print(f"{name}: ok", flush=True)

@@ -78,6 +78,12 @@ def decomposes(node):
     return all(node.args[2:3]) and node.kwargs.get("compute_v", True) and node.kwargs.get("compute_uv", True)
 
 
+def leaves_values(node):
+    """Does a call return memory that it has not written?"""
+    name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
+    return name.startswith(("aten::empty", "aten::new_empty", "aten::resize"))
+
+
 def find_refused(module, name):
     """Node -> (operator, why), of what the compiler does not take of the module."""
     writer = Writer(module, name)
@@ -87,6 +93,9 @@ def find_refused(module, name):
     described = Described(writer.attributes)
     calls = _library.refused_calls(writer.text(), described.values, len(writer.attributes))
     refused = {by_name[call["node"]]: (call["op"], call["why"]) for call in calls}
+    if torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory:
+        why = "PyTorch fills its memory with a value in its deterministic mode"
+        refused.update({n: (operator_name(n), why) for n in module.graph.nodes if leaves_values(n)})
     refused.update({n: (operator_name(n), NOT_UNIQUE) for n in module.graph.nodes if decomposes(n)})
     if not draws_alike():
         why = "it draws random numbers, which PyTorch draws in another way on this processor"
