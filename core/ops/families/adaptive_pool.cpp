@@ -64,12 +64,9 @@ void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
 
 using namespace kernels;
 
-/// `kernel`: PyTorch's name of the kernel, which has floating dtypes only.
 template <std::size_t rank>
-TensorMeta adaptive(FakeCall& c, const char* kernel) {
+TensorMeta adaptive(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  if (!is_floating(self.dtype))
-    fail("\"" + std::string(kernel) + "\" not implemented for '" + std::string(torch_name(self.dtype)) + "'");
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(rank, output[0]);
   if (self.dim() != rank + 1 && self.dim() != rank + 2)
@@ -85,20 +82,28 @@ TensorMeta adaptive(FakeCall& c, const char* kernel) {
 template <std::size_t rank>
 constexpr auto fake_adaptive_backward = rank == 3 ? fake_volume_pool_backward : fake_pool_backward;
 
+/// PyTorch has these kernels, which it names in its error, for floating dtypes only.
+void check_floating(const TensorMeta& self, const std::string& kernel) {
+  if (!is_floating(self.dtype))
+    fail("\"" + kernel + "\" not implemented for '" + std::string(torch_name(self.dtype)) + "'");
+}
+
 template <std::size_t rank>
 Meta fake_adaptive_avg(FakeCall& c) {
-  return adaptive<rank>(c, rank == 3 ? "adaptive_avg_pool3d_cpu" : "adaptive_avg_pool2d");
+  if (rank == 3) check_floating(c.tensor("self"), "adaptive_avg_pool3d_cpu");  // of images, lowering refuses them
+  return adaptive<rank>(c);
 }
 
 template <std::size_t rank>
 Meta fake_adaptive_max(FakeCall& c) {
+  check_floating(c.tensor("self"), rank == 3 ? "adaptive_max_pool3d_cpu" : "adaptive_max_pool2d");
   const SymList& sizes = c.tensor("self").sizes;
   for (std::size_t d = 1; d < sizes.size(); ++d)
     if (!checked(c, sym_lt(0, sizes[d]), "a maximum of something"))
       fail("adaptive_max_pool" + std::to_string(rank) +
            "d(): Expected input to have non-zero size for non-batch dimensions, but dimension " + std::to_string(d) +
            " is empty");
-  return with_indices(adaptive<rank>(c, rank == 3 ? "adaptive_max_pool3d_cpu" : "adaptive_max_pool2d"));
+  return with_indices(adaptive<rank>(c));
 }
 
 template <std::size_t rank>
