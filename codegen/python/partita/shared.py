@@ -64,6 +64,16 @@ class Same:
         return (args if self.of_argument else made)[self.index]
 
 
+class Fixed:
+    """A result that the layouts decide: a number, None."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def of(self, args, made):
+        return self.value
+
+
 class Shared:
     """A result in the memory of an argument or of a result of the compiled graph."""
 
@@ -114,13 +124,8 @@ class Views:
         for i, value in enumerate(returned):
             if i in places:
                 results.append(make(value))
-            elif not isinstance(value, torch.fx.Node):
-                results.append(value)
-            elif value in arguments:
-                results.append(take(value))
             else:
-                self.makes.append(value)
-                results.append(take(value))
+                results.append(take(value) if isinstance(value, torch.fx.Node) else value)
         views.output(tuple(results))
         self.views = torch.fx.GraphModule(module, views)
         self.module = torch.fx.GraphModule(module, returning(module.graph, self.makes))
@@ -133,10 +138,13 @@ class Views:
         sources = [(True, i, a) for i, a in enumerate(args)] + [(False, i, m) for i, m in enumerate(made)]
         found = []
         for value in self(args, made):
+            if not isinstance(value, torch.Tensor):
+                found.append(Fixed(value))
+                continue
             if (same := next((s for s in sources if s[2] is value), None)) is not None:
                 found.append(Same(*same[:2]))
                 continue
-            if not isinstance(value, torch.Tensor) or value.is_conj() or value.is_neg():
+            if value.is_conj() or value.is_neg():
                 return self
             base = next((s for s in sources if lies_in(value, s[2])), None)
             if base is None:
