@@ -21,6 +21,7 @@
 #include "core/functionalize/rules.h"
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
+#include "core/load/session.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/record/record.h"

@@ -20,6 +20,12 @@ ANY_FLOAT = (torch.float16, torch.bfloat16, torch.float32)
 # Functions whose vectorised forms have an absolute error, not one that shrinks with the value.
 APPROXIMATE = ("erf", "erfc", "exp", "exp2", "expm1", "tanh", "sigmoid", "log", "log1p", "log2", "sin", "cos", "gelu", "silu",
                "pow", "lgamma", "digamma", "erfinv", "atan", "atan2", "asin", "acos", "sinh", "cosh", "tan")
+# Operators whose results are sums of elements or products, and may be far smaller than what they add up.
+ADDING = ("sum", "mean", "var_mean", "cumsum", "mm", "bmm", "addmm", "baddbmm", "dot", "mv", "addmv", "convolution",
+          "convolution_backward", "scatter_add", "index_add", "index_put", "embedding_dense_backward", "avg_pool1d",
+          "avg_pool2d", "avg_pool3d", "avg_pool2d_backward", "avg_pool3d_backward", "_adaptive_avg_pool2d",
+          "_adaptive_avg_pool3d", "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward",
+          "max_pool2d_with_indices_backward")
 
 
 class NoDouble(Exception):
@@ -122,7 +128,7 @@ class Piece:
                 out = n.target(*args, **kwargs)
         except Exception as e:  # any operator may refuse double; the caller falls back on eager
             raise NoDouble(f"{n.name}: {type(e).__name__}: {e}") from e
-        return self._shake(n, out, args) if self.noise is not None else out
+        return self._shake(n, out, args, kwargs) if self.noise is not None else out
 
     def _blurred(self, value: Any) -> Any:
         """A value that the kernel may have computed itself: with noise, uncertain by its own type's step."""
@@ -145,28 +151,40 @@ class Piece:
             if not same:
                 raise NoDouble(f"{n.name}: as_strided of a value that is laid out otherwise in double")
 
-    def _shake(self, n: fx.Node, out: Any, args: Any) -> Any:
+    def _shake(self, n: fx.Node, out: Any, args: Any, kwargs: Any) -> Any:
         """Adds a random error of a few single-precision steps, more behind sums of many."""
-        if not isinstance(out, torch.Tensor) or not out.dtype.is_floating_point or out.numel() == 0:
-            return out
         if is_view(n):
+            return out
+        summed = self._without_cancelling(n, args, kwargs)
+        if isinstance(out, (tuple, list)):
+            summed = summed or [None] * len(out)
+            return tuple(self._shaken(n, o, size, args) for o, size in zip(out, summed))
+        return self._shaken(n, out, summed, args)
+
+    def _shaken(self, n: fx.Node, out: Any, summed: Optional[torch.Tensor], args: Any) -> Any:
+        if not isinstance(out, torch.Tensor) or not out.dtype.is_floating_point or out.numel() == 0:
             return out
         terms = max([a.numel() for a in args if isinstance(a, torch.Tensor)] or [1])
         step = self.noise_step
         size = out.abs()
         if terms > out.numel():
             step *= (terms / out.numel()) ** 0.5
-            size = torch.maximum(size, self._without_cancelling(n, args, out))
+        if summed is not None:
+            size = torch.maximum(size, summed.double().abs())
         if op_name(n) in APPROXIMATE:
             size = size + float((out * out).mean().sqrt())
         draw = torch.rand(out.shape, generator=self.noise, dtype=torch.float64) * 2 - 1
         return out + draw * step * size
 
-    def _without_cancelling(self, n: fx.Node, args: Any, out: torch.Tensor) -> torch.Tensor:
-        """For a sum or a mean: the same of the absolute values."""
-        if op_name(n) in ("sum", "mean") and isinstance(args[0], torch.Tensor):
-            return n.target(args[0].abs(), *args[1:], **n.kwargs).double()
-        return out.abs()
+    def _without_cancelling(self, n: fx.Node, args: Any, kwargs: Any) -> Any:
+        """For what adds up products or elements, the same of the absolute values: each term rounds by its own size.
+        None for other operators."""
+        if op_name(n) not in ADDING:
+            return None
+
+        def magnitude(value: Any) -> Any:
+            return value.abs() if isinstance(value, torch.Tensor) and value.dtype.is_floating_point else value
+        return n.target(*tree_map(magnitude, args), **tree_map(magnitude, kwargs))
 
 
 def samples(graph: fx.Graph, values: dict[str, Any], known: set[fx.Node], node: fx.Node,
