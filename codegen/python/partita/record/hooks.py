@@ -32,7 +32,7 @@ def recording(inner, current):
         if recorder is None or not hasattr(gm, "graph"):
             return inner(gm, example_inputs, *args, **kwargs)
         kind = "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
-        graph = recorder.begin(gm, kind)
+        graph = recorder.begin(gm, kind, example_inputs)
         if graph is None:
             return inner(gm, example_inputs, *args, **kwargs)
         begin = time.perf_counter()
@@ -102,7 +102,7 @@ def hook_other_backends(torch, current) -> None:
     @functools.wraps(original)
     def call(self, model_, inputs_):
         recorder = current()
-        graph = recorder.begin(model_, "dynamo") if recorder is not None and hasattr(model_, "graph") else None
+        graph = recorder.begin(model_, "dynamo", inputs_) if recorder is not None and hasattr(model_, "graph") else None
         if graph is None:
             return original(self, model_, inputs_)
         begin = time.perf_counter()

@@ -21,6 +21,7 @@ import time
 import torch
 
 from . import folder as folders
+from .laid_out import runnable
 from .settings import Settings
 from .values import ValueFile, Written, are_finite, byte_count, is_plain
 
@@ -255,8 +256,8 @@ class Recorder:
         return self.active and self.pid == os.getpid()
 
     @guarded
-    def begin(self, gm: torch.fx.GraphModule, kind: str) -> RecordedGraph | None:
-        """Before a graph is compiled, which changes it."""
+    def begin(self, gm: torch.fx.GraphModule, kind: str, inputs: list) -> RecordedGraph | None:
+        """Before a graph is compiled, which changes it.  `inputs`: the fake ones that it is compiled for."""
         with self.lock:
             if not self.claim():
                 return None
@@ -275,7 +276,7 @@ class Recorder:
                          "compile_seconds": None}  # fmt: skip
             if kind != "dynamo":
                 graph.row["options"] = inductor_options()
-            text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
+            text = runnable(gm, inputs).print_readable(print_output=False, include_stride=True, include_device=True)
             folders.write_text(os.path.join(self.path, graph.row["file"]), text + "\n")
             self.graphs.append(graph)
             if self.settings.wanted(graph.compile_id):
