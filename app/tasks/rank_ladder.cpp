@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/tasks/one_rank.h"
+#include "core/base/number_text.h"
 #include "core/ir/user_frame.h"
+#include "core/ranks/exchange.h"
 
 namespace partita {
 namespace {

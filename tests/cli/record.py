@@ -296,8 +296,7 @@ f(torch.arange(64.0))
     assert [r["graph"] for r in compared["left_out"]] == ["002.dynamo"], compared["left_out"]
     assert "draws random numbers" in compared["left_out"][0]["reason"], compared["left_out"]
     assert record("wrongly_drawn", PYTHON, dropout, "accuracy").returncode == 0
-    partita("compare", "wrongly_drawn", "--graph", "0", code=1)
-    found = json.loads(partita("locate", "wrongly_drawn", "--graph", "0", code=1))
+    found = json.loads(partita("locate", "wrongly_drawn", "--graph", "0", "--json", code=1))
     assert any("relu" in json.dumps(one["node"]) for one in found["graphs"]), found
 
     # Inductor gives the backward of convolutions other strides than its views were traced with; a mean near zero rounds.
