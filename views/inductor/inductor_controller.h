@@ -2,6 +2,7 @@
 #include <map>
 
 #include "app/tasks/locate.h"
+#include "app/tasks/minify_question.h"
 #include "views/frame/controller.h"
 #include "views/inductor/inductor_view.h"
 
