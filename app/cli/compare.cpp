@@ -13,6 +13,7 @@
 #include "app/standard_streams.h"
 #include "app/tasks/columns.h"
 #include "app/tasks/config_values.h"
+#include "app/tasks/locate.h"
 #include "app/tasks/one_rank.h"
 #include "app/tasks/plant.h"
 #include "app/tasks/rank_runs.h"
@@ -114,11 +115,14 @@ struct Sides {
   CompareSide reference;
   std::vector<CompareSide> columns;
 };
-Result<Sides> parse_sides(const CompareVerbOptions& o, const TensorFile& io) {
+Result<Sides> parse_sides(const CompareVerbOptions& o, const Artefact& artefact, const TensorFile& io) {
+  const auto parse = [&](const std::string& text) {
+    return parse_side(with_recorded_options(text, artefact), io, o.request.train);
+  };
   Sides sides;
-  TRY(sides.reference, parse_side(o.reference, io, o.request.train));
+  TRY(sides.reference, parse(o.reference));
   for (const std::string& text : o.against) {
-    TRY(sides.columns.emplace_back(), parse_side(text, io, o.request.train));
+    TRY(sides.columns.emplace_back(), parse(text));
   }
   return sides;
 }
@@ -205,7 +209,7 @@ Result<Compared> compare_graph(const CompareVerbOptions& o, const Artefact& arte
   if (o.against.empty()) {
     TRY(out.reports, compare_pair(o, artefact, io, store));
   } else {
-    TRY(const Sides sides, parse_sides(o, io));
+    TRY(const Sides sides, parse_sides(o, artefact, io));
     planted.push_back(sides.reference.watch);
     for (const CompareSide& side : sides.columns) planted.push_back(side.watch);
     TRY(out.reports,

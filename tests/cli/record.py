@@ -298,6 +298,7 @@ f(torch.arange(64.0))
     assert record("wrongly_drawn", PYTHON, dropout, "accuracy").returncode == 0
     found = json.loads(partita("locate", "wrongly_drawn", "--graph", "0", "--json", code=1))
     assert any("relu" in json.dumps(one["node"]) for one in found["graphs"]), found
+    partita("compare", "wrongly_drawn", "--graph", "0", "--reference", "interp", "--against", "torch:inductor", code=1)
 
     # Inductor gives the backward of convolutions other strides than its views were traced with; a mean near zero rounds.
     assert record("images", PYTHON, write("images.py", CONVOLUTIONS)).returncode == 0
