@@ -36,10 +36,19 @@ def now() -> str:
 @contextlib.contextmanager
 def alone():
     """What the recorder computes is seen by no mode, no tape and no trace of the program."""
+    # What takes the modes off takes longer than most of what is done here, and there are seldom any.
+    any_modes = torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass(), _without_modes() if any_modes else _NOTHING:
+        yield
+
+
+_NOTHING = contextlib.nullcontext()
+
+
+def _without_modes():
     from torch.utils._python_dispatch import _disable_current_modes
 
-    with _disable_current_modes(), torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        yield
+    return _disable_current_modes()
 
 
 def guarded(method):
@@ -110,9 +119,25 @@ def draws(gm: torch.fx.GraphModule) -> bool:
 
 def holds(copy, value: torch.Tensor) -> bool:
     """Can `value` be copied into the memory of an earlier copy?"""
-    return (isinstance(copy, torch.Tensor) and copy.shape == value.shape and copy.dtype == value.dtype
+    return (isinstance(copy, torch.Tensor) and is_plain(copy) and copy.shape == value.shape and copy.dtype == value.dtype
             and copy.stride() == value.stride() and copy.device == value.device
+            and (not copy.is_inference() or torch.is_inference_mode_enabled())
             and not any(n > 1 and s == 0 for n, s in zip(value.shape, value.stride())))  # fmt: skip
+
+
+def copies(values: list, old: list | None) -> list:
+    """Copies of tensors, in the memory of earlier copies where they fit: new memory is dear for each call."""
+    out, into, fitting = [], [], []
+    for value, before in zip(values, old or [None] * len(values)):
+        if holds(before, value):
+            into.append(before)
+            fitting.append(value)
+            out.append(before)
+        else:
+            out.append(value.detach().clone())
+    if into:
+        torch._foreach_copy_(into, fitting)
+    return out
 
 
 def written_by(gm: torch.fx.GraphModule) -> set[int]:
@@ -139,6 +164,7 @@ class RecordedGraph:
         self.watched = 0  # calls below and at this number are watched
         self.draws = False  # from torch's generators
         self.mutated: set[int] = set()  # inputs that a call writes to, as the program wants it
+        self.before: list | None = None  # with until_nan: memory for copies of inputs
         self.donated: set[int] = set()  # inputs whose memory a call may use for other things
         self.cache_before: dict[str, int] = {}
         self.infinite: set[int] = set()  # outputs that had an infinity in the first call, as masks do
@@ -423,13 +449,19 @@ class Recorder:
     # The first NaN, and an exception
 
     @guarded
-    def refer(self, graph: RecordedGraph, inputs: list, state: torch.Tensor | None) -> tuple[list, dict, torch.Tensor | None]:
+    def refer(self, graph: RecordedGraph, inputs: list, state: torch.Tensor | None) -> tuple:
         """The inputs as they are before the call, with copies of those that it may write to; those that it writes to;
-        and the generator's state."""
+        the generator's state; and the copies, if the next call may have their memory."""
         may_change = graph.mutated | graph.donated if graph.kind != "dynamo" else range(len(inputs))
-        before = [v.detach().clone() if i in may_change and isinstance(v, torch.Tensor) and is_plain(v) else v
-                  for i, v in enumerate(inputs)]  # fmt: skip
-        return before, {i: inputs[i] for i in graph.mutated if i < len(inputs)}, state
+        places = [i for i in may_change if isinstance(inputs[i], torch.Tensor) and is_plain(inputs[i])]
+        values = [inputs[i] for i in places]
+        reused = sum(map(byte_count, values)) <= self.settings.per_graph
+        old, graph.before = graph.before, None  # a call of another thread has memory of its own
+        copied = copies(values, old)
+        before = list(inputs)
+        for i, value in zip(places, copied):
+            before[i] = value
+        return before, {i: inputs[i] for i in graph.mutated}, state, copied if reused else None
 
     @guarded
     def look(self, graph: RecordedGraph, number: int, kept: tuple | None, out) -> None:
@@ -437,7 +469,7 @@ class Recorder:
         none: a mask has them always."""
         outputs = out if isinstance(out, (tuple, list)) else (out,)
         # A forward hands on some of its inputs for the backward.
-        inputs, after, state = kept or ((), {}, None)
+        inputs, after, state, copied = kept or ((), {}, None, None)
         given = {v.data_ptr() for v in inputs if isinstance(v, torch.Tensor) and is_plain(v)}
         bad = []
         for i, (no_nan, no_inf) in are_finite(outputs, given):
@@ -446,6 +478,7 @@ class Recorder:
             if not no_nan or (not no_inf and i not in graph.infinite):
                 bad.append(i)
         if not bad:
+            graph.before = copied
             return
         if kept is not None:  # else it is one of the first calls, which is written already
             budget = [self.settings.per_graph]
@@ -466,7 +499,7 @@ class Recorder:
     def stop_watching(self) -> None:
         for graph in self.graphs:
             graph.watched = min(graph.watched, self.settings.calls)
-            graph.slot = None
+            graph.slot = graph.before = None
 
     @guarded
     def fill_slot(self, graph: RecordedGraph, number: int, inputs: list, state: torch.Tensor | None) -> None:
@@ -475,18 +508,13 @@ class Recorder:
         if sum(byte_count(v) for v, is_tensor in zip(inputs, plain) if is_tensor) > self.settings.per_graph:
             graph.slot = None
             return
-        old = graph.slot[1] if graph.slot else [None] * len(inputs)
+        places = [i for i, is_tensor in enumerate(plain) if is_tensor]
+        old = [graph.slot[1][i] for i in places] if graph.slot else None
         graph.slot = None
-        into, values = [], []
-        for i, (value, is_tensor) in enumerate(zip(inputs, plain)):
-            if is_tensor and holds(old[i], value):
-                into.append(old[i])
-                values.append(value.detach())
-            else:
-                old[i] = value.detach().clone() if is_tensor else value
-        if into:
-            torch._foreach_copy_(into, values)
-        graph.slot = (number, old, state)
+        kept = list(inputs)
+        for i, value in zip(places, copies([inputs[i] for i in places], old)):
+            kept[i] = value
+        graph.slot = (number, kept, state)
 
     @guarded
     def keep_slot(self, graph: RecordedGraph, why: str) -> None:

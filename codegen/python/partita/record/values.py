@@ -90,12 +90,20 @@ def are_finite(values, but=()) -> list[tuple[int, tuple[bool, bool]]]:
     return [(i, finite) for i, t in odd if (finite := _is_finite(t)) != (True, True)]
 
 
+SMALL = 1 << 16  # elements
+
+
 def _not_summable(group: list[tuple[int, torch.Tensor]]) -> list[tuple[int, torch.Tensor]]:
-    """Those of a group of one device and dtype whose squares have no finite sum: what has a NaN or an infinity, and what
-    overflows.  One call, one pass over memory and one wait for a device, as this is done after each call of a graph."""
+    """Those of a group of one device and dtype that have no finite sum, or sum of squares: what has a NaN or an infinity,
+    and what overflows.  One pass over memory and one wait for a device, as this is done after each call of a graph."""
     tensors = [_real(t) for _, t in group]
     wide = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
-    sums = torch.stack(torch._foreach_norm(tensors, 2, dtype=wide))
+    sums: list[torch.Tensor] = [None] * len(tensors)
+    # A call for each small one would take longer than its elements; the norm of a large one takes one thread.
+    small = [i for i, t in enumerate(tensors) if t.numel() < SMALL]
+    for i, norm in zip(small, torch._foreach_norm([tensors[i] for i in small], 2, dtype=wide) if small else ()):
+        sums[i] = norm
+    sums = torch.stack([t.sum(dtype=wide) if s is None else s for t, s in zip(tensors, sums)])
     if math.isfinite(sums.sum().item()):
         return []
     return [place for place, finite in zip(group, torch.isfinite(sums).tolist()) if not finite]
