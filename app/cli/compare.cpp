@@ -85,7 +85,8 @@ Result<std::vector<Report>> compare_pair(const CompareVerbOptions& o, const Arte
   ExactResults exact(artefact, io, o.request);
   const auto judged = [&](const TensorFile& expected, const TensorFile& found, bool strides) -> Result<Report> {
     Report report = compare_results(expected, found, tolerance, strides);
-    TRY_DO(exact.judge(report.rows, expected, found, tolerance));
+    TRY_DO(b ? exact.judge(report.rows, expected, found, tolerance)
+             : exact.judge_stored(report.rows, expected, found, tolerance));
     return report;
   };
   std::vector<TensorFile> found;

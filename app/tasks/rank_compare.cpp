@@ -140,7 +140,8 @@ Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, con
       Report report = compare_results(expected, found, tolerance, false);
       report.expected_name = sides[0];
       report.found_name = sides[s];
-      TRY_DO(exact.judge(report.rows, expected, found, tolerance, rank));
+      TRY_DO(sides[s] == stored_name ? exact.judge_stored(report.rows, expected, found, tolerance, rank)
+                                     : exact.judge(report.rows, expected, found, tolerance, rank));
       for (Difference& row : report.rows)
         if (const Node* node = node_of_result(*folder.ranks[rank].graph, row.name)) row.origin = origin_text(*node);
       c.ranks.push_back(std::move(report));

@@ -90,6 +90,10 @@ class ExactResults {
   /// types may be one unit in the last place apart. Error only when the work is cancelled.
   Status judge(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& found,
                const Tolerance& tolerance, std::size_t rank = 0);
+  /// The same where the found results are PyTorch's, as those of a recording: they may be as far from the run in double
+  /// as rounding takes them, though the interpreter is nearer.
+  Status judge_stored(std::vector<Difference>& rows, const TensorFile& expected, const TensorFile& stored,
+                      const Tolerance& tolerance, std::size_t rank = 0);
 
  private:
   /// How far rounding moves each element of a result.
