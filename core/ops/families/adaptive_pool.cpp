@@ -90,7 +90,7 @@ void check_floating(const TensorMeta& self, const std::string& kernel) {
 
 template <std::size_t rank>
 Meta fake_adaptive_avg(FakeCall& c) {
-  if (rank == 3) check_floating(c.tensor("self"), "adaptive_avg_pool3d_cpu");  // of images, lowering refuses them
+  if (rank == 3) check_floating(c.tensor("self"), "adaptive_avg_pool3d_cpu");
   return adaptive<rank>(c);
 }
 

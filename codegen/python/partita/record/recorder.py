@@ -453,7 +453,7 @@ class Recorder:
         """The inputs as they are before the call, with copies of those that it may write to; those that it writes to;
         the generator's state; and the copies, if the next call may have their memory."""
         may_change = graph.mutated | graph.donated if graph.kind != "dynamo" else range(len(inputs))
-        places = [i for i in may_change if isinstance(inputs[i], torch.Tensor) and is_plain(inputs[i])]
+        places = [i for i, v in enumerate(inputs) if i in may_change and isinstance(v, torch.Tensor) and is_plain(v)]
         values = [inputs[i] for i in places]
         reused = sum(map(byte_count, values)) <= self.settings.per_graph
         old, graph.before = graph.before, None  # a call of another thread has memory of its own
@@ -461,7 +461,7 @@ class Recorder:
         before = list(inputs)
         for i, value in zip(places, copied):
             before[i] = value
-        return before, {i: inputs[i] for i in graph.mutated}, state, copied if reused else None
+        return before, {i: inputs[i] for i in graph.mutated if i < len(inputs)}, state, copied if reused else None
 
     @guarded
     def look(self, graph: RecordedGraph, number: int, kept: tuple | None, out) -> None:
