@@ -1,6 +1,8 @@
 // Reads a graph from the JSON that the Python package writes, node by node, and looks for what the compiler refuses.
 #include "codegen/python/read_graph.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -246,6 +248,18 @@ std::optional<std::pair<Meta, Meta>> find_difference(const Meta& ours, const Met
   return std::nullopt;
 }
 
+/// Does a call give the vectors of a decomposition? Their signs or phases are the LAPACK's that computes them.
+bool gives_vectors(const Node& node) {
+  const OpRecord* record = find_record(node.op());
+  const MetaTuple* results = node.meta.tuple();
+  if (!record || !record->spectral.known() || !results) return false;
+  return std::ranges::any_of(std::array{record->spectral.left, record->spectral.right}, [&](int i) {
+    const bool there = i >= 0 && static_cast<std::size_t>(i) < results->items.size();
+    const TensorMeta* t = there ? results->items[static_cast<std::size_t>(i)].tensor() : nullptr;
+    return t && !t->numel().is(0);  // of values alone, the vectors are empty
+  });
+}
+
 std::optional<std::string> why_refused(Node& node) {
   if (!node.op()->is_call()) return std::nullopt;
   const Op* op = node.op();
@@ -268,6 +282,7 @@ std::optional<std::string> why_refused(Node& node) {
   }
   if (find_control(op)) return "the compiler does not have it";
   if (op->kind == OpKind::Torch && !find_record(op)) return "the compiler does not have it";
+  if (gives_vectors(node)) return "its vectors have signs or phases that PyTorch's own LAPACK decides";
   if (const Status done = check_evaluable(node); !done) return done.error().message;
   const auto inferred = infer(node);
   if (!inferred) return inferred.error().message;

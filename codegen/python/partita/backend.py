@@ -66,18 +66,6 @@ class Guarded:
         return self.eager(args)
 
 
-NOT_UNIQUE = "its vectors have signs or phases that PyTorch's own LAPACK decides"
-
-
-def decomposes(node):
-    """Does a call give eigenvectors or singular vectors?"""
-    if node.target is torch.ops.aten.linalg_eig.default:
-        return True
-    if node.target not in (torch.ops.aten._linalg_eigh.default, torch.ops.aten._linalg_svd.default):
-        return False
-    return all(node.args[2:3]) and node.kwargs.get("compute_v", True) and node.kwargs.get("compute_uv", True)
-
-
 def leaves_values(node):
     """Does a call return memory that it has not written?"""
     name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
@@ -96,7 +84,6 @@ def find_refused(module, name):
     if torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory:
         why = "PyTorch fills its memory with a value in its deterministic mode"
         refused.update({n: (operator_name(n), why) for n in module.graph.nodes if leaves_values(n)})
-    refused.update({n: (operator_name(n), NOT_UNIQUE) for n in module.graph.nodes if decomposes(n)})
     if not draws_alike():
         why = "it draws random numbers, which PyTorch draws in another way on this processor"
         refused.update({n: (operator_name(n), why) for n in module.graph.nodes if draws(n.target)})
