@@ -90,7 +90,9 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
   };
   tools.questions = queries();
   tools.ask = ask;
-  tools.minifier = [plant, program](const MinifyRequest& asked) { return minify_tool(asked, plant, program); };
+  tools.minifier = [plant, program](const Artefact& artefact, const MinifyRequest& asked) {
+    return minify_tool(artefact, asked, plant, program);
+  };
   tools.compilers = compilers();
   tools.plant = text(plant);
   tools.run = [worker = WorkerOptions{.program = program, .plant = plant}](

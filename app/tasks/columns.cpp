@@ -531,7 +531,8 @@ Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& a
   TRY(out.io, read_io(out.request, artefact));
   if (asked.inputs.empty()) out.request.random_weights = 0;
   const auto side = [&](const std::string& word) -> Result<CompareSide> {
-    TRY(CompareSide parsed, parse_side(word == kPlanted ? planted_side(plant) : word, out.io, asked.train));
+    const std::string text = word == kPlanted ? planted_side(plant) : with_recorded_options(word, artefact);
+    TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
     parsed.name = word;
     return parsed;
   };

@@ -189,13 +189,6 @@ const char* kind_of(const CompilationGraphs& compilation, const Graph& graph) {
 
 }  // namespace
 
-std::string with_recorded_options(const std::string& name, const Artefact& graph) {
-  std::string out = name;
-  if (name.ends_with("torch:inductor") && graph.recorded)
-    for (const auto& [option, value] : graph.recorded->options) out += fmt::format("+{}={}", option, value);
-  return out;
-}
-
 bool LocatedCompilation::clean() const {
   return std::ranges::all_of(graphs, &Located::clean);
 }

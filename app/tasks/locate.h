@@ -37,10 +37,6 @@ Result<std::vector<LocatedCompilation>> locate_all(const std::vector<Compilation
                                                    const RunRequest& request, const std::string& against,
                                                    bool switches = false);
 
-/// A name or a check that ends with torch:inductor, with the options of inductor that the program of a recorded graph
-/// set; any other as it is.
-std::string with_recorded_options(const std::string& name, const Artefact& graph);
-
 /// What the window asks.
 struct LocateRequest {
   std::string against = "torch:inductor";

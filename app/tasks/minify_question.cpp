@@ -267,10 +267,12 @@ std::string minify_report(const minify::MinifyResult& r, const minify::Culprit& 
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-Result<MinifyTool> minify_tool(const MinifyRequest& asked, const std::string& plant, const std::string& program) {
+Result<MinifyTool> minify_tool(const Artefact& artefact, const MinifyRequest& asked, const std::string& plant,
+                               const std::string& program) {
   const bool planted = asked.compiler == kPlanted;
   MinifyCheck check;
-  check.check = fmt::format("{}:{}", asked.check, planted ? default_compiler().name : asked.compiler);
+  check.check = with_recorded_options(
+      fmt::format("{}:{}", asked.check, planted ? default_compiler().name : asked.compiler), artefact);
   if (planted) check.plant = plant;
   TRY(MinifyQuestion question, minify_question(check));
   MinifyTool tool;

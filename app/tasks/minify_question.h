@@ -84,9 +84,10 @@ struct MinifyTool {
   /// What the store keeps of the minification, as JSON; empty: nothing.
   std::function<std::string(const minify::MinifyResult& reduced, const minify::Culprit& culprit)> report;
 };
-/// For a question that is put to `program`. The compiler kPlanted is the default one with the fault `plant`. Errors as
-/// minify_question().
-Result<MinifyTool> minify_tool(const MinifyRequest& asked, const std::string& plant, const std::string& program);
+/// For a question about `artefact` that is put to `program`. The compiler kPlanted is the default one with the fault
+/// `plant`. Errors as minify_question().
+Result<MinifyTool> minify_tool(const Artefact& artefact, const MinifyRequest& asked, const std::string& plant,
+                               const std::string& program);
 
 /// The texts of the repro folder's README.
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit);

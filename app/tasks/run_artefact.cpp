@@ -72,6 +72,13 @@ Result<RunRequest> with_recorded_generator(RunRequest request, const TensorFile&
   return request;
 }
 
+std::string with_recorded_options(const std::string& name, const Artefact& graph) {
+  std::string out = name;
+  if (name.ends_with("torch:inductor") && graph.recorded)
+    for (const auto& [option, value] : graph.recorded->options) out += fmt::format("+{}={}", option, value);
+  return out;
+}
+
 std::shared_ptr<Generator> new_generator(const RunRequest& request) {
   return std::make_shared<Generator>(request.generator ? *request.generator : Generator(request.seed));
 }

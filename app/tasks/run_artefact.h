@@ -58,6 +58,9 @@ Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact);
 /// The request with the generator in the state that a recording has of it ("generator.cpu"). Error load.recording for
 /// what is no state of PyTorch's.
 Result<RunRequest> with_recorded_generator(RunRequest request, const TensorFile& io);
+/// A backend, or a check of minify, that ends with torch:inductor, with the options of inductor that the program of a
+/// recorded graph set; any other as it is.
+std::string with_recorded_options(const std::string& name, const Artefact& graph);
 /// What random operators draw from.
 std::shared_ptr<Generator> new_generator(const RunRequest& request);
 

@@ -28,7 +28,7 @@ class TestMinifying : public QObject {
   // The tries run in this process, which is safe because they neither crash nor hang.
   static WorkbenchTools minifying_tools() {
     WorkbenchTools with_minifier = tools();
-    with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
+    with_minifier.minifier = [](const Artefact&, const MinifyRequest& request) -> Result<MinifyTool> {
       MinifyTool tool;
       const double planted = request.compiler == "broken" ? 0.25 : 0;
       tool.oracle = minify::accuracy_oracle(request.compiler, interpreter(planted), {}, 1);
@@ -99,8 +99,9 @@ class TestMinifying : public QObject {
 
   void a_minification_is_paused_accepted_and_cancelled() {
     WorkbenchTools slow = minifying_tools();
-    slow.minifier = [fast = slow.minifier](const MinifyRequest& request) -> Result<MinifyTool> {
-      TRY(MinifyTool tool, fast(request));
+    slow.minifier = [fast = slow.minifier](const Artefact& artefact,
+                                           const MinifyRequest& request) -> Result<MinifyTool> {
+      TRY(MinifyTool tool, fast(artefact, request));
       tool.oracle.judge = [judge = tool.oracle.judge](const minify::Candidate& c, const Progress* progress) {
         QThread::msleep(20);
         return judge(c, progress);
@@ -162,8 +163,9 @@ class TestMinifying : public QObject {
     auto given = program_tools("aten.gelu.default:crash", PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file.clear();
-    given->minifier = [own = given->minifier](const MinifyRequest& request) -> Result<MinifyTool> {
-      TRY(MinifyTool tool, own(request));
+    given->minifier = [own = given->minifier](const Artefact& artefact,
+                                              const MinifyRequest& request) -> Result<MinifyTool> {
+      TRY(MinifyTool tool, own(artefact, request));
       tool.memory = nullptr;  // the user's own store is not asked
       return tool;
     };

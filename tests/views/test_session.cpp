@@ -536,7 +536,7 @@ class TestSession : public QObject {
 
   void a_minification_is_not_shown_for_another_graph() {
     WorkbenchTools with_minifier = tools();
-    with_minifier.minifier = [](const MinifyRequest&) -> Result<MinifyTool> {
+    with_minifier.minifier = [](const Artefact&, const MinifyRequest&) -> Result<MinifyTool> {
       MinifyTool tool;
       tool.oracle = minify::accuracy_oracle("broken", interpreter(0.25), {}, 1);
       return tool;

@@ -69,7 +69,7 @@ struct WorkbenchTools {
       step_bytes;
   std::shared_ptr<const std::vector<KernelForm>> kernel_forms;  ///< of its code; null with no kernels
   /// How "accuracy" or "crash" of a backend is judged; empty: not offered.
-  std::function<Result<MinifyTool>(const MinifyRequest& request)> minifier;
+  std::function<Result<MinifyTool>(const Artefact& artefact, const MinifyRequest& request)> minifier;
   /// The compilers of `run --compiler`.
   std::span<const Compiler> compilers;
   /// Runs a whole program with one of them; empty: not offered.

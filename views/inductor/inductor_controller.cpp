@@ -224,7 +224,7 @@ void InductorController::write_repro(const QString& folder) {
       tr("Write the repro into %1").arg(QFileInfo(folder).fileName()), "repro", this,
       [folder = folder.toStdString(), artefact = document->artefact, asked = minification(), culprit,
        failure = failure_of(*found), minifier = bench_.tools().minifier](const Progress&) -> Result<std::string> {
-        TRY(const MinifyTool tool, minifier(asked));
+        TRY(const MinifyTool tool, minifier(artefact, asked));
         TensorFile io;
         if (!asked.inputs.empty()) {
           TRY(io, read_inputs(asked.inputs));

@@ -68,10 +68,11 @@ MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
 }
 
 QStringList MinifyController::command() const {
-  if (!on_screen()) return {};
+  const Document* document = bench_.documents().current_graph();
+  if (!on_screen() || !document) return {};
   const MinifyRequest request = view_->request();
   QStringList words{"minify"};
-  if (const auto tool = bench_.tools().minifier(request)) words << text(tool->options);
+  if (const auto tool = bench_.tools().minifier(document->artefact, request)) words << text(tool->options);
   if (!request.inputs.empty()) words << "--inputs" << shell_word(text(request.inputs));
   return words << "-o" << "repro";
 }
@@ -98,7 +99,7 @@ void MinifyController::minify(const MinifyRequest& request) {
   if (!document) return;
   raise();
   if (view_->running()) return;
-  auto tool = bench_.tools().minifier(request);
+  auto tool = bench_.tools().minifier(document->artefact, request);
   if (!tool) return view_->fail(text(tool.error().line()));
   auto shared = std::make_shared<Minification>();
   shared->tool = *tool;
