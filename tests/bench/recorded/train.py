@@ -1,5 +1,6 @@
 """A program to record: train.py PROGRAM STEPS [FAULT].  Prints a hash of the losses and the parameters, and writes the
-seconds of each step to $STEP_TIMES.  FAULT: one of inductor's own faults for tests, as inject_relu_bug_TESTING_ONLY."""
+seconds of each step to $STEP_TIMES.  FAULT: one of inductor's own faults for tests, as inject_relu_bug_TESTING_ONLY, or
+what plant_by_environment.py plants, as {"op": "tanh", "kind": "value", "factor": 1.05}."""
 
 import hashlib
 import os
@@ -11,7 +12,10 @@ import torch.nn.functional as F
 from torch import nn
 
 name, steps, fault = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
-if fault:
+if fault.startswith("{"):
+    os.environ["PARTITA_PLANT"] = fault
+    import plant_by_environment  # noqa: F401
+elif fault:
     import torch._inductor.config
 
     setattr(torch._inductor.config.cpp, fault, "accuracy")
