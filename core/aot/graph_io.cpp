@@ -446,6 +446,7 @@ Result<TensorFile> own_inputs(const Artefact& artefact) {
 }
 
 Result<TensorFile> read_inputs(const std::string& path) {
+  if (path.empty()) return TensorFile();
   if (!path.ends_with(".input")) return read_recorded_values(path);
   TRY(const auto bytes, FileBytes::open(path));
   auto metas = read_dumped_inputs(bytes->text());

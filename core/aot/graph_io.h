@@ -60,7 +60,7 @@ bool mutates_inputs(const Graph& graph);
 Result<TensorFile> own_inputs(const Artefact& artefact);
 
 /// Reads a safetensors file with input.0, input.1, ..., or makes random tensors for a graph_dumper's .input, as
-/// PyTorch's get_inputs does.
+/// PyTorch's get_inputs does. An empty path gives none.
 Result<TensorFile> read_inputs(const std::string& path);
 
 }  // namespace partita

@@ -1,6 +1,6 @@
 #pragma once
 // A compact binary form of plain data. A type says its fields once, in a function that both directions call:
-//   template <class A> void fields(A& archive, Point& p) { archive(p.x, p.y); }
+//   void fields(auto& archive, Point& p) { archive(p.x, p.y); }
 // What is read may be damaged: sizes are held against the bytes that are left, numbers of choices against their count,
 // and nesting against a limit; a reader that met something else reads zeros and is not complete().
 #include <bit>
