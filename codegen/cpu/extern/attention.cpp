@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <string_view>
 
 #include "codegen/cpu/extern/attention_kernel.h"
 #include "codegen/cpu/extern/routines.h"

@@ -52,8 +52,7 @@ constexpr bool sums_long(std::int64_t channels, std::int64_t window) {
 bool has_long_sums(const ConcreteView& weight);
 /// The first description of a primitive that oneDNN has, or for long sums the first one of several sums: of a kernel
 /// for blocks of channels. make() begins the search.
-template <class Make>
-auto with_short_sums(bool long_sums, Make make) {
+auto with_short_sums(bool long_sums, auto make) {
   auto first = make();
   const auto name = [](const auto& pd) { return std::string_view(pd.impl_info_str()); };
   if (!long_sums || !name(first).starts_with("brg")) return first;

@@ -80,8 +80,7 @@ struct TapsProblem {
   /// Images of one row are shared by their pixels.
   bool is_one_row() const { return y.out_size == 1; }
   /// f(each of the block's stretches)
-  template <class F>
-  void each_stretch(const RowBlock& b, F f) const {
+  void each_stretch(const RowBlock& b, auto f) const {
     if (is_one_row()) return f(Stretch{0, b.first, b.first + b.rows});
     for (std::int64_t row = b.first; row < b.first + b.rows; ++row) f(Stretch{row, 0, x.out_size});
   }

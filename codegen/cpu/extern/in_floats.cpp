@@ -66,8 +66,7 @@ class Widened {
   };
 
   /// Calls convert(narrow, n, first) for all n elements from `first` on that are adjacent.
-  template <class F>
-  void pieces(int threads, std::byte* narrow, const F& convert) const {
+  void pieces(int threads, std::byte* narrow, const auto& convert) const {
     constexpr std::int64_t least = 1 << 15;  // elements of a thread
     const Loop inner = loops_.front();
     const std::int64_t adjacent = inner.stride == 1 ? inner.size : 1;

@@ -9,16 +9,10 @@ using dnnl::memory;
 /// `describe`, for integers too.
 std::optional<memory::desc> described(const ConcreteView& view) {
   using enum memory::data_type;
-  switch (view.dtype) {
-    case DType::Int8:
-      return describe(view, s8);
-    case DType::UInt8:
-      return describe(view, u8);
-    case DType::Int32:
-      return describe(view, s32);
-    default:
-      return describe(view);
-  }
+  if (view.dtype == DType::Int8) return describe(view, s8);
+  if (view.dtype == DType::UInt8) return describe(view, u8);
+  if (view.dtype == DType::Int32) return describe(view, s32);
+  return describe(view);
 }
 
 /// Are integers multiplied without rounding? oneDNN's products of int8 saturate sums of two without VNNI.

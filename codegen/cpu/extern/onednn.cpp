@@ -13,14 +13,9 @@ dnnl::engine& cpu_engine() {
 }
 
 memory::data_type onednn_type(DType dtype) {
-  switch (dtype) {
-    case DType::Float32:
-      return memory::data_type::f32;
-    case DType::BFloat16:
-      return memory::data_type::bf16;
-    default:
-      return memory::data_type::undef;
-  }
+  if (dtype == DType::Float32) return memory::data_type::f32;
+  if (dtype == DType::BFloat16) return memory::data_type::bf16;
+  return memory::data_type::undef;
 }
 
 std::optional<memory::desc> describe(const ConcreteView& view) {

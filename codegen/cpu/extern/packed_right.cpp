@@ -10,16 +10,10 @@ namespace partita::codegen {
 using dnnl::memory;
 
 std::optional<NarrowType> narrow_type(DType dtype) {
-  switch (dtype) {
-    case DType::BFloat16:
-      return NarrowType::BFloat16;
-    case DType::Float16:
-      return NarrowType::Float16;
-    case DType::Int8:
-      return NarrowType::Int8;
-    default:
-      return std::nullopt;
-  }
+  if (dtype == DType::BFloat16) return NarrowType::BFloat16;
+  if (dtype == DType::Float16) return NarrowType::Float16;
+  if (dtype == DType::Int8) return NarrowType::Int8;
+  return std::nullopt;
 }
 
 std::optional<memory::desc> describe_right(const ConcreteView& right) {

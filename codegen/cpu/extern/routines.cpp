@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/extern/in_floats.h"
+#include "core/base/mapped.h"
 
 namespace partita::codegen {
 namespace {
@@ -38,9 +39,7 @@ RegisterWork register_work(const ClampedSum& work, const ConcreteView& out, std:
 }
 
 std::vector<LibraryRoutine> library_routines() {
-  std::vector<LibraryRoutine> routines;
-  for (const Row& row : rows) routines.push_back(row.routine);
-  return routines;
+  return mapped(rows, &Row::routine);
 }
 
 bool needs_onednn(LibraryRoutine routine) {

@@ -1,20 +1,16 @@
-#ifdef __x86_64__
-
 #include "codegen/cpu/extern/direct_kernel.h"
-#include "codegen/cpu/extern/lanes_avx512.inc"
+#include "codegen/cpu/extern/instruction_set.h"
 
 namespace partita::codegen {
 namespace {
 
-constexpr int most_vectors = 2;
+constexpr int most_vectors = lanes == 16 ? 2 : 1;
 #include "codegen/cpu/extern/finish.inc"
 // The kernel uses what finish.inc defines.
 #include "codegen/cpu/extern/depthwise_kernel.inc"
 
 }  // namespace
 
-const DirectKernel depthwise_avx512 = kernel_named("avx512 depthwise");
+const DirectKernel PARTITA_OF_SET(depthwise) = kernel_named(PARTITA_SET " depthwise");
 
 }  // namespace partita::codegen
-
-#endif

@@ -1,6 +1,4 @@
-#ifdef __x86_64__
-
-#include "codegen/cpu/extern/lanes_avx2.inc"
+#include "codegen/cpu/extern/instruction_set.h"
 #include "codegen/cpu/extern/product_kernel.h"
 
 namespace partita::codegen {
@@ -16,8 +14,6 @@ constexpr int most_rows = 4;  // what is widened takes registers
 
 }  // namespace
 
-const NarrowKernel narrow_avx2 = {widen, narrow, pack, run};
+const NarrowKernel PARTITA_OF_SET(narrow) = {widen, narrow, pack, run};
 
 }  // namespace partita::codegen
-
-#endif

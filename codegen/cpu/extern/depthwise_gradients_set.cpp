@@ -1,7 +1,5 @@
-#ifdef __x86_64__
-
 #include "codegen/cpu/extern/direct_kernel.h"
-#include "codegen/cpu/extern/lanes_avx512.inc"
+#include "codegen/cpu/extern/instruction_set.h"
 
 namespace partita::codegen {
 namespace {
@@ -10,8 +8,6 @@ namespace {
 
 }  // namespace
 
-const DepthwiseGradients depthwise_gradients_avx512 = kernel_named("avx512 depthwise");
+const DepthwiseGradients PARTITA_OF_SET(depthwise_gradients) = kernel_named(PARTITA_SET " depthwise");
 
 }  // namespace partita::codegen
-
-#endif
