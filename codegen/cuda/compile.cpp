@@ -13,10 +13,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/cuda/open_library.h"
 #include "core/base/archive.h"
 #include "core/base/hash.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
+#include "core/base/text.h"
 #include "core/load/file.h"
 #include "core/process/run.h"
 #include "core/store/code_store.h"
@@ -35,24 +38,20 @@ constexpr const char* with_lines = "--generate-line-info";
 /// The parts of NVRTC's interface that are used (nvrtc.h). A function returns 0, or an error for error_string.
 struct Nvrtc {
   using Program = void*;
-  int (*version)(int* major, int* minor) = nullptr;
-  const char* (*error_string)(int) = nullptr;
-  int (*create)(Program*, const char* text, const char* name, int, const char* const*, const char* const*) = nullptr;
-  int (*destroy)(Program*) = nullptr;
-  int (*compile)(Program, int count, const char* const* options) = nullptr;
-  int (*log_size)(Program, std::size_t*) = nullptr;
-  int (*log)(Program, char*) = nullptr;
-  int (*cubin_size)(Program, std::size_t*) = nullptr;
-  int (*cubin)(Program, char*) = nullptr;
-  int (*ptx_size)(Program, std::size_t*) = nullptr;
-  int (*ptx)(Program, char*) = nullptr;
+  LibraryFunctions library;
+  int (*version)(int* major, int* minor) = library.find("nvrtcVersion");
+  const char* (*error_string)(int) = library.find("nvrtcGetErrorString");
+  int (*create)(Program*, const char* text, const char* name, int, const char* const*,
+                const char* const*) = library.find("nvrtcCreateProgram");
+  int (*destroy)(Program*) = library.find("nvrtcDestroyProgram");
+  int (*compile)(Program, int count, const char* const* options) = library.find("nvrtcCompileProgram");
+  int (*log_size)(Program, std::size_t*) = library.find("nvrtcGetProgramLogSize");
+  int (*log)(Program, char*) = library.find("nvrtcGetProgramLog");
+  int (*cubin_size)(Program, std::size_t*) = library.find("nvrtcGetCUBINSize");
+  int (*cubin)(Program, char*) = library.find("nvrtcGetCUBIN");
+  int (*ptx_size)(Program, std::size_t*) = library.find("nvrtcGetPTXSize");
+  int (*ptx)(Program, char*) = library.find("nvrtcGetPTX");
 };
-
-template <class F>
-bool find_function(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(::dlsym(library, name));
-  return function != nullptr;
-}
 
 /// Opens NVRTC; null when the file is not NVRTC, or not for this machine. It stays open.
 const Nvrtc* open_nvrtc(const std::string& path) {
@@ -71,19 +70,8 @@ const Nvrtc* open_nvrtc(const std::string& path) {
         ::dlopen(file.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return nullptr;
-  Nvrtc api;
-  const bool whole = find_function(library, "nvrtcVersion", api.version) &&
-                     find_function(library, "nvrtcGetErrorString", api.error_string) &&
-                     find_function(library, "nvrtcCreateProgram", api.create) &&
-                     find_function(library, "nvrtcDestroyProgram", api.destroy) &&
-                     find_function(library, "nvrtcCompileProgram", api.compile) &&
-                     find_function(library, "nvrtcGetProgramLogSize", api.log_size) &&
-                     find_function(library, "nvrtcGetProgramLog", api.log) &&
-                     find_function(library, "nvrtcGetCUBINSize", api.cubin_size) &&
-                     find_function(library, "nvrtcGetCUBIN", api.cubin) &&
-                     find_function(library, "nvrtcGetPTXSize", api.ptx_size) &&
-                     find_function(library, "nvrtcGetPTX", api.ptx);
-  if (!whole) return nullptr;
+  Nvrtc api{LibraryFunctions(library)};
+  if (!api.library.missing().empty()) return nullptr;
   entry->second = api;
   return &*entry->second;
 }
@@ -151,15 +139,10 @@ std::optional<CudaCompiler> nvcc_at(const std::string& path) {
 Diagnostic failed(const CudaCompiler& compiler, std::string_view log) {
   // The first lines that speak of an error; lines of progress come before them.
   std::string words;
-  for (std::size_t at = 0, lines = 0; at < log.size() && lines < 3;) {
-    const std::size_t end = std::min(log.find('\n', at), log.size());
-    const std::string_view line = log.substr(at, end - at);
-    if (line.find("error") != line.npos || line.find("fatal") != line.npos) {
+  int taken = 0;
+  for (const std::string_view line : lines_of(log))
+    if ((line.find("error") != line.npos || line.find("fatal") != line.npos) && ++taken <= 3)
       words += fmt::format("{}{}", words.empty() ? "" : " ", line);
-      ++lines;
-    }
-    at = end + 1;
-  }
   if (words.empty()) words = log.substr(0, 400);
   Diagnostic out = input_error("cuda.compile", fmt::format("{} refuses a kernel: {}", compiler.version, words));
   out.fault = Fault::Internal;
@@ -181,8 +164,7 @@ Result<CudaBinary> by_nvrtc(const CudaCompiler& compiler, const std::string& tex
                                       "--ptxas-options=-v"};
   if (mark_lines) options.emplace_back(with_lines);
   for (const std::string& folder : compiler.includes) options.push_back("--include-path=" + folder);
-  std::vector<const char*> words;
-  for (const std::string& option : options) words.push_back(option.c_str());
+  const auto words = mapped(options, &std::string::c_str);
   if (error == 0) error = api->compile(program, static_cast<int>(words.size()), words.data());
   const auto bytes = [&](auto size_of, auto read) {
     std::size_t size = 0;

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/cuda/compile.h"
+#include "core/base/text.h"
 
 namespace partita::codegen {
 namespace {
@@ -57,9 +58,7 @@ int number_before(std::string_view line, std::string_view words) {
 /// the function's own shared memory: from sm_90 on its section has the system's, too.
 void read_log(std::string_view log, std::map<std::string, CudaResources>& functions) {
   CudaResources* current = nullptr;
-  for (std::size_t at = 0; at < log.size();) {
-    const std::size_t end = std::min(log.find('\n', at), log.size());
-    const std::string_view line = log.substr(at, end - at);
+  for (const std::string_view line : lines_of(log)) {
     constexpr std::string_view begins = "Function properties for ";
     if (const auto found = line.find(begins); found != line.npos) {
       const auto entry = functions.find(std::string(line.substr(found + begins.size())));
@@ -71,7 +70,6 @@ void read_log(std::string_view log, std::map<std::string, CudaResources>& functi
       current->shared_bytes = number_before(line, " bytes smem");
       current = nullptr;
     }
-    at = end + 1;
   }
 }
 

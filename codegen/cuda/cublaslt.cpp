@@ -20,41 +20,30 @@ struct CublasLt {
     float waves;
     int reserved[4];
   };
-  std::size_t (*version)() = nullptr;
-  int (*create)(void** handle) = nullptr;
-  int (*destroy)(void* handle) = nullptr;
-  int (*product_create)(void** product, int compute, int scale) = nullptr;
-  int (*product_destroy)(void* product) = nullptr;
-  int (*product_set)(void* product, int attribute, const void* value, std::size_t bytes) = nullptr;
-  int (*layout_create)(void** layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t ld) = nullptr;
-  int (*layout_destroy)(void* layout) = nullptr;
-  int (*layout_set)(void* layout, int attribute, const void* value, std::size_t bytes) = nullptr;
-  int (*preference_create)(void** preference) = nullptr;
-  int (*preference_destroy)(void* preference) = nullptr;
-  int (*preference_set)(void* preference, int attribute, const void* value, std::size_t bytes) = nullptr;
+  LibraryFunctions library;
+  std::size_t (*version)() = library.find("cublasLtGetVersion");
+  int (*create)(void** handle) = library.find("cublasLtCreate");
+  int (*destroy)(void* handle) = library.find("cublasLtDestroy");
+  int (*product_create)(void** product, int compute, int scale) = library.find("cublasLtMatmulDescCreate");
+  int (*product_destroy)(void* product) = library.find("cublasLtMatmulDescDestroy");
+  int (*product_set)(void* product, int attribute, const void* value,
+                     std::size_t bytes) = library.find("cublasLtMatmulDescSetAttribute");
+  int (*layout_create)(void** layout, int type, std::uint64_t rows, std::uint64_t columns,
+                       std::int64_t ld) = library.find("cublasLtMatrixLayoutCreate");
+  int (*layout_destroy)(void* layout) = library.find("cublasLtMatrixLayoutDestroy");
+  int (*layout_set)(void* layout, int attribute, const void* value,
+                    std::size_t bytes) = library.find("cublasLtMatrixLayoutSetAttribute");
+  int (*preference_create)(void** preference) = library.find("cublasLtMatmulPreferenceCreate");
+  int (*preference_destroy)(void* preference) = library.find("cublasLtMatmulPreferenceDestroy");
+  int (*preference_set)(void* preference, int attribute, const void* value,
+                        std::size_t bytes) = library.find("cublasLtMatmulPreferenceSetAttribute");
   int (*heuristic)(void* handle, void* product, void* a, void* b, void* c, void* d, void* preference, int most,
-                   Found* found, int* count) = nullptr;
+                   Found* found, int* count) = library.find("cublasLtMatmulAlgoGetHeuristic");
   int (*matmul)(void* handle, void* product, const void* alpha, const void* a, void* a_layout, const void* b,
                 void* b_layout, const void* beta, const void* c, void* c_layout, void* d, void* d_layout,
-                const std::uint64_t* algorithm, void* workspace, std::size_t workspace_bytes, void* stream) = nullptr;
+                const std::uint64_t* algorithm, void* workspace, std::size_t workspace_bytes,
+                void* stream) = library.find("cublasLtMatmul");
   std::string path;
-
-  void find_in(LibraryFunctions& library) {
-    library.find("cublasLtGetVersion", version);
-    library.find("cublasLtCreate", create);
-    library.find("cublasLtDestroy", destroy);
-    library.find("cublasLtMatmulDescCreate", product_create);
-    library.find("cublasLtMatmulDescDestroy", product_destroy);
-    library.find("cublasLtMatmulDescSetAttribute", product_set);
-    library.find("cublasLtMatrixLayoutCreate", layout_create);
-    library.find("cublasLtMatrixLayoutDestroy", layout_destroy);
-    library.find("cublasLtMatrixLayoutSetAttribute", layout_set);
-    library.find("cublasLtMatmulPreferenceCreate", preference_create);
-    library.find("cublasLtMatmulPreferenceDestroy", preference_destroy);
-    library.find("cublasLtMatmulPreferenceSetAttribute", preference_set);
-    library.find("cublasLtMatmulAlgoGetHeuristic", heuristic);
-    library.find("cublasLtMatmul", matmul);
-  }
 };
 constexpr int transpose_a = 3, transpose_b = 4, epilogue = 7, bias_pointer = 8;  // of a product
 constexpr int batch_count = 5, batch_offset = 6;                                 // of a layout
@@ -110,18 +99,11 @@ struct CublasType {
 std::optional<CublasType> cublas_type(DType dtype) {
   constexpr int f32 = 0, f64 = 1, f16 = 2, bf16 = 14;                       // cudaDataType
   constexpr int compute_32f = 68, compute_64f = 70, compute_32f_tf32 = 77;  // cublasComputeType_t
-  switch (dtype) {
-    case DType::Float32:
-      return CublasType{f32, config().cuda_tf32 ? compute_32f_tf32 : compute_32f, f32};
-    case DType::Float64:
-      return CublasType{f64, compute_64f, f64};
-    case DType::Float16:
-      return CublasType{f16, compute_32f, f32};
-    case DType::BFloat16:
-      return CublasType{bf16, compute_32f, f32};
-    default:
-      return std::nullopt;
-  }
+  if (dtype == DType::Float32) return CublasType{f32, config().cuda_tf32 ? compute_32f_tf32 : compute_32f, f32};
+  if (dtype == DType::Float64) return CublasType{f64, compute_64f, f64};
+  if (dtype == DType::Float16) return CublasType{f16, compute_32f, f32};
+  if (dtype == DType::BFloat16) return CublasType{bf16, compute_32f, f32};
+  return std::nullopt;
 }
 
 /// A matrix in cuBLAS's order: neighbours in memory are neighbours in a column.

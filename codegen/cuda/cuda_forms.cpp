@@ -12,6 +12,7 @@
 #include "codegen/cuda/matrix/matrix.h"
 #include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_forms.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/text.h"
@@ -189,8 +190,7 @@ KernelForm form(const char* name, const char* title, KernelText (*text)(const st
 }  // namespace
 
 Result<std::vector<CudaKernel>> cuda_kernels_of_step(const Plan& plan, std::size_t step) {
-  std::vector<std::string> symbols;
-  for (const auto& [name, value] : plan.symbols) symbols.push_back(name);
+  const auto symbols = mapped(plan.symbols, [](const auto& symbol) { return symbol.first; });
   std::vector<CudaKernel> out;
   if (const auto* call = std::get_if<ExternCall>(&plan.steps[step])) {
     const OpRecord* record = find_record(call->op);

@@ -1,43 +1,10 @@
 #include "codegen/cuda/cudnn.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "codegen/cuda/library_calls.h"
 
 namespace partita::codegen {
-
-void Cudnn::find_in(LibraryFunctions& library) {
-  library.find("cudnnGetVersion", version);
-  library.find("cudnnGetErrorString", error_string);
-  library.find("cudnnCreate", create);
-  library.find("cudnnDestroy", destroy);
-  library.find("cudnnSetStream", set_stream);
-  library.find("cudnnCreateTensorDescriptor", tensor_create);
-  library.find("cudnnDestroyTensorDescriptor", tensor_destroy);
-  library.find("cudnnSetTensorNdDescriptor", tensor_set);
-  library.find("cudnnCreateFilterDescriptor", filter_create);
-  library.find("cudnnDestroyFilterDescriptor", filter_destroy);
-  library.find("cudnnSetFilterNdDescriptor", filter_set);
-  library.find("cudnnCreateConvolutionDescriptor", convolution_create);
-  library.find("cudnnDestroyConvolutionDescriptor", convolution_destroy);
-  library.find("cudnnSetConvolutionNdDescriptor", convolution_set);
-  library.find("cudnnSetConvolutionGroupCount", set_groups);
-  library.find("cudnnSetConvolutionMathType", set_math);
-  library.find("cudnnAddTensor", add);
-  library.find("cudnnGetConvolutionForwardAlgorithmMaxCount", forward.most);
-  library.find("cudnnGetConvolutionForwardAlgorithm_v7", forward.algorithms);
-  library.find("cudnnGetConvolutionForwardWorkspaceSize", forward.workspace);
-  library.find("cudnnConvolutionForward", forward.run);
-  library.find("cudnnGetConvolutionBackwardDataAlgorithmMaxCount", to_image.most);
-  library.find("cudnnGetConvolutionBackwardDataAlgorithm_v7", to_image.algorithms);
-  library.find("cudnnGetConvolutionBackwardDataWorkspaceSize", to_image.workspace);
-  library.find("cudnnConvolutionBackwardData", to_image.run);
-  library.find("cudnnGetConvolutionBackwardFilterAlgorithmMaxCount", to_filter.most);
-  library.find("cudnnGetConvolutionBackwardFilterAlgorithm_v7", to_filter.algorithms);
-  library.find("cudnnGetConvolutionBackwardFilterWorkspaceSize", to_filter.workspace);
-  library.find("cudnnConvolutionBackwardFilter", to_filter.run);
-}
 
 const Cudnn* cudnn() {
   return open_cuda_library<Cudnn>("libcudnn.so", {".9", ".8"});

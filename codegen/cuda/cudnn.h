@@ -1,12 +1,10 @@
 #pragma once
 // NVIDIA's cuDNN, versions 8 and 9, by the functions that both have.
-#include <array>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/open_library.h"
@@ -28,40 +26,43 @@ struct Cudnn {
   };
   /// A convolution, or one of its gradients: `out` = alpha * routine(a, b) + beta * `out`.
   struct Routine {
-    int (*most)(void* handle, int* algorithms) = nullptr;
+    LibraryFunctions& library;
+    std::string name;  ///< "BackwardData"
+    int (*most)(void* handle, int* algorithms) = library.find("cudnnGetConvolution" + name + "AlgorithmMaxCount");
     int (*algorithms)(void* handle, void* a, void* b, void* convolution, void* out, int most, int* count,
-                      Found* found) = nullptr;
+                      Found* found) = library.find("cudnnGetConvolution" + name + "Algorithm_v7");
     int (*workspace)(void* handle, void* a, void* b, void* convolution, void* out, int algorithm,
-                     std::size_t* bytes) = nullptr;
+                     std::size_t* bytes) = library.find("cudnnGetConvolution" + name + "WorkspaceSize");
     int (*run)(void* handle, const void* alpha, void* a_layout, const void* a, void* b_layout, const void* b,
                void* convolution, int algorithm, void* workspace, std::size_t workspace_bytes, const void* beta,
-               void* out_layout, void* out) = nullptr;
+               void* out_layout, void* out) = library.find("cudnnConvolution" + name);
   };
-  std::size_t (*version)() = nullptr;
-  const char* (*error_string)(int error) = nullptr;
-  int (*create)(void** handle) = nullptr;
-  int (*destroy)(void* handle) = nullptr;
-  int (*set_stream)(void* handle, void* stream) = nullptr;
-  int (*tensor_create)(void** tensor) = nullptr;
-  int (*tensor_destroy)(void* tensor) = nullptr;
-  int (*tensor_set)(void* tensor, int type, int dimensions, const int* sizes, const int* strides) = nullptr;
-  int (*filter_create)(void** filter) = nullptr;
-  int (*filter_destroy)(void* filter) = nullptr;
-  int (*filter_set)(void* filter, int type, int format, int dimensions, const int* sizes) = nullptr;
-  int (*convolution_create)(void** convolution) = nullptr;
-  int (*convolution_destroy)(void* convolution) = nullptr;
+  LibraryFunctions library;
+  std::size_t (*version)() = library.find("cudnnGetVersion");
+  const char* (*error_string)(int error) = library.find("cudnnGetErrorString");
+  int (*create)(void** handle) = library.find("cudnnCreate");
+  int (*destroy)(void* handle) = library.find("cudnnDestroy");
+  int (*set_stream)(void* handle, void* stream) = library.find("cudnnSetStream");
+  int (*tensor_create)(void** tensor) = library.find("cudnnCreateTensorDescriptor");
+  int (*tensor_destroy)(void* tensor) = library.find("cudnnDestroyTensorDescriptor");
+  int (*tensor_set)(void* tensor, int type, int dimensions, const int* sizes,
+                    const int* strides) = library.find("cudnnSetTensorNdDescriptor");
+  int (*filter_create)(void** filter) = library.find("cudnnCreateFilterDescriptor");
+  int (*filter_destroy)(void* filter) = library.find("cudnnDestroyFilterDescriptor");
+  int (*filter_set)(void* filter, int type, int format, int dimensions,
+                    const int* sizes) = library.find("cudnnSetFilterNdDescriptor");
+  int (*convolution_create)(void** convolution) = library.find("cudnnCreateConvolutionDescriptor");
+  int (*convolution_destroy)(void* convolution) = library.find("cudnnDestroyConvolutionDescriptor");
   int (*convolution_set)(void* convolution, int dimensions, const int* padding, const int* stride, const int* dilation,
-                         int mode, int compute_type) = nullptr;
-  int (*set_groups)(void* convolution, int groups) = nullptr;
-  int (*set_math)(void* convolution, int math) = nullptr;
+                         int mode, int compute_type) = library.find("cudnnSetConvolutionNdDescriptor");
+  int (*set_groups)(void* convolution, int groups) = library.find("cudnnSetConvolutionGroupCount");
+  int (*set_math)(void* convolution, int math) = library.find("cudnnSetConvolutionMathType");
   int (*add)(void* handle, const void* alpha, void* a_layout, const void* a, const void* beta, void* out_layout,
-             void* out) = nullptr;
-  Routine forward;    ///< of an image and a filter
-  Routine to_image;   ///< of a filter and the gradient of forward's result
-  Routine to_filter;  ///< of an image and that gradient
+             void* out) = library.find("cudnnAddTensor");
+  Routine forward{library, "Forward"};           ///< of an image and a filter
+  Routine to_image{library, "BackwardData"};     ///< of a filter and the gradient of forward's result
+  Routine to_filter{library, "BackwardFilter"};  ///< of an image and that gradient
   std::string path;
-
-  void find_in(LibraryFunctions& library);
 };
 
 /// Null: there is none.

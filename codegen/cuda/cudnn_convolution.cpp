@@ -33,18 +33,11 @@ struct CudnnType {
 };
 /// Sums are in single precision at least. On tensor cores single precision would be rounded to TF32.
 std::optional<CudnnType> cudnn_type(DType dtype) {
-  switch (dtype) {
-    case DType::Float32:
-      return CudnnType{f32, f32, config().cuda_tf32 ? any_math : fma_math};
-    case DType::Float64:
-      return CudnnType{f64, f64, any_math};
-    case DType::Float16:
-      return CudnnType{f16, f32, tensor_math};
-    case DType::BFloat16:
-      return CudnnType{bf16, f32, tensor_math};
-    default:
-      return std::nullopt;
-  }
+  if (dtype == DType::Float32) return CudnnType{f32, f32, config().cuda_tf32 ? any_math : fma_math};
+  if (dtype == DType::Float64) return CudnnType{f64, f64, any_math};
+  if (dtype == DType::Float16) return CudnnType{f16, f32, tensor_math};
+  if (dtype == DType::BFloat16) return CudnnType{bf16, f32, tensor_math};
+  return std::nullopt;
 }
 
 using Descriptor = std::unique_ptr<void, int (*)(void*)>;
@@ -57,18 +50,18 @@ class ConvolutionStep final : public DeviceStep {
   /// Each makes one of the three tensors, as [images, channels, ...]. Errors are reasons to do it otherwise.
   Status into_small(const ConcreteView& small, const ConcreteView& large, const ConcreteView& weight) {
     TRY(Layouts l, layouts(small, large, weight));
-    return add({&api_.forward, "Forward", "forward", large, weight, small, std::move(l.large), std::move(l.weight),
-                std::move(l.small)});
+    return add(
+        {&api_.forward, "forward", large, weight, small, std::move(l.large), std::move(l.weight), std::move(l.small)});
   }
   Status into_large(const ConcreteView& small, const ConcreteView& large, const ConcreteView& weight) {
     TRY(Layouts l, layouts(small, large, weight));
-    return add({&api_.to_image, "BackwardData", "backward data", weight, small, large, std::move(l.weight),
-                std::move(l.small), std::move(l.large)});
+    return add({&api_.to_image, "backward data", weight, small, large, std::move(l.weight), std::move(l.small),
+                std::move(l.large)});
   }
   Status into_weight(const ConcreteView& small, const ConcreteView& large, const ConcreteView& weight) {
     TRY(Layouts l, layouts(small, large, weight));
-    return add({&api_.to_filter, "BackwardFilter", "backward filter", large, small, weight, std::move(l.large),
-                std::move(l.small), std::move(l.weight)});
+    return add({&api_.to_filter, "backward filter", large, small, weight, std::move(l.large), std::move(l.small),
+                std::move(l.weight)});
   }
 
   /// Adds a number for each channel to the result of what was added last.
@@ -105,7 +98,7 @@ class ConvolutionStep final : public DeviceStep {
  private:
   struct Part {
     const Cudnn::Routine* routine = nullptr;
-    std::string_view function, name;  ///< "BackwardData", "backward data"
+    std::string_view name;  ///< "backward data"
     ConcreteView a, b, out;
     Descriptor a_layout, b_layout, out_layout;
     Descriptor convolution = {nullptr, nullptr};
@@ -228,14 +221,14 @@ class ConvolutionStep final : public DeviceStep {
     const int error =
         p.routine->run(handle_->handle, scalar(one), p.a_layout.get(), a, p.b_layout.get(), b, p.convolution.get(),
                        p.algorithm, workspace, p.workspace_bytes, scalar(zero), p.out_layout.get(), out);
-    return checked(api_, error, fmt::format("cudnnConvolution{}", p.function).c_str());
+    return checked(api_, error, fmt::format("cudnnConvolution{}", p.routine->name).c_str());
   }
 
   /// Those that compute as precisely as they should and need little memory, in the library's order: by its guess the
   /// fastest is first.
   Result<std::vector<Algorithm>> algorithms(const Part& p) const {
     void* const handle = handle_->handle;
-    const std::string name = fmt::format("cudnnGetConvolution{}Algorithm_v7", p.function);
+    const std::string name = fmt::format("cudnnGetConvolution{}Algorithm_v7", p.routine->name);
     int most = 0, count = 0;
     TRY_DO(checked(api_, p.routine->most(handle, &most), name.c_str()));
     std::vector<Cudnn::Found> found(static_cast<std::size_t>(most));
@@ -286,7 +279,7 @@ class ConvolutionStep final : public DeviceStep {
   /// Moves the algorithm to the front that takes the least time on the device. Convolutions of one kind are timed once.
   /// Without memory for trials the order stays.
   void fastest_first(Part& p, std::vector<Algorithm>& found) const {
-    std::string kind = fmt::format("{} {} {}", p.function, type_.number, type_.math);
+    std::string kind = fmt::format("{} {} {}", p.routine->name, type_.number, type_.math);
     for (const ConcreteView* v : {&p.a, &p.b, &p.out})
       kind += fmt::format(", {} {}", fmt::join(v->sizes, " "), fmt::join(v->strides, " "));
     kind += fmt::format(", {}, {}, {}, {}", fmt::join(window_.stride, " "), fmt::join(window_.padding, " "),

@@ -9,47 +9,54 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/cuda/open_library.h"
+
 namespace partita::codegen {
 
 /// The parts of the driver's interface that are used, by the names of cuda.h. A function returns 0, or an error.
 struct CudaDriver {
-  int (*init)(unsigned flags) = nullptr;
-  int (*device_count)(int* count) = nullptr;
-  int (*device_get)(int* device, int ordinal) = nullptr;
-  int (*device_name)(char* name, int bytes, int device) = nullptr;
-  int (*device_attribute)(int* value, int attribute, int device) = nullptr;
-  int (*retain_context)(void** context, int device) = nullptr;
-  int (*release_context)(int device) = nullptr;
-  int (*set_context)(void* context) = nullptr;
-  int (*stream_create)(void** stream, unsigned flags) = nullptr;
-  int (*stream_destroy)(void* stream) = nullptr;
-  int (*stream_wait)(void* stream) = nullptr;
-  int (*allocate)(std::uint64_t* address, std::size_t bytes) = nullptr;
-  int (*free)(std::uint64_t address) = nullptr;
-  int (*to_device)(std::uint64_t to, const void* from, std::size_t bytes, void* stream) = nullptr;
-  int (*to_host)(void* to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
-  int (*copy)(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
-  int (*fill)(std::uint64_t at, unsigned char value, std::size_t bytes, void* stream) = nullptr;
-  int (*module_load)(void** module, const void* image) = nullptr;
-  int (*module_unload)(void* module) = nullptr;
-  int (*module_function)(void** function, void* module, const char* name) = nullptr;
-  int (*function_attribute)(void* function, int attribute, int value) = nullptr;
+  LibraryFunctions library;
+  int (*init)(unsigned flags) = library.find("cuInit");
+  int (*device_count)(int* count) = library.find("cuDeviceGetCount");
+  int (*device_get)(int* device, int ordinal) = library.find("cuDeviceGet");
+  int (*device_name)(char* name, int bytes, int device) = library.find("cuDeviceGetName");
+  int (*device_attribute)(int* value, int attribute, int device) = library.find("cuDeviceGetAttribute");
+  int (*retain_context)(void** context, int device) = library.find("cuDevicePrimaryCtxRetain");
+  int (*release_context)(int device) = library.find("cuDevicePrimaryCtxRelease_v2");
+  int (*set_context)(void* context) = library.find("cuCtxSetCurrent");
+  int (*stream_create)(void** stream, unsigned flags) = library.find("cuStreamCreate");
+  int (*stream_destroy)(void* stream) = library.find("cuStreamDestroy_v2");
+  int (*stream_wait)(void* stream) = library.find("cuStreamSynchronize");
+  int (*allocate)(std::uint64_t* address, std::size_t bytes) = library.find("cuMemAlloc_v2");
+  int (*free)(std::uint64_t address) = library.find("cuMemFree_v2");
+  int (*to_device)(std::uint64_t to, const void* from, std::size_t bytes,
+                   void* stream) = library.find("cuMemcpyHtoDAsync_v2");
+  int (*to_host)(void* to, std::uint64_t from, std::size_t bytes, void* stream) = library.find("cuMemcpyDtoHAsync_v2");
+  int (*copy)(std::uint64_t to, std::uint64_t from, std::size_t bytes,
+              void* stream) = library.find("cuMemcpyDtoDAsync_v2");
+  int (*fill)(std::uint64_t at, unsigned char value, std::size_t bytes, void* stream) = library.find("cuMemsetD8Async");
+  int (*module_load)(void** module, const void* image) = library.find("cuModuleLoadData");
+  int (*module_unload)(void* module) = library.find("cuModuleUnload");
+  int (*module_function)(void** function, void* module, const char* name) = library.find("cuModuleGetFunction");
+  int (*function_attribute)(void* function, int attribute, int value) = library.find("cuFuncSetAttribute");
   int (*launch)(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
-                unsigned threads_z, unsigned shared_bytes, void* stream, void** arguments, void** extra) = nullptr;
-  int (*event_create)(void** event, unsigned flags) = nullptr;
-  int (*event_destroy)(void* event) = nullptr;
-  int (*event_record)(void* event, void* stream) = nullptr;
-  int (*event_wait)(void* event) = nullptr;
-  int (*elapsed)(float* milliseconds, void* begin, void* end) = nullptr;
-  int (*stream_wait_event)(void* stream, void* event, unsigned flags) = nullptr;
-  int (*begin_capture)(void* stream, int mode) = nullptr;
-  int (*end_capture)(void* stream, void** graph) = nullptr;
-  int (*graph_destroy)(void* graph) = nullptr;
-  int (*instantiate)(void** instance, void* graph, unsigned long long flags) = nullptr;
-  int (*instance_destroy)(void* instance) = nullptr;
-  int (*graph_launch)(void* instance, void* stream) = nullptr;
-  int (*error_name)(int error, const char** name) = nullptr;
-  int (*error_string)(int error, const char** text) = nullptr;
+                unsigned threads_z, unsigned shared_bytes, void* stream, void** arguments,
+                void** extra) = library.find("cuLaunchKernel");
+  int (*event_create)(void** event, unsigned flags) = library.find("cuEventCreate");
+  int (*event_destroy)(void* event) = library.find("cuEventDestroy_v2");
+  int (*event_record)(void* event, void* stream) = library.find("cuEventRecord");
+  int (*event_wait)(void* event) = library.find("cuEventSynchronize");
+  int (*elapsed)(float* milliseconds, void* begin, void* end) = library.find("cuEventElapsedTime");
+  int (*stream_wait_event)(void* stream, void* event, unsigned flags) = library.find("cuStreamWaitEvent");
+  int (*begin_capture)(void* stream, int mode) = library.find("cuStreamBeginCapture_v2");
+  int (*end_capture)(void* stream, void** graph) = library.find("cuStreamEndCapture");
+  int (*graph_destroy)(void* graph) = library.find("cuGraphDestroy");
+  int (*instantiate)(void** instance, void* graph,
+                     unsigned long long flags) = library.find("cuGraphInstantiateWithFlags");
+  int (*instance_destroy)(void* instance) = library.find("cuGraphExecDestroy");
+  int (*graph_launch)(void* instance, void* stream) = library.find("cuGraphLaunch");
+  int (*error_name)(int error, const char** name) = library.find("cuGetErrorName");
+  int (*error_string)(int error, const char** text) = library.find("cuGetErrorString");
 };
 
 namespace {
@@ -75,48 +82,8 @@ Result<const CudaDriver*> open_driver(const std::string& library) {
   if (const auto known = opened.find(library); known != opened.end()) return known->second.get();
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) return no_device(::dlerror());
-  auto driver = std::make_unique<CudaDriver>();
-  std::string missing;
-  const auto find = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
-    if (!function) missing = name;
-  };
-  find("cuInit", driver->init);
-  find("cuDeviceGetCount", driver->device_count);
-  find("cuDeviceGet", driver->device_get);
-  find("cuDeviceGetName", driver->device_name);
-  find("cuDeviceGetAttribute", driver->device_attribute);
-  find("cuDevicePrimaryCtxRetain", driver->retain_context);
-  find("cuDevicePrimaryCtxRelease_v2", driver->release_context);
-  find("cuCtxSetCurrent", driver->set_context);
-  find("cuStreamCreate", driver->stream_create);
-  find("cuStreamDestroy_v2", driver->stream_destroy);
-  find("cuStreamSynchronize", driver->stream_wait);
-  find("cuMemAlloc_v2", driver->allocate);
-  find("cuMemFree_v2", driver->free);
-  find("cuMemcpyHtoDAsync_v2", driver->to_device);
-  find("cuMemcpyDtoHAsync_v2", driver->to_host);
-  find("cuMemcpyDtoDAsync_v2", driver->copy);
-  find("cuMemsetD8Async", driver->fill);
-  find("cuModuleLoadData", driver->module_load);
-  find("cuModuleUnload", driver->module_unload);
-  find("cuModuleGetFunction", driver->module_function);
-  find("cuFuncSetAttribute", driver->function_attribute);
-  find("cuLaunchKernel", driver->launch);
-  find("cuEventCreate", driver->event_create);
-  find("cuEventDestroy_v2", driver->event_destroy);
-  find("cuEventRecord", driver->event_record);
-  find("cuEventSynchronize", driver->event_wait);
-  find("cuEventElapsedTime", driver->elapsed);
-  find("cuStreamWaitEvent", driver->stream_wait_event);
-  find("cuStreamBeginCapture_v2", driver->begin_capture);
-  find("cuStreamEndCapture", driver->end_capture);
-  find("cuGraphDestroy", driver->graph_destroy);
-  find("cuGraphInstantiateWithFlags", driver->instantiate);
-  find("cuGraphExecDestroy", driver->instance_destroy);
-  find("cuGraphLaunch", driver->graph_launch);
-  find("cuGetErrorName", driver->error_name);
-  find("cuGetErrorString", driver->error_string);
+  auto driver = std::make_unique<CudaDriver>(LibraryFunctions(handle));
+  const std::string& missing = driver->library.missing();
   if (!missing.empty()) return no_device(fmt::format("{} has no {}", library, missing));
   return opened.emplace(library, std::move(driver)).first->second.get();
 }
@@ -125,6 +92,29 @@ std::string words_of(const CudaDriver& driver, int error) {
   const char *name = nullptr, *text = nullptr;
   if (driver.error_name(error, &name) != 0 || !name) return fmt::format("error {}", error);
   return driver.error_string(error, &text) == 0 && text ? fmt::format("{} ({})", name, text) : name;
+}
+
+class Block final : public RemoteMemory {
+ public:
+  Block(std::shared_ptr<CudaDevice> device, CudaDevice::Address address, std::size_t bytes)
+      : device_(std::move(device)), address_(address), bytes_(bytes) {}
+  ~Block() override { device_->free(address_); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  std::uint64_t address() const override { return address_; }
+  Status copy_to(std::byte* to) override { return device_->to_host(to, address_, bytes_); }
+
+ private:
+  std::shared_ptr<CudaDevice> device_;
+  CudaDevice::Address address_;
+  std::size_t bytes_;
+};
+
+/// Calls `f` with each tensor of a value.
+void for_each_tensor(Value& value, const std::function<void(Tensor&)>& f) {
+  if (auto* t = std::get_if<Tensor>(&value.v)) f(*t);
+  if (auto* list = std::get_if<ValueList>(&value.v))
+    for (Value& v : *list) for_each_tensor(v, f);
 }
 
 }  // namespace
@@ -368,33 +358,6 @@ Status CudaDevice::replay(void* graph) {
   const auto lock = enter();
   return checked(driver_.graph_launch(graph, stream_), "cuGraphLaunch");
 }
-
-namespace {
-
-class Block final : public RemoteMemory {
- public:
-  Block(std::shared_ptr<CudaDevice> device, CudaDevice::Address address, std::size_t bytes)
-      : device_(std::move(device)), address_(address), bytes_(bytes) {}
-  ~Block() override { device_->free(address_); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  std::uint64_t address() const override { return address_; }
-  Status copy_to(std::byte* to) override { return device_->to_host(to, address_, bytes_); }
-
- private:
-  std::shared_ptr<CudaDevice> device_;
-  CudaDevice::Address address_;
-  std::size_t bytes_;
-};
-
-/// Calls `f` with each tensor of a value.
-void for_each_tensor(Value& value, const std::function<void(Tensor&)>& f) {
-  if (auto* t = std::get_if<Tensor>(&value.v)) f(*t);
-  if (auto* list = std::get_if<ValueList>(&value.v))
-    for (Value& v : *list) for_each_tensor(v, f);
-}
-
-}  // namespace
 
 Result<std::shared_ptr<RemoteMemory>> CudaDevice::block(std::size_t bytes) {
   TRY(const Address address, allocate(bytes));

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "codegen/cuda/compile.h"

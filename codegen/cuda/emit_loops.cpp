@@ -18,8 +18,7 @@ using loops::Store;
 
 namespace {
 
-template <class F>
-bool any_within(const std::vector<Stmt>& body, const F& f) {
+bool any_within(const std::vector<Stmt>& body, const auto& f) {
   return std::ranges::any_of(body, [&](const Stmt& s) {
     const auto* l = std::get_if<Loop>(&s);
     return f(s) || (l && any_within(l->body, f));
@@ -60,20 +59,12 @@ bool is_word(const std::string& name) {
 
 /// How the prelude calls the combination of a warp's or a block's values.
 std::string_view word(ScalarOp combine) {
-  switch (combine) {
-    case ScalarOp::Add:
-      return "sum";
-    case ScalarOp::Mul:
-      return "product";
-    case ScalarOp::Min:
-      return "min";
-    case ScalarOp::Max:
-      return "max";
-    case ScalarOp::BitAnd:
-      return "and";
-    default:
-      return "or";
-  }
+  if (combine == ScalarOp::Add) return "sum";
+  if (combine == ScalarOp::Mul) return "product";
+  if (combine == ScalarOp::Min) return "min";
+  if (combine == ScalarOp::Max) return "max";
+  if (combine == ScalarOp::BitAnd) return "and";
+  return "or";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Writes values: operations by the CUDA column of scalar_ops.def, casts, loads, and what is checked at run time.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -59,51 +60,6 @@ std::string real_text(double v, bool single) {
   return text + (single ? "f" : "");
 }
 
-}  // namespace
-
-std::string_view cuda_type(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return "bool";
-    case DType::UInt8:
-      return "unsigned char";
-    case DType::Int8:
-      return "signed char";
-    case DType::UInt16:
-      return "unsigned short";
-    case DType::Int16:
-      return "short";
-    case DType::UInt32:
-      return "unsigned int";
-    case DType::Int32:
-      return "int";
-    case DType::UInt64:
-      return "unsigned long long";
-    case DType::Int64:
-      return "long long";
-    case DType::Float16:
-      return "Half";
-    case DType::BFloat16:
-      return "BFloat16";
-    case DType::Float32:
-      return "float";
-    case DType::Float64:
-      return "double";
-    case DType::Complex64:
-      return "Complex<float>";
-    case DType::Complex128:
-      return "Complex<double>";
-    default:
-      CHECK(false, "a dtype without a CUDA type");
-  }
-}
-
-std::string_view cuda_memory_type(DType dtype) {
-  return dtype == DType::Bool ? "unsigned char" : cuda_type(dtype);
-}
-
-namespace {
-
 /// Of the parts of a complex number.
 DType part_of(DType dtype) {
   return dtype == DType::Complex64 ? DType::Float32 : DType::Float64;
@@ -115,6 +71,31 @@ Expression to_complex(const Expression& v, DType to) {
 }
 
 }  // namespace
+
+std::string_view cuda_type(DType dtype) {
+  static constexpr std::pair<DType, std::string_view> types[] = {{DType::Bool, "bool"},
+                                                                 {DType::UInt8, "unsigned char"},
+                                                                 {DType::Int8, "signed char"},
+                                                                 {DType::UInt16, "unsigned short"},
+                                                                 {DType::Int16, "short"},
+                                                                 {DType::UInt32, "unsigned int"},
+                                                                 {DType::Int32, "int"},
+                                                                 {DType::UInt64, "unsigned long long"},
+                                                                 {DType::Int64, "long long"},
+                                                                 {DType::Float16, "Half"},
+                                                                 {DType::BFloat16, "BFloat16"},
+                                                                 {DType::Float32, "float"},
+                                                                 {DType::Float64, "double"},
+                                                                 {DType::Complex64, "Complex<float>"},
+                                                                 {DType::Complex128, "Complex<double>"}};
+  const auto* const found = std::ranges::find(types, dtype, &std::pair<DType, std::string_view>::first);
+  CHECK(found != std::end(types), "a dtype without a CUDA type");
+  return found->second;
+}
+
+std::string_view cuda_memory_type(DType dtype) {
+  return dtype == DType::Bool ? "unsigned char" : cuda_type(dtype);
+}
 
 Expression cuda_constant(DType dtype, double real, std::int64_t integer) {
   if (is_complex(dtype)) return to_complex(cuda_constant(part_of(dtype), real, integer), dtype);

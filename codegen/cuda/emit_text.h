@@ -162,8 +162,11 @@ class CudaEmitter {
   void open(const std::vector<const loops::Loop*>& loops, bool once = false);
   void close(const std::string& head);
   std::size_t depth(loops::Scalar s) const;
-  template <class F>
-  void forget(const F& stale);
+  void forget(const auto& stale) {
+    for (Scope& scope : scopes_)
+      std::erase_if(scope.names,
+                    [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
+  }
   const loops::Buffer& buffer(int b) const { return kernel_.buffers[static_cast<std::size_t>(b)]; }
   const loops::Accumulator& accumulator(int a) const { return kernel_.accumulators[static_cast<std::size_t>(a)]; }
   const Dependences::Node& dependence(loops::Scalar s) const { return deps_.nodes[static_cast<std::size_t>(s.id)]; }
@@ -204,12 +207,5 @@ class CudaEmitter {
   std::optional<Lanes> lanes_;
   bool from_pack_ = false;  ///< the value computed last is an element of a pack, or held: it needs no name
 };
-
-template <class F>
-void CudaEmitter::forget(const F& stale) {
-  for (Scope& scope : scopes_)
-    std::erase_if(scope.names,
-                  [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
-}
 
 }  // namespace partita::codegen

@@ -4,7 +4,6 @@
 // memory, barriers and exchanges that not all threads reach, and accesses out of bounds or not aligned.
 #include <span>
 #include <string>
-#include <vector>
 
 #include "codegen/cuda/cuda_kernel.h"
 #include "codegen/program/kernel_code.h"

@@ -31,6 +31,7 @@
 #include <llvm/TargetParser/Host.h>
 
 #include "codegen/cuda/emulate_access.h"
+#include "core/base/mapped.h"
 
 namespace partita::codegen {
 namespace {
@@ -232,8 +233,7 @@ std::shared_ptr<clang::CompilerInvocation> invocation(const EmulationUnit& unit,
     words.push_back(f);
   }
   words.emplace_back("main.cu");
-  std::vector<const char*> arguments;
-  for (const std::string& w : words) arguments.push_back(w.c_str());
+  const auto arguments = mapped(words, &std::string::c_str);
   auto made = std::make_shared<clang::CompilerInvocation>();
   clang::CompilerInvocation::CreateFromArgs(*made, arguments, diagnostics);
   return made;

@@ -17,6 +17,7 @@
 #include "codegen/program/kernel_cost.h"
 #include "core/base/config.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/ir/place.h"
 #include "core/ops/record/record.h"
 
@@ -26,11 +27,8 @@ namespace {
 /// A kernel's text without lines that say what it was made of, in which equal kernels differ.
 std::string without_comments(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    if (!text.starts_with("//")) out += text.substr(0, end);
-    text.remove_prefix(end);
-  }
+  for (const std::string_view line : lines_of(text))
+    if (!line.starts_with("//")) out.append(line).append("\n");
   return out;
 }
 

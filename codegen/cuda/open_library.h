@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,23 +17,35 @@
 
 namespace partita::codegen {
 
+/// The functions of an opened library, by their names: `int (*create)(void** handle) = library.find("cudnnCreate");`
 class LibraryFunctions {
  public:
+  /// An address as a pointer to any kind of function.
+  struct Function {
+    void* at;
+    template <class R, class... Arguments>
+    using Pointer = R (*)(Arguments...);
+    template <class R, class... Arguments>
+    operator Pointer<R, Arguments...>() const {
+      return reinterpret_cast<R (*)(Arguments...)>(at);
+    }
+  };
+
   explicit LibraryFunctions(void* library) : library_(library) {}
-  template <class F>
-  void find(const char* name, F& function) {
-    function = reinterpret_cast<std::remove_reference_t<F>>(::dlsym(library_, name));
-    whole_ = whole_ && function;
+  Function find(const std::string& name) {
+    void* const at = ::dlsym(library_, name.c_str());
+    if (!at) missing_ = name;
+    return {at};
   }
-  bool whole() const { return whole_; }  ///< were all found?
+  const std::string& missing() const { return missing_; }  ///< the last that was not found; empty: all were
 
  private:
   void* library_;
-  bool whole_ = true;
+  std::string missing_;
 };
 
-/// The library at the first of cuda_library_paths() that has all functions that `Api::find_in` asks for. It stays open.
-/// Null: there is none. `Api::path` says where it is.
+/// The library at the first of cuda_library_paths() that has all functions that `Api::library` was asked for. It stays
+/// open. Null: there is none. `Api::path` says where it is.
 template <class Api>
 const Api* open_cuda_library(const std::string& name, std::initializer_list<std::string_view> versions) {
   static std::mutex mutex;
@@ -44,11 +55,9 @@ const Api* open_cuda_library(const std::string& name, std::initializer_list<std:
     const auto [entry, fresh] = opened.try_emplace(path);
     if (fresh)
       if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-        LibraryFunctions functions(library);
-        auto api = std::make_unique<Api>();
+        auto api = std::make_unique<Api>(LibraryFunctions(library));
         api->path = path;
-        api->find_in(functions);
-        if (functions.whole()) entry->second = std::move(api);
+        if (api->library.missing().empty()) entry->second = std::move(api);
       }
     if (entry->second) return entry->second.get();
   }

@@ -3,8 +3,6 @@
 // leave the registers. The same three functions as in attention.cpp, by the same steps.
 #include "codegen/cuda/matrix/attention_tensor.h"
 
-#include <algorithm>
-
 #include "codegen/cuda/matrix/contraction.h"
 
 namespace partita::codegen {

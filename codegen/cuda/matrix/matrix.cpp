@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/matrix/products.h"
 #include "codegen/cuda/rows/rows.h"
+#include "core/base/mapped.h"
 
 namespace partita::codegen {
 namespace {
@@ -34,9 +35,7 @@ std::optional<MatrixKernel> matrix_kernel(const ExternContext& context, const Ma
 }
 
 std::vector<LibraryRoutine> matrix_routines() {
-  std::vector<LibraryRoutine> routines;
-  for (const MatrixRow& row : matrix_rows) routines.push_back(row.routine);
-  return routines;
+  return mapped(matrix_rows, &MatrixRow::routine);
 }
 
 }  // namespace partita::codegen

@@ -1,5 +1,4 @@
 #pragma once
-#include <string_view>
 
 #include "core/base/config.h"
 #include "core/tensor/dtype.h"
