@@ -1,6 +1,5 @@
 #include "codegen/backends.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>

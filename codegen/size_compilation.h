@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
@@ -44,16 +43,13 @@ std::string advice_for(const Guard& guard, const Graph& graph);
 std::string text(const SizeCompilation& c);
 std::string json(const SizeCompilation& c);
 
-template <class A>
-void fields(A& a, SizeCompilation::Broken& b) {
+void fields(auto& a, SizeCompilation::Broken& b) {
   a(b.guard, b.advice);
 }
-template <class A>
-void fields(A& a, SizeCompilation::Tried& t) {
+void fields(auto& a, SizeCompilation::Tried& t) {
   a(t.number, t.broken);
 }
-template <class A>
-void fields(A& a, SizeCompilation& c) {
+void fields(auto& a, SizeCompilation& c) {
   a.choice(c.kind, 3);
   a(c.graph, c.number, c.sizes, c.guards, c.fixed, c.why_not, c.tried);
 }

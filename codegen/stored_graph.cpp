@@ -1,23 +1,20 @@
 #include "codegen/stored_graph.h"
 
+#include "core/base/mapped.h"
 #include "core/store/graph_entry.h"
 
 namespace partita {
 
-template <class A>
-void fields(A& a, StoredGraph::Placeholder& p) {
+void fields(auto& a, StoredGraph::Placeholder& p) {
   a(p.name, p.target, p.note, p.meta);
 }
-template <class A>
-void fields(A& a, StoredGraph::Variant& v) {
+void fields(auto& a, StoredGraph::Variant& v) {
   a(v.symbolic, v.fixed, v.guards, v.program, v.code);
 }
-template <class A>
-void fields(A& a, StoredGraph::Split& s) {
+void fields(auto& a, StoredGraph::Split& s) {
   a(s.call, s.before, s.after, s.before_inputs, s.call_inputs, s.after_inputs);
 }
-template <class A>
-void fields(A& a, StoredGraph& g) {
+void fields(auto& a, StoredGraph& g) {
   a(g.name, g.placeholders, g.split, g.knows_sizes, g.keeps_symbols, g.why_not, g.variants, g.fitting, g.guards,
     g.constants);
 }
@@ -36,9 +33,8 @@ Result<StoredGraph> read_stored_graph(std::string_view bytes) {
 }
 
 std::vector<StoredGraph::Placeholder> placeholders_of(const Graph& graph) {
-  std::vector<StoredGraph::Placeholder> out;
-  for (const Node* n : graph.placeholders()) out.push_back({n->name(), n->target, n->note, n->meta});
-  return out;
+  return mapped(graph.placeholders(),
+                [](const Node* n) { return StoredGraph::Placeholder{n->name(), n->target, n->note, n->meta}; });
 }
 
 std::unique_ptr<Graph> signature(const std::string& name, const std::vector<StoredGraph::Placeholder>& placeholders) {

@@ -34,14 +34,12 @@
 
 namespace partita {
 
-template <class A>
-void fields(A& a, Diagnostic& d) {
+void fields(auto& a, Diagnostic& d) {
   a.choice(d.fault, 5);
   a(d.code, d.message, d.where.file, d.where.line, d.where.graph, d.where.node, d.where.origin, d.notes);
 }
 namespace trace {
-template <class A>
-void fields(A& a, CompileId& id) {
+void fields(auto& a, CompileId& id) {
   a(id.compiled_autograd, id.frame, id.compile, id.attempt);
 }
 }  // namespace trace
@@ -76,20 +74,16 @@ struct RunAnswer {
   std::vector<std::pair<std::string, double>> stages;  ///< of compilations, and their milliseconds
   std::string outputs;
 };
-template <class A>
-void fields(A& a, WorkerSetup& s) {
+void fields(auto& a, WorkerSetup& s) {
   a(s.backend, s.plant, s.config, s.fixed_parameters, s.generator, s.store, s.fake_ranks, s.trace);
 }
-template <class A>
-void fields(A& a, CompileRequest& r) {
+void fields(auto& a, CompileRequest& r) {
   a(r.released, r.name, r.text, r.hints, r.ranges, r.compilation, r.attributes, r.tensors);
 }
-template <class A>
-void fields(A& a, RunRequest& r) {
+void fields(auto& a, RunRequest& r) {
   a(r.graph, r.generator, r.inputs);
 }
-template <class A>
-void fields(A& a, RunAnswer& r) {
+void fields(auto& a, RunAnswer& r) {
   a(r.generator, r.compilations, r.stages, r.outputs);
 }
 // The headings of messages.

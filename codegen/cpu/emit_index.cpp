@@ -1,6 +1,7 @@
 // Emits index expressions: for one lane, for all lanes, and as steps from lane to lane.
 #include "codegen/cpu/emit_phase.h"
 #include "core/base/check.h"
+#include "core/base/mapped.h"
 
 namespace partita::codegen {
 
@@ -69,18 +70,10 @@ Value* PhaseEmitter::element_of_each_lane(const ElementIndex& p) {
 Value* PhaseEmitter::first_lane(Scalar s) {
   if (!in_lanes(s)) return value(s).v;
   const ScalarNode& n = kernel_.scalars[s];
-  switch (n.op) {
-    case ScalarOp::Index:
-      return sym(n.index);
-    case ScalarOp::Add:
-      return b_.CreateAdd(first_lane(n.args[0]), first_lane(n.args[1]));
-    case ScalarOp::Sub:
-      return b_.CreateSub(first_lane(n.args[0]), first_lane(n.args[1]));
-    case ScalarOp::Mul:
-      return b_.CreateMul(first_lane(n.args[0]), first_lane(n.args[1]));
-    default:
-      break;
-  }
+  if (n.op == ScalarOp::Index) return sym(n.index);
+  if (n.op == ScalarOp::Add) return b_.CreateAdd(first_lane(n.args[0]), first_lane(n.args[1]));
+  if (n.op == ScalarOp::Sub) return b_.CreateSub(first_lane(n.args[0]), first_lane(n.args[1]));
+  if (n.op == ScalarOp::Mul) return b_.CreateMul(first_lane(n.args[0]), first_lane(n.args[1]));
   CHECK(false, "no lane step");
 }
 
@@ -155,17 +148,9 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
         return b_.CreateAnd(left, right);
       case SymKind::Or:
         return b_.CreateOr(left, right);
-      case SymKind::Int:
-      case SymKind::Float:
-      case SymKind::Symbol:
-      case SymKind::Computed:
-      case SymKind::Pow:
-      case SymKind::TrueDiv:
-      case SymKind::Not:
-      case SymKind::Call:
-        break;
+      default:
+        CHECK(false, "index expression");
     }
-    CHECK(false, "index expression");
   };
   for (std::size_t i = 1; i < args.size(); ++i) r = next(r, args[i]);
   return r;
@@ -183,10 +168,8 @@ Value* PhaseEmitter::sym_op(const SymExpr& e, const std::function<Value*(const S
     Value* const rounded = b_.CreateUnaryIntrinsic(how, sym_real(e.args()[0], emit));
     return b_.CreateFPToSI(rounded, emit(0)->getType());
   }
-  std::vector<Value*> args;
-  for (const SymExpr& a : e.args()) args.push_back(emit(a));
   bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
-  return sym_op(e.kind(), args,
+  return sym_op(e.kind(), mapped(e.args(), emit),
                 divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "codegen/cpu/emit_phase.h"
 #include "core/base/check.h"
+#include "core/base/mapped.h"
 
 namespace partita::codegen {
 
@@ -153,8 +154,7 @@ void PhaseEmitter::scalar_range(const std::vector<const Loop*>& nest, Value* beg
   BasicBlock* head = block("loop");
   BasicBlock* body = block("body");
   BasicBlock* after = block("after");
-  std::vector<Value*> sizes;
-  for (const Loop* l : nest) sizes.push_back(sym(l->extent));
+  const auto sizes = mapped(nest, [&](const Loop* l) { return sym(l->extent); });
   llvm::Instruction* jump = b_.CreateBr(head);
   b_.SetInsertPoint(head);
   auto* i = b_.CreatePHI(b_.getInt64Ty(), 2, nest.back()->var);

@@ -20,16 +20,10 @@ llvm::Type* OpEmitter::register_type(DType dtype) {
 }
 
 llvm::Type* OpEmitter::memory_type(DType dtype) {
-  switch (dtype) {
-    case DType::Float16:
-      return b.getHalfTy();
-    case DType::Float32:
-      return b.getFloatTy();
-    case DType::Float64:
-      return b.getDoubleTy();
-    default:
-      return b.getIntNTy(static_cast<unsigned>(itemsize(dtype)) * 8);
-  }
+  if (dtype == DType::Float16) return b.getHalfTy();
+  if (dtype == DType::Float32) return b.getFloatTy();
+  if (dtype == DType::Float64) return b.getDoubleTy();
+  return b.getIntNTy(static_cast<unsigned>(itemsize(dtype)) * 8);
 }
 
 llvm::Type* OpEmitter::shaped(llvm::Type* element, Value* like) {

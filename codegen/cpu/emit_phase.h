@@ -143,8 +143,11 @@ class PhaseEmitter {
   DType buffer_dtype(int buffer) const { return kernel_.buffers[static_cast<std::size_t>(buffer)].dtype; }
   const Dependences::Node& dependence(loops::Scalar s) const { return deps_.nodes[static_cast<std::size_t>(s.id)]; }
   std::size_t depth(const Dependences::Node& d) const;
-  template <class F>
-  void forget(const F& stale);
+  void forget(const auto& stale) {
+    for (Scope& scope : scopes_)
+      std::erase_if(scope.values,
+                    [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
+  }
   void push_scope(llvm::Instruction* before, const std::vector<const loops::Loop*>& nest);
   llvm::AllocaInst* slot(llvm::Type* type);
   unsigned width() const { return static_cast<unsigned>(lanes_); }
@@ -177,12 +180,5 @@ class PhaseEmitter {
   std::vector<Running> running_;
   std::map<std::pair<std::int64_t, unsigned>, llvm::AllocaInst*> faults_;  ///< by kind of fault and lanes, 0: no lanes
 };
-
-template <class F>
-void PhaseEmitter::forget(const F& stale) {
-  for (Scope& scope : scopes_)
-    std::erase_if(scope.values,
-                  [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
-}
 
 }  // namespace partita::codegen

@@ -6,6 +6,7 @@
 
 #include "codegen/cpu/jit.h"
 #include "codegen/program/kernel_forms.h"
+#include "core/base/mapped.h"
 #include "core/base/text.h"
 
 namespace partita::codegen {
@@ -82,8 +83,7 @@ LinkedText linked_assembly(std::string_view assembly) {
 }
 
 Result<ObjectCode> compiled(const Plan& plan, const loops::Kernel& kernel) {
-  std::vector<std::string> symbols;
-  for (const auto& [name, value] : plan.symbols) symbols.push_back(name);
+  const auto symbols = mapped(plan.symbols, [](const auto& symbol) { return symbol.first; });
   return compile_kernels({&kernel, 1}, symbols, {.target = plan.target, .keep_text = true, .mark_lines = true});
 }
 

@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace partita::codegen {
 namespace {

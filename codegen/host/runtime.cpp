@@ -1,6 +1,5 @@
 #include "codegen/host/runtime.h"
 
-#include <type_traits>
 #include <vector>
 
 #include "core/loops/scalar_math.h"

@@ -3,25 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/mapped.h"
+
 namespace partita::codegen {
-namespace {
 
 using Kind = LibraryValue::Kind;
-
-std::vector<std::string> texts(const SymList& list) {
-  std::vector<std::string> out;
-  for (SymExpr e : list) out.push_back(e.str());
-  return out;
-}
-
-}  // namespace
 
 LibraryValue value_of_meta(std::string name, const Meta& meta) {
   LibraryValue v{.name = std::move(name)};
   if (const TensorMeta* t = meta.tensor()) {
     v.dtype = t->dtype;
-    v.sizes = texts(t->sizes);
-    v.strides = texts(t->strides);
+    v.sizes = mapped(t->sizes, &SymExpr::str);
+    v.strides = mapped(t->strides, &SymExpr::str);
   } else if (const SymExpr* e = meta.sym()) {
     v.kind = Kind::Number;
     v.dtype = e->is_float() ? DType::Float64 : e->is_boolean() ? DType::Bool : DType::Int64;

@@ -9,40 +9,6 @@ namespace {
 
 constexpr std::string_view heading = "PTL3";
 
-}  // namespace
-
-template <class A>
-void fields(A& a, LibraryValue& v) {
-  a(v.name, v.sizes, v.strides, v.number);
-  a.choice(v.kind, 3);
-  a(v.dtype);
-}
-template <class A>
-void fields(A& a, LibraryWeight& w) {
-  a(w.value, w.offset, w.written);
-}
-template <class A>
-void fields(A& a, LibraryArgument& argument) {
-  a.choice(argument.from, 4);
-  a(argument.index, argument.number);
-}
-template <class A>
-void fields(A& a, LibraryPart& p) {
-  a(p.inputs, p.results, p.graph, p.numbers, p.constants, p.fixed);
-}
-template <class A>
-void fields(A& a, LibraryDescription::Range& r) {
-  a(r.low, r.high);
-}
-template <class A>
-void fields(A& a, LibraryDescription& d) {
-  a(d.trains, d.threads, d.inputs, d.outputs, d.gradients, d.weights, d.weights_file, d.arguments, d.forward,
-    d.backward, d.constants, d.constant_inputs, d.folded, d.written, d.output_result, d.results, d.saved,
-    d.saved_numbers, d.tangent_of, d.gradient_result, d.symbols);
-}
-
-namespace {
-
 /// Do all indices name something?
 bool sound(const LibraryDescription& d) {
   const auto below = [](const std::vector<std::uint64_t>& list, std::uint64_t count) {
@@ -77,6 +43,30 @@ bool sound(const LibraryDescription& d) {
 }
 
 }  // namespace
+
+void fields(auto& a, LibraryValue& v) {
+  a(v.name, v.sizes, v.strides, v.number);
+  a.choice(v.kind, 3);
+  a(v.dtype);
+}
+void fields(auto& a, LibraryWeight& w) {
+  a(w.value, w.offset, w.written);
+}
+void fields(auto& a, LibraryArgument& argument) {
+  a.choice(argument.from, 4);
+  a(argument.index, argument.number);
+}
+void fields(auto& a, LibraryPart& p) {
+  a(p.inputs, p.results, p.graph, p.numbers, p.constants, p.fixed);
+}
+void fields(auto& a, LibraryDescription::Range& r) {
+  a(r.low, r.high);
+}
+void fields(auto& a, LibraryDescription& d) {
+  a(d.trains, d.threads, d.inputs, d.outputs, d.gradients, d.weights, d.weights_file, d.arguments, d.forward,
+    d.backward, d.constants, d.constant_inputs, d.folded, d.written, d.output_result, d.results, d.saved,
+    d.saved_numbers, d.tangent_of, d.gradient_result, d.symbols);
+}
 
 std::string description_bytes(LibraryDescription description) {
   return *to_bytes(heading, std::move(description));

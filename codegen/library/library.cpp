@@ -15,6 +15,7 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/base/raise.h"
 #include "core/base/scratch.h"
@@ -218,12 +219,9 @@ std::uint64_t LibraryCompiler::weight_of_input(std::size_t i) {
 Status LibraryCompiler::choose_sets() {
   const std::vector<InstructionSet> all = instruction_sets();
   for (const std::string& name : options_.isas)
-    if (std::ranges::find(all, name, &InstructionSet::name) == all.end()) {
-      std::vector<std::string> names;
-      for (const InstructionSet& set : all) names.push_back(set.name);
-      return input_error("compile.isa",
-                         fmt::format("there is no code for {}; take one of {}", name, fmt::join(names, ", ")));
-    }
+    if (std::ranges::find(all, name, &InstructionSet::name) == all.end())
+      return input_error("compile.isa", fmt::format("there is no code for {}; take one of {}", name,
+                                                    fmt::join(mapped(all, &InstructionSet::name), ", ")));
   for (const InstructionSet& set : all)
     if (options_.isas.empty() || std::ranges::find(options_.isas, set.name) != options_.isas.end())
       draft_.sets.push_back(set), report_.isas.push_back(set.name), draft_.code.push_back({.isa = set.name});

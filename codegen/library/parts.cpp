@@ -16,6 +16,7 @@
 #include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/check.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -119,9 +120,7 @@ Result<std::vector<Meta>> PartsCompiler::compile() {
       TRY(pool_, request_.example());
     }
     const auto inputs = [&](const std::vector<std::size_t>& list) {
-      Indices out;
-      for (std::size_t i : list) out.push_back(pool[i]);
-      return out;
+      return mapped(list, [&](std::size_t i) { return pool[i]; });
     };
     const auto add = [&](const Graph& graph, const std::vector<std::size_t>& takes, auto function) -> Status {
       TRY_DO((this->*function)(graph, inputs(takes)));
@@ -185,10 +184,8 @@ Status PartsCompiler::keep_graph(const Graph& graph, LibraryPart& part) {
 }
 
 Status PartsCompiler::run_example(const Graph& graph, const Indices& inputs) {
-  std::vector<Value> values;
-  for (std::uint64_t i : inputs) values.push_back(pool_[i]);
-  TRY(std::vector<Value> made,
-      interpret(graph, std::move(values), {.threads = config().threads, .progress = draft_.options.progress}));
+  TRY(std::vector<Value> made, interpret(graph, mapped(inputs, [&](std::uint64_t i) { return pool_[i]; }),
+                                         {.threads = config().threads, .progress = draft_.options.progress}));
   std::ranges::move(made, std::back_inserter(pool_));
   return {};
 }
@@ -198,9 +195,7 @@ Result<SizeSet> PartsCompiler::hints_of(const Graph& graph, const Indices& input
   for (const Node* node : graph.placeholders()) symbols.merge(symbols_of(node->meta));
   SymbolMap bound;
   if (!std::ranges::includes(own_symbols_, symbols) || std::ranges::any_of(symbols, is_float_symbol)) {
-    std::vector<Value> values;
-    for (std::uint64_t i : inputs) values.push_back(pool_[i]);
-    TRY(bound, bind_symbols(graph, values));
+    TRY(bound, bind_symbols(graph, mapped(inputs, [&](std::uint64_t i) { return pool_[i]; })));
   }
   SizeSet hints;
   for (const std::string& name : symbols) {

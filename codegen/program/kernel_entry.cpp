@@ -50,8 +50,7 @@ bool plain_index(const SymExpr& e, bool rounds) {
   }
 }
 
-template <class F>
-Status each_stmt(const std::vector<Stmt>& body, const F& f) {
+Status each_stmt(const std::vector<Stmt>& body, const auto& f) {
   for (const Stmt& s : body) {
     TRY_DO(f(s));
     if (auto* loop = std::get_if<Loop>(&s)) TRY_DO(each_stmt(loop->body, f));

@@ -12,20 +12,16 @@
 
 namespace partita {
 
-template <class A>
-void fields(A& a, ArgList& l) {
+void fields(auto& a, ArgList& l) {
   a(l.items, l.is_tuple);
 }
-template <class A>
-void fields(A& a, ArgSlice& s) {
+void fields(auto& a, ArgSlice& s) {
   a(s.parts);
 }
-template <class A>
-void fields(A& a, ArgDict& d) {
+void fields(auto& a, ArgDict& d) {
   a(d.items);
 }
-template <class A>
-void fields(A& a, ArgName& n) {
+void fields(auto& a, ArgName& n) {
   a(n.text);
 }
 
@@ -41,8 +37,7 @@ void fields(A& a, Node*& node) {
   a(e);
   if constexpr (A::reads) node = static_cast<Graph*>(a.context)->placeholder("number", Meta(e));
 }
-template <class A>
-void fields(A& a, Arg& arg) {
+void fields(auto& a, Arg& arg) {
   variant(a, arg.v);
 }
 
@@ -119,45 +114,37 @@ std::unique_ptr<Graph> graph_of(const StoredNodes& stored, std::shared_ptr<Shape
   return verify(*graph).empty() ? std::move(graph) : nullptr;
 }
 
-template <class A>
-void fields(A& a, StoredNode& n) {
+void fields(auto& a, StoredNode& n) {
   a.choice(n.kind, 6);
   a(n.op, n.name, n.target, n.note, n.args, n.kwargs, n.meta);
 }
-template <class A>
-void fields(A& a, StoredNodes& g) {
+void fields(auto& a, StoredNodes& g) {
   a(g.name, g.nodes, g.constants, g.ranges, g.targets, g.children);
 }
 
 }  // namespace
 
 namespace loops {
-template <class A>
-void fields(A& a, Bound& b) {
+void fields(auto& a, Bound& b) {
   a(b.node, b.space, b.size, b.wraps);
 }
 }  // namespace loops
 
 namespace schedule {
-template <class A>
-void fields(A& a, PlanBuffer& b) {
+void fields(auto& a, PlanBuffer& b) {
   a.choice(b.kind, 4);
   a(b.index, b.attribute, b.dtype, b.elements, b.offset, b.device);
 }
-template <class A>
-void fields(A& a, PlanView& v) {
+void fields(auto& a, PlanView& v) {
   a(v.buffer, v.dtype, v.sizes, v.strides, v.offset);
 }
-template <class A>
-void fields(A& a, HandedOn& h) {
+void fields(auto& a, HandedOn& h) {
   a(h.input);
 }
-template <class A>
-void fields(A& a, KernelCall& c) {
+void fields(auto& a, KernelCall& c) {
   a(c.kernel, c.buffers);
 }
-template <class A>
-void fields(A& a, ExternCall::Argument& argument) {
+void fields(auto& a, ExternCall::Argument& argument) {
   variant(a, argument);
 }
 template <class A>
@@ -173,16 +160,13 @@ void fields(A& a, ExternCall& c) {
   a(name, c.args, c.results, c.origin, c.around, c.narrow);
   if constexpr (A::reads) c.op = Op::get(kind, name);
 }
-template <class A>
-void fields(A& a, std::variant<KernelCall, ExternCall>& step) {
+void fields(auto& a, std::variant<KernelCall, ExternCall>& step) {
   variant(a, step);
 }
-template <class A>
-void fields(A& a, PlanOutput& output) {
+void fields(auto& a, PlanOutput& output) {
   variant(a, output);
 }
-template <class A>
-void fields(A& a, Plan& p) {
+void fields(auto& a, Plan& p) {
   a.choice(p.target.device, 4);
   a(p.target.threads, p.buffers, p.steps, p.outputs, p.promised, p.inputs, p.arena_bytes, p.guards);
 }
@@ -190,33 +174,26 @@ void fields(A& a, Plan& p) {
 
 namespace codegen {
 
-template <class A>
-void fields(A& a, Phase& p) {
+void fields(auto& a, Phase& p) {
   a(p.symbol, p.parallel, p.iterations, p.alignment, p.threads, p.shared_bytes);
 }
-template <class A>
-void fields(A& a, KernelEntry& e) {
+void fields(auto& a, KernelEntry& e) {
   a(e.phases, e.scratch, e.scratch_item, e.workspace, e.workspace_item);
 }
-template <class A>
-void fields(A& a, ProgramKernel::Work& w) {
+void fields(auto& a, ProgramKernel::Work& w) {
   a(w.operations, w.extents);
 }
-template <class A>
-void fields(A& a, ClampedSum& c) {
+void fields(auto& a, ClampedSum& c) {
   a(c.added, c.low, c.high);
 }
-template <class A>
-void fields(A& a, ProgramKernel& k) {
+void fields(auto& a, ProgramKernel& k) {
   a(k.name, k.entry, k.bounds, k.origins, k.work, k.simple);
 }
-template <class A>
-void fields(A& a, ProgramCall& c) {
+void fields(auto& a, ProgramCall& c) {
   a.choice(c.routine, std::size(library_routine_names));
   a(c.draws, c.has_work);
 }
-template <class A>
-void fields(A& a, Program& p) {
+void fields(auto& a, Program& p) {
   a(p.plan, p.kernels, p.calls, p.written, p.symbols);
 }
 

@@ -194,6 +194,33 @@ Result<std::vector<Value>> run(const std::string& who, const ColumnName& column,
   return found;
 }
 
+/// The column that locate() looks into.
+Result<ColumnName> looked_into(std::string_view name) {
+  TRY(ColumnName column, parse_column(name));
+  if (column.name != "inductor" || !column.device.empty())
+    return input_error("backend.unknown",
+                       fmt::format("{} has no kernels that can be looked into; torch:inductor on a CPU has", name));
+  return column;
+}
+
+/// Runs a graph of one call of a kernel, whose arguments no value can be, on the values of its inputs.
+Result<Value> call_kernel(const Node& call, const std::vector<Value>& inputs, const ColumnOptions& options) {
+  Graph graph;
+  graph.shapes = call.graph().shapes;
+  std::map<const Node*, Arg> placeholders;
+  for (const Node* in : call.inputs()) placeholders.emplace(in, graph.placeholder(in->name(), in->meta));
+  Node* const kernel = graph.copy_node(call, [&](Node* in) { return placeholders.at(in); });
+  const bool writes = functional_kernel(call.op());
+  std::vector<Arg> results;
+  if (!writes)
+    for (const auto& [parameter, tensor] : written_by_kernel(*kernel))
+      results.emplace_back(graph.create(Op::getitem(), {kernel, Arg(parameter)}));
+  graph.set_output(Arg::tuple(std::move(results)));
+  TRY(const CompiledFn run, column("torch:eager", options)(graph));
+  TRY(std::vector<Value> given, run(inputs));
+  return writes ? Value() : Value(std::move(given));
+}
+
 }  // namespace
 
 Result<ColumnName> parse_column(std::string_view whole) {
@@ -250,19 +277,6 @@ CompileFn column(std::string_view name, const ColumnOptions& options) {
   };
 }
 
-namespace {
-
-/// The column that locate() looks into.
-Result<ColumnName> looked_into(std::string_view name) {
-  TRY(ColumnName column, parse_column(name));
-  if (column.name != "inductor" || !column.device.empty())
-    return input_error("backend.unknown",
-                       fmt::format("{} has no kernels that can be looked into; torch:inductor on a CPU has", name));
-  return column;
-}
-
-}  // namespace
-
 Result<json> locate(std::string_view name, const Graph& graph, const std::vector<Value>& inputs,
                     const ColumnOptions& options, bool switches) {
   TRY(const ColumnName column, looked_into(name));
@@ -301,28 +315,6 @@ Result<std::vector<json>> locate_program(std::string_view name, const ProgramQue
     return exchange.unreadable("no reports");
   return reports.get<std::vector<json>>();
 }
-
-namespace {
-
-/// Runs a graph of one call of a kernel, whose arguments no value can be, on the values of its inputs.
-Result<Value> call_kernel(const Node& call, const std::vector<Value>& inputs, const ColumnOptions& options) {
-  Graph graph;
-  graph.shapes = call.graph().shapes;
-  std::map<const Node*, Arg> placeholders;
-  for (const Node* in : call.inputs()) placeholders.emplace(in, graph.placeholder(in->name(), in->meta));
-  Node* const kernel = graph.copy_node(call, [&](Node* in) { return placeholders.at(in); });
-  const bool writes = functional_kernel(call.op());
-  std::vector<Arg> results;
-  if (!writes)
-    for (const auto& [parameter, tensor] : written_by_kernel(*kernel))
-      results.emplace_back(graph.create(Op::getitem(), {kernel, Arg(parameter)}));
-  graph.set_output(Arg::tuple(std::move(results)));
-  TRY(const CompiledFn run, column("torch:eager", options)(graph));
-  TRY(std::vector<Value> given, run(inputs));
-  return writes ? Value() : Value(std::move(given));
-}
-
-}  // namespace
 
 Result<Value> call_operator(const Node& call, const std::vector<Value>& args,
                             const std::vector<std::pair<std::string, Value>>& kwargs, const ColumnOptions& options) {

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/ir/fx_dot.h"
+
 namespace partita::torch {
 
 using nlohmann::json;
@@ -59,31 +61,14 @@ json meta_json(const Meta& meta) {
   return {{"sizes", std::move(sizes)}};
 }
 
-const char* kind_of(const Op& op) {
-  switch (op.kind) {
-    case OpKind::Placeholder:
-      return "placeholder";
-    case OpKind::GetAttr:
-      return "get_attr";
-    case OpKind::Output:
-      return "output";
-    case OpKind::Torch:
-      return "call_operator";
-    case OpKind::Function:
-      return "call_function";
-    case OpKind::Method:
-      return "call_method";
-  }
-  return "";
-}
-
 }  // namespace
 
 json graph_json(const Graph& graph, const std::function<json(const Tensor&)>& describe) {
   json nodes = json::array();
   for (const Node* node : graph) {
     if (node->is_output()) continue;
-    json described = {{"name", node->name()}, {"op", kind_of(*node->op())}};
+    json described = {{"name", node->name()},
+                      {"op", node->op()->kind == OpKind::Torch ? "call_operator" : fx_kind(*node)}};
     if (node->op()->is_call()) {
       described["target"] = node->op()->name;
       described["args"] = items_json(node->args());

@@ -1,6 +1,5 @@
 #include "codegen/torch/python_seen.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -115,6 +115,23 @@ class Asked {
   bool late_ = false;
 };
 
+/// The processes of this process, by Python and modules.
+struct Running {
+  std::mutex one_at_a_time;
+  std::map<std::string, std::shared_ptr<Worker>> workers;
+
+  std::shared_ptr<Worker>& of(const Config& config) {
+    std::string key = python_program(config);
+    for (const std::string& module : config.python_import) key += '\n' + module;
+    return workers[key];
+  }
+};
+
+Running& running() {
+  static Running all;
+  return all;
+}
+
 }  // namespace
 
 std::string text_at(const nlohmann::json& content, const char* key) {
@@ -134,27 +151,6 @@ std::string python_program(const Config& config) {
       return std::string_view(variable) == "PARTITA_PYTHON" ? value : std::string(value) + "/bin/python";
   return "python3";
 }
-
-namespace {
-
-/// The processes of this process, by Python and modules.
-struct Running {
-  std::mutex one_at_a_time;
-  std::map<std::string, std::shared_ptr<Worker>> workers;
-
-  std::shared_ptr<Worker>& of(const Config& config) {
-    std::string key = python_program(config);
-    for (const std::string& module : config.python_import) key += '\n' + module;
-    return workers[key];
-  }
-};
-
-Running& running() {
-  static Running all;
-  return all;
-}
-
-}  // namespace
 
 Result<std::shared_ptr<Worker>> Worker::shared(const Config& config, const Progress* progress) {
   const std::lock_guard lock(running().one_at_a_time);

@@ -1,6 +1,5 @@
 // The functions of partita_model.h.
 #include <exception>
-#include <new>
 
 #include "codegen/library/runtime/model.h"
 #include "core/base/check.h"

@@ -12,6 +12,7 @@
 
 #include "codegen/cpu/extern/onednn_calls.h"
 #include "codegen/cpu/extern/routines.h"
+#include "core/base/mapped.h"
 #include "core/load/safetensors.h"
 #include "core/schedule/instantiate.h"
 
@@ -159,9 +160,7 @@ Status Model::make_runners(const LibraryCode& code, const LibraryImage& image) {
   if (d.folded > 0) {
     TRY(GraphRunner constants,
         GraphRunner::make(library, code.constants, d.constants, d.constant_inputs.size(), d.folded, {}));
-    std::vector<Value> values;
-    for (std::uint64_t i : d.constant_inputs) values.emplace_back(weights_[i]);
-    TRY(folded_, constants.run(values));
+    TRY(folded_, constants.run(mapped(d.constant_inputs, [&](std::uint64_t i) { return Value(weights_[i]); })));
   }
   std::set<int> fixed;
   if (!d.trains)
@@ -194,12 +193,10 @@ Status Model::describe() {
     finish(out, values);
     return {};
   };
-  std::vector<LibraryValue> weights;
-  for (const LibraryWeight& w : description_.weights) weights.push_back(w.value);
   TRY_DO(fill(inputs_, description_.inputs));
   TRY_DO(fill(outputs_, description_.outputs));
   TRY_DO(fill(gradients_, description_.gradients));
-  TRY_DO(fill(weight_facts_, weights));
+  TRY_DO(fill(weight_facts_, mapped(description_.weights, &LibraryWeight::value)));
   for (const auto& [symbol, range] : description_.symbols)
     guards_.push_back(range.high == INT64_MAX ? fmt::format("{} <= {}", range.low, symbol)
                                               : fmt::format("{} <= {} <= {}", range.low, symbol, range.high));
@@ -318,9 +315,7 @@ Result<std::vector<Value>> Model::forward(const std::vector<Value>& inputs, Save
     // Of results that tangents are for, the sizes are still asked for.
     for (std::uint64_t i : description_.tangent_of) saved->values.push_back(results[i]);
   }
-  std::vector<Value> outputs;
-  for (std::uint64_t i : description_.output_result) outputs.push_back(results[i]);
-  return outputs;
+  return mapped(description_.output_result, [&](std::uint64_t i) { return results[i]; });
 }
 
 Result<std::vector<Value>> Model::backward(Saved saved, const std::vector<Value>& tangents) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/mapped.h"
 #include "core/schedule/instantiate.h"
 #include "core/sym/float_symbol.h"
 #include "core/sym/solve.h"
@@ -204,9 +205,7 @@ Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values) {
   if (generator_) *generator_ = Generator();  // runs are alike
   std::vector<Value> pool = values;
   for (PartRunner& part : parts_) {
-    std::vector<Value> taken;
-    for (const std::uint64_t i : part.inputs()) taken.push_back(pool[i]);
-    TRY(std::vector<Value> made, part.run(taken));
+    TRY(std::vector<Value> made, part.run(mapped(part.inputs(), [&](std::uint64_t i) { return pool[i]; })));
     if (&part == &parts_.back()) return made;
     std::ranges::move(made, std::back_inserter(pool));
   }

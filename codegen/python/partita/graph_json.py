@@ -135,29 +135,22 @@ class Writer:
         elif isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             shapes = value.node.shape_env
             for symbol in value.node.expr.free_symbols:
-                self.by_values |= shapes is None or not has_hint(shapes, symbol)
+                self.by_values |= shapes is None or symbol not in hints_of(shapes)
                 if shapes is not None and str(symbol) not in self.symbols:
                     self.symbols[str(symbol)] = facts_of(shapes, symbol)
 
     def argument(self, node, value):
-        if value is None or isinstance(value, (bool, str)):
+        if value is None or isinstance(value, (bool, int, str)):
             return value
         if isinstance(value, torch.fx.Node):
             return {"node": value.name}
-        if isinstance(value, int):
-            return value
         if isinstance(value, float):
             return number(value)
         if isinstance(value, complex):
             return {"complex": [number(value.real), number(value.imag)]}
-        if isinstance(value, torch.dtype):
-            return {"dtype": str(value)}
-        if isinstance(value, torch.device):
-            return {"device": str(value)}
-        if isinstance(value, torch.layout):
-            return {"layout": str(value)}
-        if isinstance(value, torch.memory_format):
-            return {"memory_format": str(value)}
+        for kind in ("dtype", "device", "layout", "memory_format"):
+            if isinstance(value, getattr(torch, kind)):
+                return {kind: str(value)}
         if isinstance(value, slice):
             return {"slice": [self.argument(node, part) for part in (value.start, value.stop, value.step)]}
         if isinstance(value, tuple):
@@ -180,17 +173,15 @@ def attribute(module, path):
     return module
 
 
-def has_hint(shapes, symbol):
+def hints_of(shapes):
     values = getattr(shapes, "backed_var_to_val", None)
-    return symbol in (shapes.var_to_val if values is None else values)
+    return shapes.var_to_val if values is None else values
 
 
 def facts_of(shapes, symbol):
     """What PyTorch knows of a symbol: an example value and a range."""
     facts = {}
-    values = getattr(shapes, "backed_var_to_val", None)
-    values = shapes.var_to_val if values is None else values
-    if isinstance(value := values.get(symbol), (int, sympy.Integer)):
+    if isinstance(value := hints_of(shapes).get(symbol), (int, sympy.Integer)):
         facts["hint"] = int(value)
     if (bounds := shapes.var_to_range.get(symbol)) is not None:
         for key, bound in (("low", bounds.lower), ("high", bounds.upper)):

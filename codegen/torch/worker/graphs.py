@@ -20,7 +20,7 @@ import torch.fx
 from torch.overrides import get_overridable_functions
 
 import random_numbers
-from values import LAYOUTS, MEMORY_FORMATS, Refused, dtype_named, number
+from values import Refused
 
 # Operators that reach beyond their arguments: files, other processes, the process's own state.
 UNSAFE_OPERATORS = {"from_file", "_print", "print", "set_data", "_load_external", "load_library"}
@@ -252,18 +252,10 @@ class Builder:
             return slice(*(self.argument(part, nodes) for part in content))
         if kind == "dict":
             return {key: self.argument(item, nodes) for key, item in content}
-        if kind == "float":
-            return float(content)
-        if kind == "complex":
-            return complex(number(content[0]), number(content[1]))
-        if kind == "dtype":
-            return dtype_named(content)
         if kind == "device":
             return torch.device(self.device or content)
-        if kind == "layout":
-            return LAYOUTS[content]
-        if kind == "memory_format":
-            return MEMORY_FORMATS[content]
+        if kind in ("float", "complex", "dtype", "layout", "memory_format"):
+            return self.memory.value(described)
         if kind == "name" and content in KEPT_NAMES:
             return KEPT_NAMES[content]
         if kind == "name" and content.startswith("torch.ops."):

@@ -186,10 +186,8 @@ def answer(request, fd, progress):
         return answer | {"report": request.get("report")}, out
     except values.Refused as error:
         return {"status": "refused", "message": str(error)}, None
-    except MemoryError:
-        return {"status": "memory"}, None
     except Exception as error:
-        if "can't allocate memory" in str(error):
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
             return {"status": "memory"}, None
         return {
             "status": "exception",
@@ -214,10 +212,8 @@ def child(connection, log):
         found["log"] = tail(log)
         send(connection, found, fd)
         code = 0
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
         code = 0  # nobody waits any more
-    except SystemExit:
-        code = 0
     except BaseException:
         traceback.print_exc()
     finally:
@@ -291,8 +287,8 @@ class Zygote:
         self.children[pid] = (connection, log)
         return True
 
-    def kill(self, pid):
-        for end in (os.killpg, os.kill):  # it may not have made its group yet
+    def kill(self, pid, ends=(os.killpg, os.kill)):  # it may not have made its group yet
+        for end in ends:
             try:
                 end(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -306,18 +302,11 @@ class Zygote:
             if pid not in self.children:
                 continue
             connection, log = self.children.pop(pid)
-            self.kill_group(pid)
+            self.kill(pid, [os.killpg])  # what the try started, compilers for instance, ends with it
             if status != 0:
                 self.tell_death(connection, status, log)
             connection.close()
             os.unlink(log)
-
-    def kill_group(self, pid):
-        """What the try started, compilers for instance, ends with it."""
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
     def tell_death(self, connection, status, log):
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
