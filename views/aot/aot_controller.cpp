@@ -27,72 +27,6 @@ bool sizes_known(const Document& document) {
   return !document.scene || document.scene->picture.unknown.of.empty();
 }
 
-}  // namespace
-
-AotController::AotController(Workbench& bench)
-    : WidgetController(bench), slider_(bench.views().get<GraphController>().bar()->budget()) {
-  connect(view_, &AotView::node_chosen, &bench.selection(), &Selection::select_node);
-  connect(view_, &AotView::pin_asked, &bench.pins(), &PinHistory::pin);
-  connect(view_, &AotView::fold_asked, this, &AotController::fold);
-  connect(view_, &AotView::cut_asked, this, [this](bool theirs) {
-    theirs_ = theirs;
-    make_pair(view_->pair());
-  });
-  connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
-  connect(slider_, &BudgetSlider::curve_wanted, this, [this] {
-    if (Document* document = bench_.documents().current_graph()) ask_budget_curve(*document);
-  });
-  Window& window = bench.window();
-  if (bench.tools().joint)
-    bench.offer(
-        window.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); }),
-        tr("Joint"), [](const Document& document) {
-          constexpr ArtefactKind kinds[] = {ArtefactKind::Dynamo, ArtefactKind::PreGrad, ArtefactKind::Exported,
-                                            ArtefactKind::Core, ArtefactKind::Graph};
-          return document.graph && !document.cut && std::ranges::find(kinds, document.kind) != std::end(kinds);
-        });
-  window.add_command("Graph", tr("Forward and backward beside each other"), QKeySequence("Ctrl+B"), [this] { show(); });
-  auto step = [slider = slider_](int by) { return [slider, by] { slider->setValue(slider->value() + by); }; };
-  window.add_command("Graph", tr("Smaller memory budget"), QKeySequence("Ctrl+["), step(-1));
-  window.add_command("Graph", tr("Larger memory budget"), QKeySequence("Ctrl+]"), step(1));
-}
-
-void AotController::show() {
-  raise();
-  view_->setFocus();
-  make_pair(view_->pair());
-}
-
-void AotController::wait_for(const Document&) {
-  shown_.clear();
-  theirs_.reset();
-  view_->set_pair(nullptr);
-}
-
-void AotController::set_document(const Document& document) {
-  if (std::exchange(shown_, document.key) != document.key) view_->set_pair(nullptr);
-  if (on_screen()) make_pair(view_->pair());
-  slider_->set_curve(document.budget, sizes_known(document));
-  slider_->set_budget(budget_of(document));
-  slider_->set_held({});
-  // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.
-  constexpr std::size_t kLarge = 3000;
-  if (!document.graph || (document.graph->size() > kLarge && !on_screen())) return;
-  ask_budget_curve(*bench_.documents().current());
-  ask_step_bytes(document);
-}
-
-void AotController::fold(bool of_backward, const QString& frame_key) {
-  auto folds = std::make_shared<AotPair>(*view_->pair());
-  AotPair::Half& half = of_backward ? folds->backward : folds->forward;
-  half.asked = true;
-  const std::string key = frame_key.toStdString();
-  if (half.folded.erase(key) == 0) half.folded.insert(key);
-  make_pair(std::move(folds));
-}
-
-namespace {
-
 /// What the page shows forward and backward of.
 struct Step {
   std::optional<Artefact> forward, backward;  ///< PyTorch's
@@ -170,6 +104,68 @@ QString told_of(const BothCuts& cuts, const Step& step) {
 }
 
 }  // namespace
+
+AotController::AotController(Workbench& bench)
+    : WidgetController(bench), slider_(bench.views().get<GraphController>().bar()->budget()) {
+  connect(view_, &AotView::node_chosen, &bench.selection(), &Selection::select_node);
+  connect(view_, &AotView::pin_asked, &bench.pins(), &PinHistory::pin);
+  connect(view_, &AotView::fold_asked, this, &AotController::fold);
+  connect(view_, &AotView::cut_asked, this, [this](bool theirs) {
+    theirs_ = theirs;
+    make_pair(view_->pair());
+  });
+  connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
+  connect(slider_, &BudgetSlider::curve_wanted, this, [this] {
+    if (Document* document = bench_.documents().current_graph()) ask_budget_curve(*document);
+  });
+  Window& window = bench.window();
+  if (bench.tools().joint)
+    bench.offer(
+        window.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); }),
+        tr("Joint"), [](const Document& document) {
+          constexpr ArtefactKind kinds[] = {ArtefactKind::Dynamo, ArtefactKind::PreGrad, ArtefactKind::Exported,
+                                            ArtefactKind::Core, ArtefactKind::Graph};
+          return document.graph && !document.cut && std::ranges::find(kinds, document.kind) != std::end(kinds);
+        });
+  window.add_command("Graph", tr("Forward and backward beside each other"), QKeySequence("Ctrl+B"), [this] { show(); });
+  auto step = [slider = slider_](int by) { return [slider, by] { slider->setValue(slider->value() + by); }; };
+  window.add_command("Graph", tr("Smaller memory budget"), QKeySequence("Ctrl+["), step(-1));
+  window.add_command("Graph", tr("Larger memory budget"), QKeySequence("Ctrl+]"), step(1));
+}
+
+void AotController::show() {
+  raise();
+  view_->setFocus();
+  make_pair(view_->pair());
+}
+
+void AotController::wait_for(const Document&) {
+  shown_.clear();
+  theirs_.reset();
+  view_->set_pair(nullptr);
+}
+
+void AotController::set_document(const Document& document) {
+  if (std::exchange(shown_, document.key) != document.key) view_->set_pair(nullptr);
+  if (on_screen()) make_pair(view_->pair());
+  slider_->set_curve(document.budget, sizes_known(document));
+  slider_->set_budget(budget_of(document));
+  slider_->set_held({});
+  // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.
+  constexpr std::size_t kLarge = 3000;
+  if (!document.graph || (document.graph->size() > kLarge && !on_screen())) return;
+  ask_budget_curve(*bench_.documents().current());
+  ask_step_bytes(document);
+}
+
+void AotController::fold(bool of_backward, const QString& frame_key) {
+  auto folds = std::make_shared<AotPair>(*view_->pair());
+  AotPair::Half& half = of_backward ? folds->backward : folds->forward;
+  half.asked = true;
+  const std::string key = frame_key.toStdString();
+  if (half.folded.erase(key) == 0) half.folded.insert(key);
+  make_pair(std::move(folds));
+}
 
 void AotController::make_pair(std::shared_ptr<const AotPair> folds) {
   const Document* document = bench_.documents().current();

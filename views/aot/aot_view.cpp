@@ -24,27 +24,6 @@ QWidget* column(const QString& title, QWidget* content, std::initializer_list<QW
   return box;
 }
 
-}  // namespace
-
-std::vector<Row> saved_rows(const CutSummary& cut, const UnknownBytes& unknown) {
-  std::vector<Row> rows;
-  for (const SavedValue& value : cut.saved)
-    rows.push_back(
-        {text(value.name),
-         {Cell(text(value.name)),
-          Cell(size_text(value, unknown), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
-          Cell(value.is_input    ? "input"
-               : value.is_symbol ? "number"
-                                 : "saved",
-               value.is_input ? Tone::Dim : Tone::Plain),
-          Cell(text(value.why), Tone::Dim)}});
-  for (const std::string& name : cut.recomputed)
-    rows.push_back({text(name), {Cell(text(name)), Cell("", -1.0), Cell("recomputed", Tone::Warn), Cell()}});
-  return rows;
-}
-
-namespace {
-
 enum SavedColumn : int { kValue, kTheirs, kOurs, kHow, kWhy };
 
 Cell bytes_cell(const std::optional<SavedValue>& value, const UnknownBytes& unknown) {
@@ -81,6 +60,23 @@ QPushButton* choice(QButtonGroup* group, const QString& text, const QString& too
 }
 
 }  // namespace
+
+std::vector<Row> saved_rows(const CutSummary& cut, const UnknownBytes& unknown) {
+  std::vector<Row> rows;
+  for (const SavedValue& value : cut.saved)
+    rows.push_back(
+        {text(value.name),
+         {Cell(text(value.name)),
+          Cell(size_text(value, unknown), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
+          Cell(value.is_input    ? "input"
+               : value.is_symbol ? "number"
+                                 : "saved",
+               value.is_input ? Tone::Dim : Tone::Plain),
+          Cell(text(value.why), Tone::Dim)}});
+  for (const std::string& name : cut.recomputed)
+    rows.push_back({text(name), {Cell(text(name)), Cell("", -1.0), Cell("recomputed", Tone::Warn), Cell()}});
+  return rows;
+}
 
 AotView::AotView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);

@@ -32,10 +32,6 @@ CodeController::CodeController(Workbench& bench) : ReadingController(bench) {
   bench.window().add_command("View", tr("Focus the code"), QKeySequence("Shift+F6"), [this] { view_->setFocus(); });
 }
 
-void CodeController::set_document(const Document& document) {
-  set_code(document.scene ? document.code : nullptr);
-}
-
 TextController::TextController(Workbench& bench) : ReadingController(bench) {
   view_->setAccessibleName(tr("Text"));
   bench.window().use_alone(view_);

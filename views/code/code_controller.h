@@ -1,6 +1,7 @@
 #pragma once
 #include "views/frame/controller.h"
 #include "views/listing/code_view.h"
+#include "views/session/document.h"
 
 namespace partita::views {
 
@@ -22,7 +23,7 @@ class CodeController : public ReadingController {
  public:
   explicit CodeController(Workbench& bench);
   void wait_for(const Document&) override { set_code(nullptr); }
-  void set_document(const Document& document) override;
+  void set_document(const Document& document) override { set_code(document.scene ? document.code : nullptr); }
   /// Shows the code of a graph that a pass made, until the document is shown again.
   void show_code(const std::shared_ptr<const CodeDocument>& code) { set_code(code); }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/base/mapped.h"
 #include "core/compare/per_node.h"
 #include "core/compare/rounding.h"
 #include "core/fake/propagate.h"
@@ -58,14 +59,8 @@ QString summary_of(const CompareRequest& request, const std::vector<Report>& rep
     if (report.seconds > 0 && reports.size() > 1) part += QObject::tr(", run in %1").arg(seconds_text(report.seconds));
     parts << part;
   }
-  for (const std::string& reason : not_compared(reports)) parts << text(reason);
+  parts << texts(not_compared(reports));
   return parts.join("; ") + QObject::tr(" in %1").arg(seconds_text(seconds));
-}
-
-QStringList names_of(const std::vector<std::string>& columns) {
-  QStringList names;
-  for (const std::string& column : columns) names << text(column);
-  return names;
 }
 
 constexpr std::int64_t kMostChecks = 500;
@@ -114,17 +109,14 @@ QStringList CompareController::command() const {
     return backend && !backend->side.isEmpty() ? backend->side : name;
   };
   const QString expected = side(text(request.expected));
-  const QStringList columns = names_of(request.found);
+  const QStringList columns = texts(request.found);
   if (columns.size() == 1 && bench_.tools().find_backend(columns[0]) && side(columns[0]) == columns[0]) {
     words << "--backends" << shell_word(expected + "," + columns[0]);
   } else {
     words << "--reference" << shell_word(expected);
     for (const QString& column : columns) words << "--against" << shell_word(side(column));
   }
-  if (request.inputs.empty())
-    words << "--random-weights" << "0";
-  else
-    words << "--inputs" << shell_word(text(request.inputs));
+  words << inputs_words(text(request.inputs));
   if (request.per_node) words << "--per-node";
   if (request.train) words << "--train";
   const Tolerance usual;
@@ -140,14 +132,13 @@ CompareRequest CompareController::request_of(const Document& document) const {
 
 void CompareController::compare(const CompareRequest& request) {
   const Document* document = bench_.documents().current_graph();
-  const QStringList names = names_of(request.found);
+  const QStringList names = texts(request.found);
   const QString reference = text(request.expected);
   if (!document || names.isEmpty()) return;
   raise();
   const WorkbenchTools& tools = bench_.tools();
   const auto* expected = tools.find_backend(reference);
-  std::vector<const WorkbenchTools::BackendChoice*> found;
-  for (const QString& name : names) found.push_back(tools.find_backend(name));
+  const auto found = mapped(names, [&](const QString& name) { return tools.find_backend(name); });
   // A run in double is compared in the dtypes of the graph, which the flow sees to.
   const bool plain = expected && std::ranges::find(found, nullptr) == found.end() &&
                      !(tools.compare && (names.contains(tools.baseline) || reference == tools.baseline));

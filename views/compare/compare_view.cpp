@@ -5,8 +5,6 @@
 #include <QCheckBox>
 #include <QDoubleValidator>
 #include <QLineEdit>
-#include <QMenu>
-#include <QToolButton>
 #include <QWidgetAction>
 #include <algorithm>
 #include <cmath>
@@ -15,7 +13,6 @@
 #include "core/ir/place.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -25,14 +22,12 @@ QString what_is_wrong(const Difference& d) {
   if (!d.died.empty()) return text(d.died);
   QStringList parts;
   if (d.inherited()) parts << QString("after %1").arg(text(d.inherited_from));
-  for (const std::string& line : d.layout) parts << text(line);
+  parts << texts(d.layout);
   if (d.nan_expected != d.nan_found) parts << QString("%1 NaN expected, %2 found").arg(d.nan_expected).arg(d.nan_found);
   if (d.inf_expected != d.inf_found) parts << QString("%1 inf expected, %2 found").arg(d.inf_expected).arg(d.inf_found);
   if (d.wrong > 0 && d.first_wrong) {
-    QStringList index;
-    for (auto i : d.first_wrong->index) index << QString::number(i);
     parts << QString("[%1] %2 expected, %3 found")
-                 .arg(index.join(", "))
+                 .arg(numbers_text(d.first_wrong->index))
                  .arg(d.first_wrong->expected, 0, 'g', 6)
                  .arg(d.first_wrong->found, 0, 'g', 6);
   }
@@ -188,13 +183,9 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   found_->setMaximumWidth(480);
   found_->setToolTip(
       tr("What is compared, with blanks between them: cpu f64 cpu+fuse=false past:12. + adds one to the others."));
-  auto* add = new QToolButton;
-  add->setText("+");
-  add->setAccessibleName(tr("Add a column"));
-  add->setToolTip(tr("Add a column"));
-  add->setPopupMode(QToolButton::InstantPopup);
-  more_ = new QMenu(add);
-  add->setMenu(more_);
+  auto* add = menu_button("+", tr("Add a column"));
+  add->setAccessibleName(add->toolTip());
+  more_ = add->menu();
   connect(more_, &QMenu::aboutToShow, this, &CompareView::offer_columns);
   per_node_ = new QCheckBox(tr("every node"));
   per_node_->setChecked(true);
@@ -213,11 +204,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   absolute_ = tolerance(Tolerance{}.absolute, tr("Absolute tolerance"));
   relative_ = tolerance(Tolerance{}.relative, tr("Relative tolerance, times the size of the expected value"));
   inputs_ = new InputsBox;
-  auto* options = new QToolButton;
-  options->setText(tr("Options ▾"));
-  options->setToolTip(tr("Every node or results only, gradients, tolerance"));
-  options->setPopupMode(QToolButton::InstantPopup);
-  options->setMenu(new QMenu(options));
+  auto* options = menu_button(tr("Options ▾"), tr("Every node or results only, gradients, tolerance"));
   auto* page = new QWidget;
   auto* lines = new QVBoxLayout(page);
   auto* allowed = new QHBoxLayout;
@@ -316,20 +303,12 @@ void CompareView::set_report(const std::vector<Report>& reports, const Tolerance
   summary_->setText(summary);
 }
 
-void CompareView::set_note(const QString& note) {
-  summary_->setText(note);
-}
-
 void CompareView::clear(const QString& note) {
   table_->set_rows({});
   keys_.clear();
   first_wrong_->hide();
   values_->setEnabled(false);
   summary_->setText(note);
-}
-
-void CompareView::select(const QString& node) {
-  table_->select_node(node);
 }
 
 std::optional<ComparedRow> CompareView::row_of(const QString& node) const {

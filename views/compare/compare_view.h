@@ -1,4 +1,5 @@
 #pragma once
+
 #include <QWidget>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include "app/tasks/columns.h"
 #include "core/compare/compare.h"
 #include "core/ir/graph.h"
+#include "views/look/elided_label.h"
 #include "views/look/inputs_box.h"
 #include "views/picture/overlay.h"
 #include "views/table/table_panel.h"
@@ -18,8 +20,6 @@ class QMenu;
 class QPushButton;
 
 namespace partita::views {
-
-class ElidedLabel;
 
 /// A row of a report: the graph that it is about, as Report::graph has it, and its name there.
 struct ComparedRow {
@@ -67,9 +67,9 @@ class CompareView : public QWidget {
   /// `first_wrong`: the node of the first row in graph order that differs; empty: none does.
   void set_report(const std::vector<Report>& reports, const Tolerance& tolerance, const QString& summary,
                   const QString& first_wrong, const std::unordered_map<std::string, std::string>& shown = {});
-  void set_note(const QString& note);  ///< in place of the summary
+  void set_note(const QString& note) { summary_->setText(note); }  ///< in place of the summary
   void clear(const QString& note = {});
-  void select(const QString& node);
+  void select(const QString& node) { table_->select_node(node); }
   /// What this node's row is about: of several the chosen one, else the worst. Unset when nothing of it was compared.
   std::optional<ComparedRow> row_of(const QString& node) const;
   TablePanel* table() { return table_; }

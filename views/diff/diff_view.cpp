@@ -1,14 +1,10 @@
 #include "views/diff/diff_view.h"
 
-#include <QCheckBox>
-#include <QMenu>
 #include <QTableView>
-#include <QToolButton>
 #include <algorithm>
 
 #include "core/base/natural_order.h"
 #include "views/look/arrange.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -74,9 +70,7 @@ std::vector<Row> diff_rows(const Diff& diff, bool all, std::vector<const DiffRow
     } else {
       for (const DiffCell& c : d.cells) row.cells.emplace_back(cell_text(c), tone(c));
     }
-    QStringList graphs;
-    for (const std::string& graph : d.graphs) graphs << text(graph);
-    row.cells.emplace_back(graphs.join(", "), Tone::Dim);
+    row.cells.emplace_back(texts(d.graphs).join(", "), Tone::Dim);
     row.cells.emplace_back(text(d.where), Tone::Dim);
     rows.push_back(std::move(row));
     shown.push_back(&d);
@@ -89,17 +83,14 @@ DiffView::DiffView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   table_ = new TablePanel({tr("About"), tr("In"), tr("What")});
   layout->addWidget(table_, 1);
-  files_ = new QToolButton;
-  files_->setText(tr("Files ▾"));
-  files_->setToolTip(tr("The open files that are compared; of a single folder, the logs of its ranks"));
-  files_->setPopupMode(QToolButton::InstantPopup);
-  files_menu_ = new QMenu(files_);
-  files_->setMenu(files_menu_);
+  auto* files =
+      menu_button(tr("Files ▾"), tr("The open files that are compared; of a single folder, the logs of its ranks"));
+  files_menu_ = files->menu();
   all_ = new QCheckBox(tr("what follows"));
   all_->setToolTip(tr("Also differences that follow from others"));
   summary_ = new ElidedLabel;
   table_->bar()->insertWidget(0, button_of(tr("Compare"), this, [this] { Q_EMIT asked(); }));
-  table_->bar()->insertWidget(1, files_);
+  table_->bar()->insertWidget(1, files);
   table_->bar()->insertWidget(2, all_);
   table_->bar()->addWidget(summary_, 1);
   connect(all_, &QCheckBox::toggled, this, &DiffView::refresh);
@@ -141,14 +132,6 @@ void DiffView::set_note(const QString& note) {
   say(note);
 }
 
-void DiffView::say(const QString& note) {
-  summary_->setText(note);
-}
-
-bool DiffView::shows_all() const {
-  return all_->isChecked();
-}
-
 void DiffView::refresh() {
   if (!diff_) {
     shown_.clear();
@@ -164,10 +147,6 @@ void DiffView::refresh() {
   for (const auto& [aspect, count] : counts) parts << QString("%1 %2").arg(text(aspect_name(aspect))).arg(count);
   summary_->setText(parts.isEmpty() ? tr("No difference in %1").arg(count_text(diff_->matched_graphs, "graph"))
                                     : parts.join(", "));
-}
-
-QString DiffView::summary() const {
-  return summary_->text();
 }
 
 void DiffView::choose(const QModelIndex& index) {

@@ -1,16 +1,15 @@
 #pragma once
+
+#include <QCheckBox>
 #include <QWidget>
 
 #include "core/diff/diff.h"
+#include "views/look/elided_label.h"
 #include "views/table/table_panel.h"
 
-class QCheckBox;
 class QMenu;
-class QToolButton;
 
 namespace partita::views {
-
-class ElidedLabel;
 
 /// Heading and rows of a diff, a column for each run. `shown` receives the difference of each row; those that follow
 /// from others are left out unless `all`.
@@ -26,12 +25,12 @@ class DiffView : public QWidget {
   void set_files(const QStringList& paths);  ///< that are open; new ones are chosen
   QStringList chosen_files() const;
   void set_diff(std::shared_ptr<const Diff> diff);
-  void set_note(const QString& note);  ///< in place of a diff
-  void say(const QString& note);       ///< beside the diff, until refresh()
+  void set_note(const QString& note);                         ///< in place of a diff
+  void say(const QString& note) { summary_->setText(note); }  ///< beside the diff, until refresh()
   void refresh();
-  bool shows_all() const;  ///< also what follows from others
+  bool shows_all() const { return all_->isChecked(); }  ///< also what follows from others
   TablePanel* table() { return table_; }
-  QString summary() const;
+  QString summary() const { return summary_->text(); }
 
  Q_SIGNALS:
   void asked();
@@ -43,7 +42,6 @@ class DiffView : public QWidget {
 
   std::shared_ptr<const Diff> diff_;
   std::vector<const DiffRow*> shown_;
-  QToolButton* files_;
   QMenu* files_menu_;
   QCheckBox* all_;
   ElidedLabel* summary_;

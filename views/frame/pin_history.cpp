@@ -1,6 +1,5 @@
 #include "views/frame/pin_history.h"
 
-#include <QAction>
 #include <algorithm>
 
 #include "views/frame/window.h"

@@ -1,6 +1,5 @@
 #include "views/frame/screen.h"
 
-#include <QDir>
 #include <QFileInfo>
 
 #include "views/frame/window.h"

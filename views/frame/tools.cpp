@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/aot/run_compiled.h"
+#include "views/look/format.h"
 
 namespace partita::views {
 
@@ -18,9 +19,7 @@ const WorkbenchTools::BackendChoice* WorkbenchTools::find_backend(const QString&
 }
 
 QStringList WorkbenchTools::backend_names() const {
-  QStringList names;
-  for (const BackendChoice& backend : backends) names << backend.name;
-  return names;
+  return texts(backends, &BackendChoice::name);
 }
 
 }  // namespace partita::views

@@ -29,8 +29,7 @@ class Views {
     return *found;
   }
   /// Calls `f` with each view, in the order of the table.
-  template <class F>
-  void each(const F& f) const {
+  void each(const auto& f) const {
     for (const Named& named : views_) f(*named.view);
   }
 

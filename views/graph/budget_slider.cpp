@@ -2,10 +2,10 @@
 
 #include <QMouseEvent>
 #include <QPainter>
-#include <QPainterPath>
 #include <algorithm>
 #include <cmath>
 
+#include "views/look/plot.h"
 #include "views/picture/sizes.h"
 
 namespace partita::views {
@@ -109,8 +109,7 @@ void BudgetSlider::paintEvent(QPaintEvent*) {
     area << QPointF(line.back().x(), base) << QPointF(line.front().x(), base);
     QColor fill = theme.accent;
     fill.setAlphaF(0.18f);
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(fill);
+    use(painter, Qt::NoPen, fill);
     painter.drawPolygon(area);
     painter.setPen(QPen(theme.accent, 1));
     painter.drawPolyline(line);

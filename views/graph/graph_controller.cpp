@@ -5,7 +5,6 @@
 #include <QAction>
 #include <QDialog>
 #include <QDialogButtonBox>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
 #include <QIntValidator>
@@ -18,6 +17,7 @@
 
 #include "core/base/output.h"
 #include "views/frame/workbench.h"
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 #include "views/picture/export.h"
 
@@ -289,13 +289,10 @@ void GraphController::measure(const QString& io) {
 // Asks for the file to write the current document to, with this ending at first.
 void GraphController::ask_path(const QString& title, const QString& suffix, const QStringList& filters,
                                std::function<void(const QString&)> chosen) {
-  auto* dialog = new QFileDialog(&bench_.window(), title);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  if (!filters.isEmpty()) dialog->setNameFilters(filters);
+  const QString name = file_name_of(bench_.documents().current()->title) + "." + suffix;
+  auto* dialog = save_dialog(&bench_.window(), title, name, this, std::move(chosen));
+  dialog->setNameFilters(filters);
   dialog->setDefaultSuffix(suffix);
-  dialog->selectFile(file_name_of(bench_.documents().current()->title) + "." + suffix);
-  connect(dialog, &QFileDialog::fileSelected, this, std::move(chosen));
   dialog->open();
 }
 

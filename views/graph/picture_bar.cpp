@@ -1,11 +1,10 @@
 #include "views/graph/picture_bar.h"
 
-#include <QMenu>
-#include <QToolButton>
 #include <algorithm>
 
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
+#include "views/look/format.h"
 
 namespace partita::views {
 
@@ -15,14 +14,10 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(4, 2, 12, 2);
   row->setSpacing(8);
-  colours_ = new QToolButton;
+  colours_ = menu_button({}, tr("What the colours of the picture say"));
   colours_->setAccessibleName(tr("What colours say"));
-  colours_->setToolTip(tr("What the colours of the picture say"));
   colours_->setFocusPolicy(Qt::ClickFocus);  // by keyboard: the View menu, Alt+1 to Alt+7
-  colours_->setPopupMode(QToolButton::InstantPopup);
-  menu_ = new QMenu(this);
-  menu_->setToolTipsVisible(true);
-  colours_->setMenu(menu_);
+  colours_->menu()->setToolTipsVisible(true);
   row->addWidget(colours_);
   modules_ = new QLabel;
   modules_->setAccessibleName(tr("Modules of the chosen node"));
@@ -45,16 +40,8 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
 }
 
 void PictureBar::add_overlay(OverlayKind kind, QAction* action) {
-  menu_->addAction(action);
+  colours_->menu()->addAction(action);
   connect(action, &QAction::triggered, this, [this, kind] { set_overlay(kind); });
-}
-
-void PictureBar::set_overlay(OverlayKind kind) {
-  colours_->setText(tr("Colour by %1 ▾").arg(overlay_name(kind).toLower()));
-}
-
-void PictureBar::set_colours_visible(bool visible) {
-  colours_->setVisible(visible);
 }
 
 void PictureBar::set_modules(std::vector<Crumb> path) {
@@ -75,8 +62,7 @@ bool PictureBar::eventFilter(QObject* watched, QEvent* event) {
 // What does not fit is left out from the outermost module on; where the last one alone is too long, so is its end.
 void PictureBar::show_modules() {
   const QFontMetrics metrics = modules_->fontMetrics();
-  QStringList labels;
-  for (const Crumb& crumb : path_) labels << crumb.label;
+  const QStringList labels = texts(path_, &Crumb::label);
   const QString left_out_mark = "… › ", folded_mark = " ▸";
   const auto width_of_marks = [&](qsizetype left_out) {
     return metrics.horizontalAdvance((left_out > 0 ? left_out_mark : QString()) +
@@ -106,10 +92,6 @@ void PictureBar::set_budget_visible(bool visible) {
   budget_->setVisible(visible);
   budget_label_->setVisible(visible);
   if (visible) tell_budget();
-}
-
-void PictureBar::tell_budget() {
-  budget_label_->setText(budget_->text());
 }
 
 }  // namespace partita::views

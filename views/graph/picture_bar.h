@@ -1,4 +1,7 @@
 #pragma once
+
+#include <QLabel>
+#include <QToolButton>
 #include <QWidget>
 #include <vector>
 
@@ -6,9 +9,6 @@
 #include "views/picture/graph_view.h"
 
 class QAction;
-class QLabel;
-class QMenu;
-class QToolButton;
 
 namespace partita::views {
 
@@ -21,8 +21,8 @@ class PictureBar : public QWidget {
   explicit PictureBar(QWidget* parent = nullptr);
   /// Adds an action that chooses the overlay of this kind to the menu.
   void add_overlay(OverlayKind kind, QAction* action);
-  void set_overlay(OverlayKind kind);
-  void set_colours_visible(bool visible);
+  void set_overlay(OverlayKind kind) { colours_->setText(tr("Colour by %1 ▾").arg(overlay_name(kind).toLower())); }
+  void set_colours_visible(bool visible) { colours_->setVisible(visible); }
   void set_modules(std::vector<Crumb> path);
   BudgetSlider* budget() { return budget_; }
   void set_budget_visible(bool visible);
@@ -35,11 +35,10 @@ class PictureBar : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  void tell_budget();
+  void tell_budget() { budget_label_->setText(budget_->text()); }
   void show_modules();
 
   QToolButton* colours_;
-  QMenu* menu_;
   std::vector<Crumb> path_;
   QLabel* modules_ = nullptr;
   QLabel* budget_label_;

@@ -3,10 +3,10 @@
 #include "views/history/history_view.h"
 
 #include <QDateTime>
-#include <QTableView>
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/mapped.h"
 #include "core/compare/changes.h"
 #include "views/compare/compare_view.h"
 #include "views/look/arrange.h"
@@ -31,18 +31,10 @@ Tone tone_of(const PastWork& p) {
 }
 
 Tone tone_of(RowChange change) {
-  switch (change) {
-    case RowChange::Broken:
-      return Tone::Bad;
-    case RowChange::BrokenAfter:
-    case RowChange::Worse:
-      return Tone::Warn;
-    case RowChange::Fixed:
-    case RowChange::Better:
-      return Tone::Good;
-    default:
-      return Tone::Dim;
-  }
+  if (change == RowChange::Broken) return Tone::Bad;
+  if (change == RowChange::BrokenAfter || change == RowChange::Worse) return Tone::Warn;
+  if (change == RowChange::Fixed || change == RowChange::Better) return Tone::Good;
+  return Tone::Dim;
 }
 
 void add_side(std::vector<Cell>& cells, const Difference* d) {
@@ -191,8 +183,7 @@ void HistoryView::choose() {
   if (rows.empty()) return;
   if (rows.size() > 2) return set_note(tr("Two at most can stand beside each other"));
   std::ranges::reverse(rows);  // the older one is A
-  std::vector<PastWork> chosen;
-  for (int row : rows) chosen.push_back(past_[static_cast<std::size_t>(row)]);
+  const auto chosen = mapped(rows, [&](int row) { return past_[static_cast<std::size_t>(row)]; });
   for (const PastWork& p : chosen)
     if (p.kind != chosen.front().kind) return set_note(tr("Choose two of one kind"));
   show_beside({});
@@ -207,9 +198,7 @@ void HistoryView::choose() {
     Q_EMIT explanation_asked(chosen.size() > 1 ? id(chosen[0]) : std::string(), id(chosen.back()));
     return;
   }
-  std::vector<std::int64_t> ids;
-  for (const PastWork& p : chosen) ids.push_back(p.id);
-  Q_EMIT reports_asked(ids);
+  Q_EMIT reports_asked(mapped(chosen, &PastWork::id));
 }
 
 void HistoryView::set_reports(const std::vector<Report>& reports) {
@@ -218,8 +207,7 @@ void HistoryView::set_reports(const std::vector<Report>& reports) {
 }
 
 void HistoryView::set_explanation(const EntryDifference& entries) {
-  QStringList parts;
-  for (const KeyDifference& d : entries.parts) parts << text(d.part);
+  const QStringList parts = texts(entries.parts, &KeyDifference::part);
   note_->setText(tr("A: %1     B: %2     %3")
                      .arg(text(entries.a), text(entries.b),
                           parts.isEmpty() ? tr("the keys are equal") : tr("differ in: %1").arg(parts.join(", "))));

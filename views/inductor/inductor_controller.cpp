@@ -3,7 +3,6 @@
 #include <QAction>
 #include <QApplication>
 #include <QClipboard>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "views/code/code_controller.h"
 #include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 #include "views/minify/minify_controller.h"
 
@@ -67,10 +67,7 @@ InductorController::InductorController(Workbench& bench) : WidgetController(benc
 
 QStringList InductorController::words_of(const LocateRequest& request) const {
   QStringList words{"locate"};
-  if (request.inputs.empty())
-    words << "--random-weights" << "0";
-  else
-    words << "--inputs" << shell_word(text(request.inputs));
+  words << inputs_words(text(request.inputs));
   if (request.against != LocateRequest().against) words << "--against" << shell_word(text(request.against));
   if (request.train) words << "--train";
   if (request.switches) words << "--switches";
@@ -205,12 +202,9 @@ void InductorController::minify() {
 }
 
 void InductorController::ask_repro_folder() {
-  auto* dialog = new QFileDialog(&bench_.window(), tr("Write the repro into a new folder"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->selectFile("repro");
-  connect(dialog, &QFileDialog::fileSelected, this, &InductorController::write_repro);
-  dialog->open();
+  save_dialog(&bench_.window(), tr("Write the repro into a new folder"), "repro", this,
+              &InductorController::write_repro)
+      ->open();
 }
 
 void InductorController::write_repro(const QString& folder) {
@@ -225,10 +219,7 @@ void InductorController::write_repro(const QString& folder) {
       [folder = folder.toStdString(), artefact = document->artefact, asked = minification(), culprit,
        failure = failure_of(*found), minifier = bench_.tools().minifier](const Progress&) -> Result<std::string> {
         TRY(const MinifyTool tool, minifier(artefact, asked));
-        TensorFile io;
-        if (!asked.inputs.empty()) {
-          TRY(io, read_inputs(asked.inputs));
-        }
+        TRY(const TensorFile io, read_inputs(asked.inputs));
         TRY(minify::Start start, minify::make_start(artefact, io, 0, tool.functional));
         minify::MinifyResult whole;
         whole.start_calls = whole.calls = minify::with_inputs(start.graph, start.inputs, 0).calls;

@@ -1,14 +1,11 @@
 #include "views/inductor/inductor_view.h"
 
 #include <QCheckBox>
-#include <QLineEdit>
-#include <QScrollArea>
 #include <algorithm>
 #include <cmath>
 
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -92,12 +89,8 @@ QWidget* InductorView::make_verdict() {
   make_readable(facts_, {12, 0, 12, 4});
   add_all(inside, {headline_, certainty_, facts_});
   inside->addStretch(1);
-  auto* scroll = new QScrollArea;
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setWidgetResizable(true);
+  auto* scroll = scrolled(lines);
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setWidget(lines);
-  for (QWidget* area : {scroll->viewport(), lines}) area->setAutoFillBackground(false);
   column->addWidget(scroll, 1);
   minify_ = button_of(tr("Minify"), this, &InductorView::minify_asked,
                       tr("Find the smallest graph with which inductor fails in this way"));
@@ -121,14 +114,6 @@ LocateRequest InductorView::request() const {
   request.train = train_->isChecked();
   request.switches = switches_->isChecked();
   return request;
-}
-
-void InductorView::choose(const QString& against) {
-  against_->setText(against);
-}
-
-void InductorView::say(const QString& note) {
-  note_->setText(note);
 }
 
 void InductorView::set_running(bool running) {
@@ -156,10 +141,6 @@ const Located* InductorView::found() const {
   return at >= 0 && at < std::ssize(found_) ? &found_[static_cast<std::size_t>(at)] : nullptr;
 }
 
-bool InductorView::shows_code() const {
-  return code_->isChecked();
-}
-
 void InductorView::show_graph(int index) {
   graph_->setCurrentIndex(index);
   const Located* one = found();
@@ -176,14 +157,6 @@ void InductorView::show_graph(int index) {
   command_->setEnabled(one != nullptr);
   code_->setEnabled(one && !one->kernel_code().empty());
   code_->setChecked(code_->isEnabled());
-}
-
-QString InductorView::headline() const {
-  return headline_->text();
-}
-
-QString InductorView::facts() const {
-  return facts_->text();
 }
 
 }  // namespace partita::views

@@ -1,20 +1,20 @@
 #pragma once
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
 #include <QWidget>
 #include <vector>
 
 #include "app/tasks/locate.h"
+#include "views/look/elided_label.h"
 #include "views/look/inputs_box.h"
 #include "views/table/table_panel.h"
 
 class QCheckBox;
 class QComboBox;
-class QLabel;
-class QLineEdit;
-class QPushButton;
 
 namespace partita::views {
-
-class ElidedLabel;
 
 /// A row for each buffer that inductor's code leaves wrong. Choosing one selects the first of its nodes in the graph.
 std::vector<Row> wrong_buffer_rows(const Located& found);
@@ -28,19 +28,20 @@ class InductorView : public QWidget {
   explicit InductorView(QWidget* parent = nullptr);
 
   LocateRequest request() const;
-  void choose(const QString& against);  ///< torch:inductor[+KEY=VALUE...]
+  void choose(const QString& against) { against_->setText(against); }  ///< torch:inductor[+KEY=VALUE...]
   InputsBox* inputs() { return inputs_; }
-  void say(const QString& note);   ///< what it is at, or why there is no result
-  void set_running(bool running);  ///< offers to cancel
+  void say(const QString& note) { note_->setText(note); }  ///< what it is at, or why there is no result
+  void set_running(bool running);                          ///< offers to cancel
   bool running() const { return running_; }
   /// One graph's result or several, of which the first that is wrong is shown.
   void set_found(std::vector<Located> found);
   void clear();
   const Located* found() const;  ///< of the graph that is chosen; null: none
-  bool shows_code() const;       ///< the user wants the kernel's code in place of the graph's
+  /// the user wants the kernel's code in place of the graph's
+  bool shows_code() const { return code_->isChecked(); }
   TablePanel* evidence() { return evidence_; }
-  QString headline() const;
-  QString facts() const;
+  QString headline() const { return headline_->text(); }
+  QString facts() const { return facts_->text(); }
 
  Q_SIGNALS:
   void find_asked();

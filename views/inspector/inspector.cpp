@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/ir/print.h"
+#include "core/partition/cost.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
 #include "views/picture/sizes.h"

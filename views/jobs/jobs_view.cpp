@@ -1,6 +1,5 @@
 #include "views/jobs/jobs_view.h"
 
-#include <QTableView>
 #include <algorithm>
 
 #include "views/look/arrange.h"

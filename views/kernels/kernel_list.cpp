@@ -3,6 +3,7 @@
 #include <QFileInfo>
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -131,13 +132,8 @@ KernelList inductor_kernels(std::shared_ptr<const Loaded> loaded, InductorCode c
   list.code = [shared, loaded](int, std::size_t step) -> Result<std::optional<loops::LinkedText>> {
     if (step >= shared->kernels.size()) return std::optional<loops::LinkedText>();
     loops::LinkedText out;
-    std::string_view rest;
-    const std::string lines = shared->code_of(shared->kernels[step]);
-    for (rest = lines; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      out.add(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    const std::string code = shared->code_of(shared->kernels[step]);
+    for (const std::string_view line : lines_of(code)) out.add(line);
     return std::optional(std::move(out));
   };
   return list;

@@ -43,8 +43,7 @@ QStringList KernelsController::command() const {
   if (!on_screen()) return {};
   const KernelRequest request = view_->request();
   QStringList words{"kernels"};
-  if (measured_ && request.inputs.empty()) words << "--random-weights" << "0";
-  if (measured_ && !request.inputs.empty()) words << "--inputs" << shell_word(text(request.inputs));
+  if (measured_) words << inputs_words(text(request.inputs));
   if (request.train) words << "--train";
   return words;
 }

@@ -2,14 +2,11 @@
 // same in all of them. Code arrives later, pane by pane.
 #include "views/kernels/kernels_view.h"
 
-#include <QCheckBox>
-#include <QScrollArea>
 #include <algorithm>
 
 #include "views/kernels/memory_plot.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -42,12 +39,7 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
   make_readable(details_, {12, 6, 12, 6});
   details_->setTextFormat(Qt::RichText);
   details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-  auto* scroll = new QScrollArea;
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setWidget(details_);
-  scroll->viewport()->setAutoFillBackground(false);
-  details_->setAutoFillBackground(false);
+  auto* scroll = scrolled(details_);
   scroll->setAccessibleName(tr("What was fused and why no more"));
   auto* code = new QWidget;
   auto* column = plain_column(code);
@@ -74,21 +66,9 @@ KernelsView::KernelsView(QWidget* parent) : QWidget(parent) {
   clear();
 }
 
-KernelRequest KernelsView::request() const {
-  return {{}, {}, train_->isChecked(), false, inputs_->path().toStdString()};
-}
-
 std::shared_ptr<const KernelList> KernelsView::list() const {
   const int at = graph_->currentIndex();
   return at >= 0 && at < static_cast<int>(lists_.size()) ? lists_[static_cast<std::size_t>(at)] : nullptr;
-}
-
-void KernelsView::clear() {
-  set_lists({}, {});
-}
-
-void KernelsView::say(const QString& note) {
-  note_->setText(note);
 }
 
 void KernelsView::set_lists(std::vector<std::shared_ptr<const KernelList>> lists, const QString& note) {

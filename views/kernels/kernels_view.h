@@ -1,12 +1,14 @@
 #pragma once
+
+#include <QCheckBox>
 #include <QWidget>
 
 #include "views/kernels/kernel_list.h"
 #include "views/kernels/linked_pane.h"
+#include "views/look/elided_label.h"
 #include "views/look/inputs_box.h"
 #include "views/table/table_panel.h"
 
-class QCheckBox;
 class QComboBox;
 class QHBoxLayout;
 class QLabel;
@@ -14,7 +16,6 @@ class QSplitter;
 
 namespace partita::views {
 
-class ElidedLabel;
 class MemoryPlot;
 
 /// The steps of a plan, the code of the chosen one in panes whose lines are linked by colour, and memory over time.
@@ -26,15 +27,15 @@ class KernelsView : public QWidget {
 
   /// Shows what was made, the first graph first; `note` beside the buttons.
   void set_lists(std::vector<std::shared_ptr<const KernelList>> lists, const QString& note);
-  void say(const QString& note);  ///< beside the lists
-  void clear();
+  void say(const QString& note) { note_->setText(note); }  ///< beside the lists
+  void clear() { set_lists({}, {}); }
   /// Goes to the step of a node of the graph on the screen, which `source` is from; without a signal.
   void select(const QString& node, const StackFrame* source);
   /// The code of the chosen step in one of the forms; an error or "it has none" as a note.
   void set_code(int form, const Result<std::optional<loops::LinkedText>>& code);
 
   InputsBox* inputs() { return inputs_; }
-  KernelRequest request() const;
+  KernelRequest request() const { return {{}, {}, train_->isChecked(), false, inputs_->path().toStdString()}; }
   std::shared_ptr<const KernelList> list() const;  ///< null: none
   int step() const { return step_; }               ///< -1: none is chosen
   TablePanel* table() { return table_; }

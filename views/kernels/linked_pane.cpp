@@ -9,7 +9,6 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
-#include <algorithm>
 
 #include "views/look/format.h"
 #include "views/look/tell.h"
@@ -59,10 +58,6 @@ void LinkedPane::set_note(const QString& note) {
   set_code({});
   note_ = note;
   viewport()->update();
-}
-
-bool LinkedPane::has(int line, int node) const {
-  return std::ranges::find(nodes_at(line), node) != nodes_at(line).end();
 }
 
 void LinkedPane::mark(int node) {

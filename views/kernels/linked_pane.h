@@ -1,6 +1,7 @@
 #pragma once
 #include <QAbstractScrollArea>
 #include <QStringList>
+#include <algorithm>
 #include <vector>
 
 #include "core/loops/loop.h"
@@ -40,7 +41,7 @@ class LinkedPane : public QAbstractScrollArea {
   int line_at(double y) const;
   int node_at(int line) const;  ///< the first; -1: none
   void go_to(int line);
-  bool has(int line, int node) const;
+  bool has(int line, int node) const { return std::ranges::find(nodes_at(line), node) != nodes_at(line).end(); }
 
   QString title_, note_;
   QStringList lines_;

@@ -1,14 +1,12 @@
 #include "views/kernels/memory_plot.h"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 
 #include "views/kernels/linked_pane.h"
 #include "views/look/format.h"
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -40,10 +38,6 @@ void MemoryPlot::set_step(int step) {
   update();
 }
 
-QRectF MemoryPlot::plot() const {
-  return QRectF(rect()).adjusted(12, 24, -12, -20);
-}
-
 QRectF MemoryPlot::box_of(const schedule::BufferRow& b) const {
   const QRectF area = plot();
   const double wide = area.width() / static_cast<double>(std::max<std::size_t>(1, report_.rows.size()));
@@ -71,8 +65,7 @@ void MemoryPlot::paintEvent(QPaintEvent*) {
                             : tr("memory over steps: arena of %1, most in use %2 at step %3")
                                   .arg(bytes_of(report_.arena_bytes), bytes_of(report_.live[*peak]))
                                   .arg(*peak);
-  painter.drawText(QRectF(12, 2, width() - 24, 20), Qt::AlignVCenter,
-                   painter.fontMetrics().elidedText(title, Qt::ElideRight, width() - 24));
+  draw_elided(painter, QRectF(12, 2, width() - 24, 20), title);
   painter.setPen(theme.line);
   painter.drawLine(area.bottomLeft(), area.bottomRight());
   if (!peak || report_.arena_bytes <= 0) return;
@@ -96,9 +89,7 @@ void MemoryPlot::paintEvent(QPaintEvent*) {
     }
     if (box.height() >= 14 && box.width() >= 48) {
       painter.setPen(theme.ink);
-      painter.drawText(
-          box.adjusted(4, 0, -4, 0), Qt::AlignLeft | Qt::AlignVCenter,
-          painter.fontMetrics().elidedText(text(b.node), Qt::ElideRight, static_cast<int>(box.width()) - 8));
+      draw_elided(painter, box.adjusted(4, 0, -4, 0), text(b.node));
     }
   }
   const QRectF most = column(*peak);
@@ -108,10 +99,7 @@ void MemoryPlot::paintEvent(QPaintEvent*) {
   const QRectF labels(area.x(), area.bottom() + 3, area.width(), 15);
   painter.drawText(labels, Qt::AlignLeft, tr("step 0"));
   painter.drawText(labels, Qt::AlignRight, tr("step %1").arg(report_.rows.size() - 1));
-  if (hasFocus()) {
-    painter.setPen(theme.accent);
-    painter.drawRect(rect().adjusted(0, 0, -1, -1));
-  }
+  if (hasFocus()) draw_focus(painter, rect());
 }
 
 void MemoryPlot::mousePressEvent(QMouseEvent* event) {
@@ -132,21 +120,16 @@ void MemoryPlot::keyPressEvent(QKeyEvent* event) {
 }
 
 bool MemoryPlot::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const schedule::BufferRow* b = at(help->pos());
-  if (!b) {
-    QToolTip::hideText();
-    return true;
-  }
-  QToolTip::showText(help->globalPos(),
-                     tr("%1: %2, steps %3 to %4, at %5 of the arena")
-                         .arg(text(b->node), bytes_of(b->bytes))
-                         .arg(b->first)
-                         .arg(b->last)
-                         .arg(bytes_of(b->offset)),
-                     this);
-  return true;
+  const auto tip = [this](QPointF point) {
+    const schedule::BufferRow* b = at(point);
+    return b ? tr("%1: %2, steps %3 to %4, at %5 of the arena")
+                   .arg(text(b->node), bytes_of(b->bytes))
+                   .arg(b->first)
+                   .arg(b->last)
+                   .arg(bytes_of(b->offset))
+             : QString();
+  };
+  return show_tip(event, this, tip) || QWidget::event(event);
 }
 
 }  // namespace partita::views

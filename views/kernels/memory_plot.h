@@ -26,7 +26,7 @@ class MemoryPlot : public QWidget {
   bool event(QEvent* event) override;  ///< what a box holds as a tooltip
 
  private:
-  QRectF plot() const;
+  QRectF plot() const { return QRectF(rect()).adjusted(12, 24, -12, -20); }
   QRectF box_of(const schedule::BufferRow& buffer) const;
   const schedule::BufferRow* at(QPointF point) const;
 

@@ -5,16 +5,13 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QFontMetricsF>
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPainter>
-#include <QScrollBar>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
 #include "views/look/format.h"
+#include "views/look/plot.h"
 #include "views/look/ramp.h"
 #include "views/look/tell.h"
 
@@ -79,10 +76,6 @@ int CodeView::line_of_row(int row) const {
 int CodeView::row_of_line(int line) const {
   if (rows_.empty()) return line;
   return static_cast<int>(std::ranges::upper_bound(rows_, line) - rows_.begin()) - 1;
-}
-
-int CodeView::chosen_line() const {
-  return chosen_ >= 0 && is_hidden(chosen_) ? section_at(chosen_)->begin : chosen_;
 }
 
 void CodeView::arrange_rows() {
@@ -155,10 +148,6 @@ void CodeView::set_current(int line, bool tell) {
       chosen_ = line;
       Q_EMIT node_chosen(node);
     }
-}
-
-int CodeView::first_visible_line() const {
-  return line_of_row(verticalScrollBar()->value());
 }
 
 void CodeView::reveal(int line) {
@@ -256,23 +245,19 @@ void CodeView::paintEvent(QPaintEvent*) {
       painter.drawText(QRectF(margin - char_width_, y, char_width_, line_height_), Qt::AlignCenter,
                        QString::fromUtf8(folded ? "▸" : "▾"));
   }
-  if (hasFocus()) {
-    painter.setPen(QPen(theme.accent, 1));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(QRectF(viewport()->rect()).adjusted(0.5, 0.5, -0.5, -0.5));
-  }
+  if (hasFocus()) draw_focus(painter, QRectF(viewport()->rect()).adjusted(0.5, 0.5, 0.5, 0.5));
 }
 
 bool CodeView::viewportEvent(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QAbstractScrollArea::viewportEvent(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const int line = line_at(help->pos().y());
-  const QString whole = line < 0 ? QString() : document_->line(line).trimmed().toString();
-  const QString shown = line < 0 ? QString() : document_->shown_line(line);
-  const bool cut = shown.trimmed() != whole || margin_width() + shown.size() * char_width_ > viewport()->width();
-  constexpr qsizetype kMost = 2000;
-  QToolTip::showText(help->globalPos(), cut ? whole.left(kMost) : QString(), this);
-  return true;
+  const auto tip = [this](QPoint point) {
+    const int line = line_at(point.y());
+    if (line < 0) return QString();
+    const QString whole = document_->line(line).trimmed().toString(), shown = document_->shown_line(line);
+    const bool cut = shown.trimmed() != whole || margin_width() + shown.size() * char_width_ > viewport()->width();
+    constexpr qsizetype kMost = 2000;
+    return cut ? whole.left(kMost) : QString();
+  };
+  return show_tip(event, this, tip) || QAbstractScrollArea::viewportEvent(event);
 }
 
 void CodeView::resizeEvent(QResizeEvent* event) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <QAbstractScrollArea>
+#include <QScrollBar>
 #include <memory>
 #include <set>
 
@@ -24,8 +25,9 @@ class CodeView : public QAbstractScrollArea {
   /// Goes to the next hit; false when there is none.
   bool find_next(bool backwards = false);
   int current_line() const { return current_; }
-  int chosen_line() const;  ///< of the chosen node, or of the module that it is folded in; -1: none
-  int first_visible_line() const;
+  /// of the chosen node, or of the module that it is folded in; -1: none
+  int chosen_line() const { return chosen_ >= 0 && is_hidden(chosen_) ? section_at(chosen_)->begin : chosen_; }
+  int first_visible_line() const { return line_of_row(verticalScrollBar()->value()); }
   /// Folds the lines of the module that this line is in, or unfolds them.
   void fold_at(int line);
   void fold_all(bool folded);

@@ -1,6 +1,5 @@
 #include "views/listing/fx_highlight.h"
 
-#include <QString>
 #include <array>
 
 namespace partita::views {

@@ -1,8 +1,12 @@
 #pragma once
+#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QMenu>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSplitter>
+#include <QToolButton>
 #include <QVBoxLayout>
 
 namespace partita::views {
@@ -38,13 +42,49 @@ inline QSplitter* split_of(std::initializer_list<QWidget*> parts, const QList<in
 }
 
 /// A button that calls `clicked` of `context`, at Enter too.
-template <class Context, class F>
-QPushButton* button_of(const QString& text, Context* context, F clicked, const QString& tooltip = {}) {
+QPushButton* button_of(const QString& text, auto* context, auto clicked, const QString& tooltip = {}) {
   auto* button = new QPushButton(text);
   button->setToolTip(tooltip);
   button->setAutoDefault(true);
   QObject::connect(button, &QPushButton::clicked, context, clicked);
   return button;
+}
+
+/// A button that opens a menu, its own if none is given.
+inline QToolButton* menu_button(const QString& text, const QString& tooltip, QMenu* menu = nullptr) {
+  auto* button = new QToolButton;
+  button->setText(text);
+  button->setToolTip(tooltip);
+  button->setPopupMode(QToolButton::InstantPopup);
+  button->setMenu(menu ? menu : new QMenu(button));
+  return button;
+}
+
+/// Scrolls what does not fit. What is in it has no background of its own.
+inline QScrollArea* scrolled(QWidget* content) {
+  auto* area = new QScrollArea;
+  area->setWidgetResizable(true);
+  area->setFrameShape(QFrame::NoFrame);
+  area->setWidget(content);
+  for (QWidget* inner : {area->viewport(), content}) inner->setAutoFillBackground(false);
+  return area;
+}
+
+/// Asks for a file, and gives its path to `chosen` of `context`. The dialog is opened by its caller, who may say more
+/// of what is looked for.
+QFileDialog* file_dialog(QWidget* parent, const QString& title, auto* context, auto chosen) {
+  auto* dialog = new QFileDialog(parent, title);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  QObject::connect(dialog, &QFileDialog::fileSelected, context, chosen);
+  return dialog;
+}
+
+/// Asks for a new file or folder, this one at first.
+QFileDialog* save_dialog(QWidget* parent, const QString& title, const QString& name, auto* context, auto chosen) {
+  auto* dialog = file_dialog(parent, title, context, chosen);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->selectFile(name);
+  return dialog;
 }
 
 /// Keeps a widget's place while it is hidden, so that nothing else comes to stand under the mouse.

@@ -55,6 +55,10 @@ QString file_name_of(const QString& title) {
   return name;
 }
 
+QStringList inputs_words(const QString& file) {
+  return file.isEmpty() ? QStringList{"--random-weights", "0"} : QStringList{"--inputs", shell_word(file)};
+}
+
 QString shell_word(const QString& word) {
   return text(partita::shell_word(word.toStdString()));
 }

@@ -1,6 +1,5 @@
 #include "views/look/inputs_box.h"
 
-#include <QFileDialog>
 #include <QFileInfo>
 
 #include "views/look/arrange.h"
@@ -27,10 +26,8 @@ void InputsBox::set_path(const QString& path) {
 }
 
 void InputsBox::ask() {
-  auto* dialog = new QFileDialog(this, tr("Inputs"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  auto* dialog = file_dialog(this, tr("Inputs"), this, &InputsBox::chosen);
   dialog->setNameFilters({tr("Tensors (*.safetensors *.input)"), tr("All files (*)")});
-  connect(dialog, &QFileDialog::fileSelected, this, &InputsBox::chosen);
   dialog->open();
 }
 

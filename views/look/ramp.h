@@ -1,7 +1,6 @@
 #pragma once
 // Colours for numbers. Lightness follows their order, so that they can be told apart without colour vision.
 #include <QColor>
-#include <QString>
 #include <vector>
 
 #include "views/look/theme.h"

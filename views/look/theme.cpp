@@ -6,6 +6,7 @@
 #include <QDir>
 #include <QFontDatabase>
 #include <QFontInfo>
+#include <map>
 #include <optional>
 
 // Of a static library, resources are there once this has been called; the name is a macro of C.
@@ -16,31 +17,68 @@ static void add_look_resources() {
 namespace partita::views {
 namespace {
 
-// The colours of Okabe and Ito, which colour-blind people can tell apart; grey is for operators without a family.
-QColor okabe_ito(Family family, bool dark) {
-  switch (family) {
-    case Family::Input:
-      return dark ? QColor(0x8b93a1) : QColor(0x7a828e);
-    case Family::Matmul:
-      return QColor(0xd55e00);
-    case Family::Pointwise:
-      return QColor(0x0072b2).lighter(dark ? 145 : 100);
-    case Family::Reduction:
-      return QColor(0x009e73).lighter(dark ? 115 : 100);
-    case Family::View:
-      return dark ? QColor(0x6b7380) : QColor(0xa5abb5);
-    case Family::Index:
-      return QColor(0xe69f00);
-    case Family::Random:
-      return QColor(0xcc79a7);
-    case Family::Collective:
-      return QColor(0x56b4e9);
-    case Family::Control:
-      return dark ? QColor(0xf0e442) : QColor(0xb8ac00);
-    case Family::Other:
-      return dark ? QColor(0xb7bdc7) : QColor(0x4d5561);
-  }
-  return {};
+// In the light and in the dark theme. The colours of families are those of Okabe and Ito, which colour-blind people can
+// tell apart; grey is for operators without a family.
+struct Shades {
+  QColor light, dark;
+};
+const Shades& okabe_ito(Family family) {
+  static const std::map<Family, Shades> shades = {
+      {Family::Input, {0x7a828e, 0x8b93a1}},
+      {Family::Matmul, {0xd55e00, 0xd55e00}},
+      {Family::Pointwise, {QColor(0x0072b2).lighter(100), QColor(0x0072b2).lighter(145)}},
+      {Family::Reduction, {QColor(0x009e73).lighter(100), QColor(0x009e73).lighter(115)}},
+      {Family::View, {0xa5abb5, 0x6b7380}},
+      {Family::Index, {0xe69f00, 0xe69f00}},
+      {Family::Random, {0xcc79a7, 0xcc79a7}},
+      {Family::Collective, {0x56b4e9, 0x56b4e9}},
+      {Family::Control, {0xb8ac00, 0xf0e442}},
+      {Family::Other, {0x4d5561, 0xb7bdc7}},
+  };
+  return shades.at(family);
+}
+
+Theme theme_of(bool dark) {
+  static const std::pair<QColor Theme::*, Shades> roles[] = {
+      {&Theme::paper, {0xfbfbfa, 0x16181d}},
+      {&Theme::panel, {0xf3f4f5, 0x1b1e24}},
+      {&Theme::raised, {0xffffff, 0x22262e}},
+      {&Theme::ink, {0x1f2328, 0xe6e8eb}},
+      {&Theme::dim, {0x5f6773, 0x9aa3b0}},
+      {&Theme::line, {0xd8dbe0, 0x333843}},
+      {&Theme::accent, {0x0b62d0, 0x6cb0ff}},
+      {&Theme::forward, {QColor(0, 114, 178, 10), QColor(86, 180, 233, 11)}},
+      {&Theme::backward, {QColor(213, 94, 0, 10), QColor(230, 140, 60, 11)}},
+      {&Theme::link, {0xa9b0bb, 0x5a6272}},
+      {&Theme::far_link, {0x3a6ea5, 0x8ab4e8}},
+      {&Theme::input_link, {0x0b62d0, 0x6cb0ff}},
+      {&Theme::output_link, {0xb34700, 0xff9d5c}},
+      {&Theme::added, {0x1a7f37, 0x57c26b}},
+      {&Theme::removed, {0xb3261e, 0xff7b72}},
+      {&Theme::changed, {0x8a5a00, 0xe3b341}},
+      {&Theme::good, {0x1a7f37, 0x57c26b}},
+      {&Theme::warn, {0x8a5a00, 0xe3b341}},
+      {&Theme::bad, {0xb3261e, 0xff7b72}},
+      {&Theme::keyword, {0x7a3e9d, 0xd2a8ff}},
+      {&Theme::string, {0x1a6b3c, 0x8ddb9c}},
+      {&Theme::number, {0x9a4a00, 0xffb37a}},
+      {&Theme::comment, {0x6a727d, 0x8b949e}},
+      {&Theme::annotation, {0x5b6a7d, 0x8fa3bd}},
+      {&Theme::current_line, {0xe3edfa, 0x243349}},
+      {&Theme::hover, {0xe9ebee, 0x2a2f38}},
+      {&Theme::shadow, {QColor(0, 0, 0, 90), QColor(0, 0, 0, 90)}},
+      {&Theme::low, {0xbfd5ec, 0x26415f}},
+      {&Theme::middle, {0x8fa0a8, 0x7a7f86}},
+      {&Theme::high, {0xb37400, 0xfde737}},
+      {&Theme::below, {0x0060a0, 0x56b4e9}},
+      {&Theme::calm, {0xf4f4f2, 0x262a31}},
+      {&Theme::above, {0xb85200, 0xf0a040}},
+      {&Theme::not_a_number, {0xa8377e, 0xe58fc0}},
+  };
+  Theme theme;
+  theme.dark = dark;
+  for (const auto& [role, shade] : roles) theme.*role = dark ? shade.dark : shade.light;
+  return theme;
 }
 
 struct FontFamily {
@@ -73,88 +111,17 @@ const Theme* current_theme = &Theme::light();
 }  // namespace
 
 QColor Theme::family(Family family) const {
-  return okabe_ito(family, dark);
+  const Shades& shades = okabe_ito(family);
+  return dark ? shades.dark : shades.light;
 }
 
 const Theme& Theme::light() {
-  static const Theme theme{
-      .dark = false,
-      .paper = 0xfbfbfa,
-      .panel = 0xf3f4f5,
-      .raised = 0xffffff,
-      .ink = 0x1f2328,
-      .dim = 0x5f6773,
-      .line = 0xd8dbe0,
-      .accent = 0x0b62d0,
-      .forward = QColor(0, 114, 178, 10),
-      .backward = QColor(213, 94, 0, 10),
-      .link = 0xa9b0bb,
-      .far_link = 0x3a6ea5,
-      .input_link = 0x0b62d0,
-      .output_link = 0xb34700,
-      .added = 0x1a7f37,
-      .removed = 0xb3261e,
-      .changed = 0x8a5a00,
-      .good = 0x1a7f37,
-      .warn = 0x8a5a00,
-      .bad = 0xb3261e,
-      .keyword = 0x7a3e9d,
-      .string = 0x1a6b3c,
-      .number = 0x9a4a00,
-      .comment = 0x6a727d,
-      .annotation = 0x5b6a7d,
-      .current_line = 0xe3edfa,
-      .hover = 0xe9ebee,
-      .shadow = QColor(0, 0, 0, 90),
-      .low = 0xbfd5ec,
-      .middle = 0x8fa0a8,
-      .high = 0xb37400,
-      .below = 0x0060a0,
-      .calm = 0xf4f4f2,
-      .above = 0xb85200,
-      .not_a_number = 0xa8377e,
-  };
+  static const Theme theme = theme_of(false);
   return theme;
 }
 
 const Theme& Theme::night() {
-  static const Theme theme{
-      .dark = true,
-      .paper = 0x16181d,
-      .panel = 0x1b1e24,
-      .raised = 0x22262e,
-      .ink = 0xe6e8eb,
-      .dim = 0x9aa3b0,
-      .line = 0x333843,
-      .accent = 0x6cb0ff,
-      .forward = QColor(86, 180, 233, 11),
-      .backward = QColor(230, 140, 60, 11),
-      .link = 0x5a6272,
-      .far_link = 0x8ab4e8,
-      .input_link = 0x6cb0ff,
-      .output_link = 0xff9d5c,
-      .added = 0x57c26b,
-      .removed = 0xff7b72,
-      .changed = 0xe3b341,
-      .good = 0x57c26b,
-      .warn = 0xe3b341,
-      .bad = 0xff7b72,
-      .keyword = 0xd2a8ff,
-      .string = 0x8ddb9c,
-      .number = 0xffb37a,
-      .comment = 0x8b949e,
-      .annotation = 0x8fa3bd,
-      .current_line = 0x243349,
-      .hover = 0x2a2f38,
-      .shadow = QColor(0, 0, 0, 90),
-      .low = 0x26415f,
-      .middle = 0x7a7f86,
-      .high = 0xfde737,
-      .below = 0x56b4e9,
-      .calm = 0x262a31,
-      .above = 0xf0a040,
-      .not_a_number = 0xe58fc0,
-  };
+  static const Theme theme = theme_of(true);
   return theme;
 }
 
@@ -167,26 +134,20 @@ void Theme::set_current(const Theme& theme) {
 }
 
 QPalette Theme::palette() const {
+  const std::pair<QColor, std::vector<QPalette::ColorRole>> roles[] = {
+      {panel, {QPalette::Window, QPalette::AlternateBase, QPalette::Button, QPalette::Midlight}},
+      {raised, {QPalette::Base, QPalette::ToolTipBase, QPalette::Light}},
+      {ink,
+       {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::ToolTipText, QPalette::HighlightedText}},
+      {dim, {QPalette::PlaceholderText}},
+      {bad, {QPalette::BrightText}},
+      {current_line, {QPalette::Highlight}},
+      {accent, {QPalette::Link}},
+      {line, {QPalette::Mid, QPalette::Dark}},
+      {dark ? QColor(0, 0, 0) : line, {QPalette::Shadow}}};
   QPalette p;
-  p.setColor(QPalette::Window, panel);
-  p.setColor(QPalette::WindowText, ink);
-  p.setColor(QPalette::Base, raised);
-  p.setColor(QPalette::AlternateBase, panel);
-  p.setColor(QPalette::Text, ink);
-  p.setColor(QPalette::PlaceholderText, dim);
-  p.setColor(QPalette::Button, panel);
-  p.setColor(QPalette::ButtonText, ink);
-  p.setColor(QPalette::BrightText, bad);
-  p.setColor(QPalette::ToolTipBase, raised);
-  p.setColor(QPalette::ToolTipText, ink);
-  p.setColor(QPalette::Highlight, current_line);
-  p.setColor(QPalette::HighlightedText, ink);
-  p.setColor(QPalette::Link, accent);
-  p.setColor(QPalette::Light, raised);
-  p.setColor(QPalette::Midlight, panel);
-  p.setColor(QPalette::Mid, line);
-  p.setColor(QPalette::Dark, line);
-  p.setColor(QPalette::Shadow, dark ? QColor(0, 0, 0) : line);
+  for (const auto& [colour, of] : roles)
+    for (const QPalette::ColorRole role : of) p.setColor(role, colour);
   for (auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     p.setColor(QPalette::Disabled, role, dim);
   return p;

@@ -3,7 +3,6 @@
 #include "views/minify/minify_controller.h"
 
 #include <QDesktopServices>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QUrl>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "core/ir/print.h"
 #include "core/store/store.h"
 #include "views/frame/workbench.h"
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -111,10 +111,7 @@ void MinifyController::minify(const MinifyRequest& request) {
       [shared, tool = *std::move(tool), artefact = document->artefact, io_path = request.inputs, row,
        store = bench_.tools().store_file](const Progress& progress) -> Result<Ended> {
         progress.at(-1, "inputs");
-        TensorFile io;
-        if (!io_path.empty()) {
-          TRY(io, read_inputs(io_path));
-        }
+        TRY(const TensorFile io, read_inputs(io_path));
         TRY(minify::Start start, minify::make_start(artefact, io, 0, tool.functional));
         minify::ReduceOptions how;
         how.jobs = tool.jobs;
@@ -213,12 +210,8 @@ void MinifyController::fold(const QString& frame_key) {
 
 void MinifyController::ask_repro_folder() {
   if (!last_ || !last_->reduced) return bench_.window().tell(tr("There is no repro yet: Ctrl+M minifies a graph"));
-  auto* dialog = new QFileDialog(&bench_.window(), tr("Save the repro in a new folder"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->selectFile("repro");
-  connect(dialog, &QFileDialog::fileSelected, this, &MinifyController::save_repro);
-  dialog->open();
+  save_dialog(&bench_.window(), tr("Save the repro in a new folder"), "repro", this, &MinifyController::save_repro)
+      ->open();
 }
 
 void MinifyController::save_repro(const QString& folder) {

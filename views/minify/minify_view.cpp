@@ -85,14 +85,6 @@ void MinifyView::choose(const MinifyRequest& request) {
   compiler_->setCurrentText(compiler);
 }
 
-QString MinifyView::headline() const {
-  return headline_->text();
-}
-
-QString MinifyView::details() const {
-  return line_->text();
-}
-
 void MinifyView::set_running(bool running) {
   running_ = running;
   paused_ = false;

@@ -1,4 +1,6 @@
 #pragma once
+
+#include <QLabel>
 #include <QWidget>
 
 #include "app/tasks/minify_question.h"
@@ -10,7 +12,6 @@
 #include "views/table/table_panel.h"
 
 class QComboBox;
-class QLabel;
 class QPushButton;
 
 namespace partita::views {
@@ -44,8 +45,8 @@ class MinifyView : public QWidget {
   CodeView* code() { return code_; }
   InputsBox* inputs() { return inputs_; }
   TablePanel* tried() { return tried_; }
-  QString headline() const;
-  QString details() const;
+  QString headline() const { return headline_->text(); }
+  QString details() const { return line_->text(); }
 
  Q_SIGNALS:
   void run_asked(const partita::MinifyRequest& request);

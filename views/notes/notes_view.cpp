@@ -1,7 +1,6 @@
 #include "views/notes/notes_view.h"
 
 #include <QLineEdit>
-#include <QTableView>
 
 #include "views/look/arrange.h"
 #include "views/look/format.h"

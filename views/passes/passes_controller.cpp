@@ -41,10 +41,6 @@ bool PassesController::ran_on_current() const {
   return bench_.documents().current() && history_of_ == bench_.documents().current()->key && view_->history();
 }
 
-void PassesController::wait_for(const Document& document) {
-  set_document(document);
-}
-
 void PassesController::set_document(const Document& document) {
   if (history_of_ == document.key || !view_->history()) return;
   history_of_.clear();
@@ -178,24 +174,17 @@ void PassesController::configure(const ConfigPatches& patches) {
 void PassesController::skip(const QString& pass) {
   PassNames names = configured_disabled();
   if (names.erase(pass.toStdString()) == 0) names.insert(pass.toStdString());
-  QStringList words;
-  for (const std::string& name : names) words << text(name);
-  configure({{"disable_passes", words.join(',').toStdString()}});
+  configure({{"disable_passes", texts(names).join(',').toStdString()}});
 }
 
 void PassesController::move(const QString& pass, int places) {
   const Document* document = bench_.documents().current_graph();
   if (!document) return;
-  QStringList names;
-  for (const Pass& p : passes_of(stage_of(document->kind))) names << text(p.name);
+  QStringList names = texts(passes_of(stage_of(document->kind)), &Pass::name);
   const qsizetype from = names.indexOf(pass), to = from + places;
   if (from < 0 || to < 0 || to >= names.size()) return;
   names.move(from, to);
   configure({{"pass_order", names.join(',').toStdString()}});
-}
-
-void PassesController::reset() {
-  configure({{"disable_passes", ""}, {"pass_order", ""}});
 }
 
 void PassesController::show_step(int step) {

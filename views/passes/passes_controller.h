@@ -10,7 +10,7 @@ class PassesController : public WidgetController<PassesView> {
   explicit PassesController(Workbench& bench);
 
   void show() override { run(); }
-  void wait_for(const Document& document) override;
+  void wait_for(const Document& document) override { set_document(document); }
   void set_document(const Document& document) override;
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;
@@ -21,7 +21,7 @@ class PassesController : public WidgetController<PassesView> {
   /// Changes which passes run, or their order, in the configuration, by which all that is compiled here goes, too.
   void skip(const QString& pass);
   void move(const QString& pass, int places);
-  void reset();
+  void reset() { configure({{"disable_passes", ""}, {"pass_order", ""}}); }
 
  private:
   bool ran_on_current() const;

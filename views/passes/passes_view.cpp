@@ -3,10 +3,7 @@
 #include "views/passes/passes_view.h"
 
 #include <QKeyEvent>
-#include <QMenu>
 #include <QSlider>
-#include <QTableView>
-#include <QToolButton>
 #include <algorithm>
 
 #include "core/ir/print.h"
@@ -219,12 +216,9 @@ PassTable pass_table(const PassHistory& history) {
 PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout, 12);
-  auto* more = new QToolButton;
-  more->setText(tr("This pass ▾"));
-  more->setToolTip(tr("Look into the chosen pass, or try the graph without it or in another order"));
-  more->setPopupMode(QToolButton::InstantPopup);
-  changes_ = new QMenu(more);
-  more->setMenu(changes_);
+  auto* more =
+      menu_button(tr("This pass ▾"), tr("Look into the chosen pass, or try the graph without it or in another order"));
+  changes_ = more->menu();
   connect(changes_, &QMenu::aboutToShow, this, &PassesView::offer_changes);
   add_all(bar, {button_of(tr("Run passes"), this, &PassesView::run_asked),
                 button_of(tr("Check numbers"), this, &PassesView::check_asked,
@@ -326,10 +320,6 @@ void PassesView::go_by(int by, bool only_changed) {
          !history_->steps[step].changed)
     step += by;
   go_to(step);
-}
-
-void PassesView::select(const QString& node) {
-  text_->select(node);
 }
 
 void PassesView::keyPressEvent(QKeyEvent* event) {

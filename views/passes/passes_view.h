@@ -76,7 +76,7 @@ class PassesView : public QWidget {
   int step() const { return step_; }
   void go_to(int step);
   void go_by(int by, bool only_changed);
-  void select(const QString& node);
+  void select(const QString& node) { text_->select(node); }
 
  Q_SIGNALS:
   void run_asked();

@@ -5,13 +5,13 @@
 #include <QAccessible>
 #include <QContextMenuEvent>
 #include <QKeyEvent>
-#include <QMenu>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
 
 #include "views/look/format.h"
+#include "views/look/plot.h"
 #include "views/picture/legend.h"
 #include "views/picture/sizes.h"
 
@@ -235,10 +235,6 @@ double GraphView::picture_height() const {
   return height() - kHeadingHeight - legend_strip().height();
 }
 
-QRectF GraphView::scene_area() const {
-  return {to_scene({0, 0}), QSizeF(size()) / zoom_};
-}
-
 QSizeF GraphView::room() const {
   constexpr double kHeadingAndLegend = 52;
   return {static_cast<double>(width()), height() - kHeadingAndLegend};
@@ -382,11 +378,7 @@ void GraphView::paintEvent(QPaintEvent*) {
     painter.setFont(interface_font());
     painter.drawText(rect(), Qt::AlignCenter, busy_);
   }
-  if (hasFocus()) {
-    painter.setPen(QPen(theme.accent, 1));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5));
-  }
+  if (hasFocus()) draw_focus(painter, QRectF(rect()).adjusted(0.5, 0.5, 0.5, 0.5));
 }
 
 void GraphView::paint_headings(QPainter& painter) {
@@ -447,8 +439,7 @@ void GraphView::paint_overview(QPainter& painter) {
   const Theme& theme = *state_.theme;
   const Box& b = scene_->layout.bounds;
   double sx = box.width() / b.w, sy = box.height() / b.h;
-  painter.setPen(theme.line);
-  painter.setBrush(theme.paper);
+  use(painter, theme.line, theme.paper);
   painter.drawRect(box.adjusted(-3, -3, 3, 3));
   painter.setClipRect(box);
   painter.setRenderHint(QPainter::Antialiasing, false);
@@ -463,8 +454,7 @@ void GraphView::paint_overview(QPainter& painter) {
                      colour);
   }
   QRectF seen = scene_area();
-  painter.setPen(QPen(theme.accent, 1));
-  painter.setBrush(QColor(theme.accent.red(), theme.accent.green(), theme.accent.blue(), 30));
+  use(painter, QPen(theme.accent, 1), QColor(theme.accent.red(), theme.accent.green(), theme.accent.blue(), 30));
   painter.drawRect(QRectF(box.x() + (seen.x() - b.x) * sx, box.y() + (seen.y() - b.y) * sy, seen.width() * sx,
                           std::max(3.0, seen.height() * sy)));
   if (state_.selected >= 0) {
@@ -514,12 +504,12 @@ QStringList GraphView::saved_lines(int index) const {
 
 QString GraphView::tooltip(int index) const {
   const Card& card = scene_->picture.cards[index];
-  QStringList lines;
+  QStringList lines, overlaid;
+  if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
+    overlaid << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
   if (!card.node) {
-    lines << QString("%1: %2, %3").arg(text(card.title), count_text(card.nodes, "node"), size_text(card.bytes));
-    if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
-      lines << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
-    lines << saved_lines(index) << tr("Enter or double-click unfolds");
+    lines << QString("%1: %2, %3").arg(text(card.title), count_text(card.nodes, "node"), size_text(card.bytes))
+          << overlaid << saved_lines(index) << tr("Enter or double-click unfolds");
     return lines.join('\n');
   }
   QString name = text(card.node->name());
@@ -530,8 +520,7 @@ QString GraphView::tooltip(int index) const {
                     text(family));
   lines << saved_lines(index);
   if (card.again) lines << tr("recomputed in the backward");
-  if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
-    lines << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
+  lines << overlaid;
   if (card.node->origin && !card.node->origin->file.empty()) {
     const StackFrame& frame = card.node->origin->of_user();
     lines << QString("%1:%2  %3")

@@ -96,7 +96,7 @@ class GraphView : public QWidget {
   QRectF legend_strip() const;
   double picture_height() const;  ///< between heading and legend
   QRectF overview_box() const;
-  QRectF scene_area() const;
+  QRectF scene_area() const { return {to_scene({0, 0}), QSizeF(size()) / zoom_}; }
   int card_under(QPointF p) const;
   int first_card_of(const std::string& frame) const;
   int ribbon_under(QPointF p) const;  ///< the card whose value crosses the cut there; -1: none

@@ -224,41 +224,6 @@ class Occupied {
   std::unordered_map<int, std::vector<std::pair<float, float>>> rows_;
 };
 
-}  // namespace
-
-PictureLayout lay_out(const Picture& picture) {
-  PictureLayout layout;
-  Adjacency sources = sources_of(picture), readers = readers_of(picture);
-  layout.rows = assign_rows(picture, sources, readers);
-  Columns forward = place_columns(picture, layout.rows, sources, readers, Side::Forward);
-  Columns backward;
-  layout.cut_left = layout.cut_right = forward.width;
-  if (picture.joint) {
-    backward = place_columns(picture, layout.rows, sources, readers, Side::Backward);
-    layout.cut_left = forward.width + PictureLayout::kMargin;
-    layout.cut_right = layout.cut_left + PictureLayout::kCutWidth;
-  }
-  float backward_left = layout.cut_right + PictureLayout::kMargin;
-  layout.boxes.reserve(picture.cards.size());
-  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
-    const Card& card = picture.cards[i];
-    float x = card.side == Side::Forward ? forward.x[i] : backward.x[i] + backward_left;
-    layout.boxes.push_back(box_at(card, x, layout.rows[i]));
-  }
-  for (auto& lanes : backward.lanes)
-    for (float& x : lanes) x += backward_left;
-  Router router{picture, layout};
-  layout.routes.reserve(picture.links.size());
-  for (const Link& link : picture.links) {
-    const Columns& columns = picture.cards[link.from].side == Side::Forward ? forward : backward;
-    router.route(link, columns.lanes[link.from]);
-  }
-  finish(picture, layout);
-  return layout;
-}
-
-namespace {
-
 /// Places what is new in a picture beside what was there before, which stays where it is.
 class Relayout {
  public:
@@ -377,6 +342,37 @@ class Relayout {
 };
 
 }  // namespace
+
+PictureLayout lay_out(const Picture& picture) {
+  PictureLayout layout;
+  Adjacency sources = sources_of(picture), readers = readers_of(picture);
+  layout.rows = assign_rows(picture, sources, readers);
+  Columns forward = place_columns(picture, layout.rows, sources, readers, Side::Forward);
+  Columns backward;
+  layout.cut_left = layout.cut_right = forward.width;
+  if (picture.joint) {
+    backward = place_columns(picture, layout.rows, sources, readers, Side::Backward);
+    layout.cut_left = forward.width + PictureLayout::kMargin;
+    layout.cut_right = layout.cut_left + PictureLayout::kCutWidth;
+  }
+  float backward_left = layout.cut_right + PictureLayout::kMargin;
+  layout.boxes.reserve(picture.cards.size());
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    const Card& card = picture.cards[i];
+    float x = card.side == Side::Forward ? forward.x[i] : backward.x[i] + backward_left;
+    layout.boxes.push_back(box_at(card, x, layout.rows[i]));
+  }
+  for (auto& lanes : backward.lanes)
+    for (float& x : lanes) x += backward_left;
+  Router router{picture, layout};
+  layout.routes.reserve(picture.links.size());
+  for (const Link& link : picture.links) {
+    const Columns& columns = picture.cards[link.from].side == Side::Forward ? forward : backward;
+    router.route(link, columns.lanes[link.from]);
+  }
+  finish(picture, layout);
+  return layout;
+}
 
 PictureLayout lay_out(const Picture& picture, const Picture& before, const PictureLayout& before_layout) {
   std::vector<int> old(picture.cards.size(), -1);

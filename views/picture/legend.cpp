@@ -2,6 +2,7 @@
 
 #include <QFontMetricsF>
 
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -23,8 +24,7 @@ struct EntryRow {
     x += wide(text);
   }
   void chip(const QColor& colour) {
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(colour.isValid() ? QBrush(colour) : Qt::NoBrush);
+    use(painter, Qt::NoPen, colour.isValid() ? QBrush(colour) : Qt::NoBrush);
     painter.drawRoundedRect(QRectF(x, strip.center().y() - 5, 10, 10), 2, 2);
     x += 15;
   }

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "core/base/mapped.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -200,9 +201,7 @@ void NodeFacts::add_times(const NodeFacts& other) {
 }
 
 std::vector<OverlayKind> overlay_kinds() {
-  std::vector<OverlayKind> kinds;
-  for (const OverlayRow& row : kOverlays) kinds.push_back(row.kind);
-  return kinds;
+  return mapped(kOverlays, &OverlayRow::kind);
 }
 
 QString overlay_name(OverlayKind kind) {

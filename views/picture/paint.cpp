@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/look/plot.h"
 #include "views/look/ramp.h"
 #include "views/picture/sizes.h"
 
@@ -21,8 +22,8 @@ QColor with_alpha(QColor colour, int alpha) {
   return colour;
 }
 
-QPen cosmetic(const QColor& colour, double width) {
-  QPen pen(colour, width);
+QPen cosmetic(const QColor& colour, double width, Qt::PenStyle style = Qt::SolidLine) {
+  QPen pen(colour, width, style);
   pen.setCosmetic(true);
   return pen;
 }
@@ -100,11 +101,9 @@ struct Brush {
   const Theme& theme = *state.theme;
 
   QColor hue(int card) const {
-    if (state.overlay && state.overlay->kind != OverlayKind::None) {
-      const QColor& colour = state.overlay->colours[card];
-      return colour.isValid() ? colour : theme.line;
-    }
-    return theme.family(scene.picture.cards[card].family);
+    if (!overlaid()) return theme.family(scene.picture.cards[card].family);
+    const QColor& colour = state.overlay->colours[card];
+    return colour.isValid() ? colour : theme.line;
   }
   bool overlaid() const { return state.overlay && state.overlay->kind != OverlayKind::None; }
 
@@ -127,8 +126,7 @@ struct Brush {
       if (scene.layout.routes[link].kind == RouteKind::Line) append_route(lines, scene, link, detail != Detail::Blocks);
     QColor colour = theme.link;
     if (detail == Detail::Blocks) colour.setAlpha(170);
-    painter.setPen(cosmetic(colour, detail == Detail::Full ? 1.3 : 1));
-    painter.setBrush(Qt::NoBrush);
+    use(painter, cosmetic(colour, detail == Detail::Full ? 1.3 : 1));
     painter.drawLines(lines);
   }
 
@@ -140,24 +138,22 @@ struct Brush {
       if (scene.crosses(l.from)) ribbon(l.from, l.to);
     }
   }
-  QColor ribbon_colour(int alpha) const { return with_alpha(theme.accent, alpha); }
+  void use_ribbon(int card) {
+    const double width = ribbon_width(crossing_bytes(scene, card).known);
+    use(painter, QPen(with_alpha(theme.accent, theme.dark ? 80 : 60), width, Qt::SolidLine, Qt::FlatCap));
+  }
   void ribbon(int card, int reader) {
-    double width = ribbon_width(crossing_bytes(scene, card).known);
-    QPen pen(ribbon_colour(theme.dark ? 80 : 60), width);
-    pen.setCapStyle(Qt::FlatCap);
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(pen);
+    use_ribbon(card);
     painter.drawPath(branch(scene, card, reader));
   }
-  void trunk_of(int card) {
-    double width = ribbon_width(crossing_bytes(scene, card).known);
-    QPen pen(ribbon_colour(theme.dark ? 80 : 60), width);
-    pen.setCapStyle(Qt::FlatCap);
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(pen);
+  void draw_trunk(int card) {
     painter.drawPath(trunk(scene, card));
     painter.drawLine(QPointF(scene.layout.cut_left, scene.cut_y[card]),
                      QPointF(scene.layout.cut_right, scene.cut_y[card]));
+  }
+  void trunk_of(int card) {
+    use_ribbon(card);
+    draw_trunk(card);
   }
   void cut_label(int card) {
     if (detail == Detail::Blocks) return;
@@ -167,8 +163,7 @@ struct Brush {
     QRectF chip(box.center().x() - metrics.horizontalAdvance(label) / 2 - 5, box.top() + 1,
                 metrics.horizontalAdvance(label) + 10, 14);
     bool pinned = !state.pins.empty() && state.pins[card] != Pin::None;
-    painter.setPen(pinned ? cosmetic(theme.accent, 1.5) : cosmetic(theme.line, 1));
-    painter.setBrush(theme.paper);
+    use(painter, pinned ? cosmetic(theme.accent, 1.5) : cosmetic(theme.line, 1), theme.paper);
     painter.drawRoundedRect(chip, 7, 7);
     painter.setPen(theme.ink);
     painter.setFont(state.detail_font);
@@ -181,8 +176,7 @@ struct Brush {
     double least = 1.5 / zoom;
     if (box.height() < least) box.setHeight(least);
     if (card.again) {
-      painter.setPen(cosmetic(hue(index), 1));
-      painter.setBrush(theme.paper);
+      use(painter, cosmetic(hue(index), 1), theme.paper);
       painter.drawRect(box);
     } else {
       painter.fillRect(box, hue(index));
@@ -198,15 +192,11 @@ struct Brush {
     double radius = input ? box.height() / 2 : 5;
 
     QPen border = cosmetic(theme.dark ? theme.line.lighter(125) : theme.line.darker(108), 1);
-    if (card.again) {
-      border = cosmetic(colour, 1.3);
-      border.setStyle(Qt::DashLine);
-    }
+    if (card.again) border = cosmetic(colour, 1.3, Qt::DashLine);
     if (change == Change::Added) border = cosmetic(theme.added, 2);
     if (change == Change::Changed) border = cosmetic(theme.changed, 2);
     if (change == Change::Removed) border = cosmetic(theme.removed, 2);
-    painter.setPen(border);
-    painter.setBrush(card.again ? theme.paper : overlaid() ? colour : theme.raised);
+    use(painter, border, card.again ? theme.paper : overlaid() ? colour : theme.raised);
     painter.drawRoundedRect(box, radius, radius);
     if (card.node == nullptr) {  // a folded frame: a second edge behind it shows that there is more inside
       painter.setBrush(Qt::NoBrush);
@@ -258,8 +248,7 @@ struct Brush {
     QPointF corner(box.right(), box.top());
     auto badge = [&](const QColor& colour, const QString& letter) {
       QRectF circle(corner.x() - 8, corner.y() - 7, 15, 15);
-      painter.setPen(Qt::NoPen);
-      painter.setBrush(colour);
+      use(painter, Qt::NoPen, colour);
       painter.drawEllipse(circle);
       painter.setPen(theme.paper);
       painter.setFont(state.detail_font);
@@ -276,13 +265,11 @@ struct Brush {
       double y = card.side == Side::Forward ? box.bottom() : box.top();
       double d = card.side == Side::Forward ? 6 : -6;
       double x = box.right() - 12;
-      painter.setPen(Qt::NoPen);
-      painter.setBrush(theme.dim);
+      use(painter, Qt::NoPen, theme.dim);
       painter.drawPolygon(QPolygonF({{x - 4, y + d * 0.2}, {x + 4, y + d * 0.2}, {x, y + d}}));
     }
     if (!state.found.empty() && state.found[index]) {
-      painter.setPen(cosmetic(theme.warn, 2));
-      painter.setBrush(Qt::NoBrush);
+      use(painter, cosmetic(theme.warn, 2));
       painter.drawRoundedRect(box.adjusted(-3, -3, 3, 3), 7, 7);
     }
   }
@@ -297,14 +284,12 @@ struct Brush {
   }
 
   void ghosts() {
-    QPen pen = cosmetic(with_alpha(theme.removed, 150), 1.3);
-    pen.setStyle(Qt::DotLine);
+    const QPen pen = cosmetic(with_alpha(theme.removed, 150), 1.3, Qt::DotLine);
     painter.setFont(state.detail_font);
     for (const Ghost& ghost : state.ghosts) {
       QRectF box = rect(ghost.box);
       if (!box.intersects(area)) continue;
-      painter.setPen(pen);
-      painter.setBrush(Qt::NoBrush);
+      use(painter, pen);
       painter.drawRoundedRect(box, 5, 5);
       if (detail == Detail::Blocks) continue;
       painter.setPen(with_alpha(theme.removed, 190));
@@ -344,16 +329,13 @@ struct Brush {
   }
 };
 
-// The label of a link whose other end is far: the names of the cards there, and how many there are.
-struct FarEnds {
-  std::vector<int> cards;
-};
-FarEnds far_ends(const Scene& scene, Adjacency::Range links, bool outgoing) {
-  FarEnds ends;
+// The cards at the other ends of links that are far.
+std::vector<int> far_ends(const Scene& scene, Adjacency::Range links, bool outgoing) {
+  std::vector<int> ends;
   for (int link : links) {
     if (scene.layout.routes[link].kind != RouteKind::Stub) continue;
     const Link& l = scene.picture.links[link];
-    ends.cards.push_back(outgoing ? l.to : l.from);
+    ends.push_back(outgoing ? l.to : l.from);
   }
   return ends;
 }
@@ -398,18 +380,18 @@ std::vector<StubLabel> stub_labels(const Scene& scene, int card, const QFont& fo
   const Box& box = scene.layout.boxes[card];
   bool forward = scene.picture.cards[card].side == Side::Forward;
   for (bool outgoing : {false, true}) {
-    FarEnds ends = far_ends(scene, outgoing ? scene.links_from(card) : scene.links_to(card), outgoing);
-    if (ends.cards.empty()) continue;
-    const Card& other = scene.picture.cards[ends.cards.front()];
+    const auto ends = far_ends(scene, outgoing ? scene.links_from(card) : scene.links_to(card), outgoing);
+    if (ends.empty()) continue;
+    const Card& other = scene.picture.cards[ends.front()];
     QString name = text(other.node ? other.node->name() : other.title);
     QString label = (outgoing ? QString::fromUtf8("→ ") : QString::fromUtf8("← ")) + name;
-    int more = static_cast<int>(ends.cards.size()) - 1;
+    int more = static_cast<int>(ends.size()) - 1;
     if (more > 0) label += QString(" +%1").arg(more);
     double width = metrics.horizontalAdvance(label) + 2;
     // Links leave a card in the direction of flow: below it in the forward, above it in the backward.
     bool below = outgoing == forward;
     double y = below ? box.bottom() + 1 : box.y - 12;
-    labels.push_back({QRectF(box.x + 4, y, width, 12), ends.cards.front(), more, label});
+    labels.push_back({QRectF(box.x + 4, y, width, 12), ends.front(), more, label});
   }
   return labels;
 }
@@ -452,8 +434,7 @@ void paint_selection(QPainter& painter, const Scene& scene, const PaintState& st
   Brush brush{painter, scene, state, area, zoom};
   const Theme& theme = *state.theme;
   auto outline = [&](int card, const QColor& colour, double width) {
-    painter.setPen(cosmetic(colour, width));
-    painter.setBrush(Qt::NoBrush);
+    use(painter, cosmetic(colour, width));
     double pad = 1.5 / zoom;
     QRectF box = rect(scene.layout.boxes[card]).adjusted(-pad, -pad, pad, pad);
     painter.drawRoundedRect(box, 6, 6);
@@ -470,11 +451,8 @@ void paint_selection(QPainter& painter, const Scene& scene, const PaintState& st
       others.push_back(outgoing ? l.to : l.from);
       if (kind == RouteKind::Line) append_route(lines, scene, link, brush.detail != Detail::Blocks);
       if (kind == RouteKind::Crossing) {
-        painter.setPen(cosmetic(colour, 2));
-        painter.setBrush(Qt::NoBrush);
-        painter.drawPath(trunk(scene, l.from));
-        painter.drawLine(QPointF(scene.layout.cut_left, scene.cut_y[l.from]),
-                         QPointF(scene.layout.cut_right, scene.cut_y[l.from]));
+        use(painter, cosmetic(colour, 2));
+        brush.draw_trunk(l.from);
         painter.drawPath(branch(scene, l.from, l.to));
       }
     }
@@ -493,10 +471,7 @@ void paint_selection(QPainter& painter, const Scene& scene, const PaintState& st
     if (other >= 0) {
       int first = chosen.again ? other : state.selected, second = chosen.again ? state.selected : other;
       const Box &a = scene.layout.boxes[first], &b = scene.layout.boxes[second];
-      QPen pen = cosmetic(theme.dim, 1.5);
-      pen.setStyle(Qt::DotLine);
-      painter.setPen(pen);
-      painter.setBrush(Qt::NoBrush);
+      use(painter, cosmetic(theme.dim, 1.5, Qt::DotLine));
       painter.drawPath(sideways({a.right(), a.center_y()}, {b.x, b.center_y()}));
       outline(other, theme.dim, 1.5);
     }

@@ -1,7 +1,6 @@
 #pragma once
 // Draws a scene with a QPainter. The window, PNG, SVG and PDF files all use it.
 #include <QPainter>
-#include <QSet>
 
 #include "views/look/theme.h"
 #include "views/picture/overlay.h"

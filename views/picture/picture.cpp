@@ -121,88 +121,6 @@ std::string memory_text(const MemoryUses& memories, const Node& node) {
              : std::string();
 }
 
-}  // namespace
-
-const Node* producer_of(const Node* node) {
-  while (picks_result(*node)) node = node->args()[0].node();
-  return node;
-}
-
-float estimated_text_width(std::string_view text, bool title) {
-  return static_cast<float>(text.size()) * (title ? 7.0F : 6.2F);
-}
-
-CutSummary CutSummary::of(const Partition& partition) {
-  CutSummary cut{partition.saved,       partition.recomputed,           {}, partition.activation_bytes,
-                 partition.input_bytes, partition.recomputed_operations};
-  cut.memory_budget = partition.memory_budget;
-  for (const Node* node : *partition.backward)
-    if (node->op()->is_call() && !partition.forward->find(node->name())) cut.backward.insert(node->name());
-  return cut;
-}
-
-void ByteSum::add(const Meta& meta, const ShapeEnv* shapes) {
-  if (const TensorMeta* tensor = meta.tensor()) {
-    const SymExpr bytes = byte_size(*tensor);
-    const auto hint = bytes.is_int() ? std::optional(bytes.as_int()) : shapes ? shapes->hint(bytes) : std::nullopt;
-    if (hint)
-      known += *hint;
-    else
-      unknown = unknown + bytes;
-  }
-  if (const MetaTuple* tuple = meta.tuple())
-    for (const Meta& item : tuple->items) add(item, shapes);
-}
-
-UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& saved) {
-  UnknownBytes bytes;
-  for (const SavedValue& value : saved) {
-    const Node* node = graph.find(value.name);
-    ByteSum size;
-    if (node) size.add(node->meta, graph.shapes.get());
-    ++(value.is_input ? bytes.kept_inputs : bytes.values);
-    ByteSum& sum = value.is_input ? bytes.inputs : bytes.saved;
-    if (size.unknown.is(0)) {
-      sum.known += value.bytes;
-      continue;
-    }
-    sum.unknown = sum.unknown + size.unknown;
-    sum.known += size.known;
-    bytes.of.emplace(value.name, size.unknown + SymExpr(size.known));
-  }
-  return bytes;
-}
-
-int Picture::add(Card card) {
-  const int index = static_cast<int>(cards.size());
-  by_key_.emplace(card.key, index);
-  cards.push_back(std::move(card));
-  return index;
-}
-
-int Picture::card_by_key(const std::string& key) const {
-  auto found = by_key_.find(key);
-  return found == by_key_.end() ? -1 : found->second;
-}
-
-std::string shape_text(const Meta& meta) {
-  if (const TensorMeta* tensor = meta.tensor()) {
-    std::string text(short_name(tensor->dtype));
-    text += '[';
-    for (std::size_t i = 0; i < tensor->sizes.size(); ++i) text += (i ? ", " : "") + tensor->sizes[i].str();
-    return text + ']';
-  }
-  if (const MetaTuple* tuple = meta.tuple()) {
-    if (tuple->items.empty()) return "()";
-    std::string text = shape_text(tuple->items[0]);
-    if (tuple->items.size() > 1) text += " +" + std::to_string(tuple->items.size() - 1);
-    return text;
-  }
-  return annotation(meta);
-}
-
-namespace {
-
 /// Makes a picture step by step.
 class PictureMaker {
  public:
@@ -491,6 +409,84 @@ class PictureMaker {
 };
 
 }  // namespace
+
+const Node* producer_of(const Node* node) {
+  while (picks_result(*node)) node = node->args()[0].node();
+  return node;
+}
+
+float estimated_text_width(std::string_view text, bool title) {
+  return static_cast<float>(text.size()) * (title ? 7.0F : 6.2F);
+}
+
+CutSummary CutSummary::of(const Partition& partition) {
+  CutSummary cut{partition.saved,       partition.recomputed,           {}, partition.activation_bytes,
+                 partition.input_bytes, partition.recomputed_operations};
+  cut.memory_budget = partition.memory_budget;
+  for (const Node* node : *partition.backward)
+    if (node->op()->is_call() && !partition.forward->find(node->name())) cut.backward.insert(node->name());
+  return cut;
+}
+
+void ByteSum::add(const Meta& meta, const ShapeEnv* shapes) {
+  if (const TensorMeta* tensor = meta.tensor()) {
+    const SymExpr bytes = byte_size(*tensor);
+    const auto hint = bytes.is_int() ? std::optional(bytes.as_int()) : shapes ? shapes->hint(bytes) : std::nullopt;
+    if (hint)
+      known += *hint;
+    else
+      unknown = unknown + bytes;
+  }
+  if (const MetaTuple* tuple = meta.tuple())
+    for (const Meta& item : tuple->items) add(item, shapes);
+}
+
+UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& saved) {
+  UnknownBytes bytes;
+  for (const SavedValue& value : saved) {
+    const Node* node = graph.find(value.name);
+    ByteSum size;
+    if (node) size.add(node->meta, graph.shapes.get());
+    ++(value.is_input ? bytes.kept_inputs : bytes.values);
+    ByteSum& sum = value.is_input ? bytes.inputs : bytes.saved;
+    if (size.unknown.is(0)) {
+      sum.known += value.bytes;
+      continue;
+    }
+    sum.unknown = sum.unknown + size.unknown;
+    sum.known += size.known;
+    bytes.of.emplace(value.name, size.unknown + SymExpr(size.known));
+  }
+  return bytes;
+}
+
+int Picture::add(Card card) {
+  const int index = static_cast<int>(cards.size());
+  by_key_.emplace(card.key, index);
+  cards.push_back(std::move(card));
+  return index;
+}
+
+int Picture::card_by_key(const std::string& key) const {
+  auto found = by_key_.find(key);
+  return found == by_key_.end() ? -1 : found->second;
+}
+
+std::string shape_text(const Meta& meta) {
+  if (const TensorMeta* tensor = meta.tensor()) {
+    std::string text(short_name(tensor->dtype));
+    text += '[';
+    for (std::size_t i = 0; i < tensor->sizes.size(); ++i) text += (i ? ", " : "") + tensor->sizes[i].str();
+    return text + ']';
+  }
+  if (const MetaTuple* tuple = meta.tuple()) {
+    if (tuple->items.empty()) return "()";
+    std::string text = shape_text(tuple->items[0]);
+    if (tuple->items.size() > 1) text += " +" + std::to_string(tuple->items.size() - 1);
+    return text;
+  }
+  return annotation(meta);
+}
 
 Picture make_picture(std::shared_ptr<const Graph> graph, const PictureOptions& options) {
   return PictureMaker(std::move(graph), options).make();

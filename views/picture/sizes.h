@@ -1,6 +1,5 @@
 #pragma once
 // Bytes and operations as text: "10.2 KiB", or an expression where a symbol has no hint.
-#include "core/partition/cost.h"
 #include "views/look/format.h"
 #include "views/picture/picture.h"
 

@@ -1,9 +1,9 @@
 #include "views/profile/profile_controller.h"
 
-#include <QFileDialog>
 #include <algorithm>
 
 #include "views/frame/workbench.h"
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 #include "views/table/table_panel.h"
 
@@ -59,14 +59,13 @@ QStringList ProfileController::command() const {
 void ProfileController::ask_file() {
   if (!bench_.documents().current())
     return bench_.window().tell(tr("First open the log that TORCH_TRACE wrote in the run that was profiled"));
-  auto* dialog = new QFileDialog(&bench_.window(), tr("Open a profile of torch.profiler"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(QFileDialog::ExistingFile);
-  dialog->setNameFilters({tr("Chrome traces (*.json *.json.gz)"), tr("All files (*)")});
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) {
+  const auto chosen = [this](const QString& file) {
     raise();
     open(file);
-  });
+  };
+  auto* dialog = file_dialog(&bench_.window(), tr("Open a profile of torch.profiler"), this, chosen);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  dialog->setNameFilters({tr("Chrome traces (*.json *.json.gz)"), tr("All files (*)")});
   dialog->open();
 }
 
@@ -106,10 +105,6 @@ void ProfileController::take(const QString& path, const QString& profile, std::s
   bench_.window().name_page(view_, file_title(profile));
   for (const std::string& note : run_->log.notes) bench_.window().log(text(note));
   if (const Document* document = bench_.documents().current()) time_nodes(*document);
-}
-
-void ProfileController::set_document(const Document& document) {
-  time_nodes(document);
 }
 
 void ProfileController::time_nodes(const Document& document) {

@@ -12,7 +12,7 @@ class ProfileController : public WidgetController<ProfileView> {
   explicit ProfileController(Workbench& bench);
   void show() override;
   QStringList command() const override;
-  void set_document(const Document& document) override;
+  void set_document(const Document& document) override { time_nodes(document); }
   void select(const QString& node) override;
 
   /// Reads a profile of the file that the document on the screen is of; `steps` as steps_of() takes them.

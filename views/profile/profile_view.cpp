@@ -4,8 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include "core/base/mapped.h"
 #include "views/look/arrange.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 #include "views/table/table_panel.h"
 
@@ -29,9 +29,7 @@ std::vector<ProfileRow> profile_calls(const ProfiledLog& log, StepRange steps) {
       if (const StepTimes times = times_of(graph, call, steps); times.steps > 0)
         timed.push_back({times.median, {&graph, &call}});
   std::ranges::stable_sort(timed, std::greater(), &std::pair<double, ProfileRow>::first);
-  std::vector<ProfileRow> out;
-  for (const auto& [seconds, row] : timed) out.push_back(row);
-  return out;
+  return mapped(timed, &std::pair<double, ProfileRow>::second);
 }
 
 std::vector<Row> profile_rows(const ProfiledLog& log, StepRange steps) {
@@ -102,8 +100,7 @@ void ProfileView::set_run(std::shared_ptr<const MeasuredRun> run) {
     bars.push_back({text(step.name), seconds(step.begin), seconds(step.end), sum_of(run_->log, {s, s + 1}).total});
   }
   strip_->set_steps(std::move(bars));
-  QStringList notes;
-  for (const std::string& note : run_->log.notes) notes << text(note);
+  QStringList notes = texts(run_->log.notes);
   if (std::ranges::any_of(run_->log.graphs, &ProfiledGraph::assumed_sizes))
     notes << tr("~: by the sizes that the graph was compiled for; it takes others, too");
   notes_->setText(notes.join("\n"));
@@ -124,10 +121,6 @@ void ProfileView::set_note(const QString& note) {
   table_->set_rows({});
   notes_->hide();
   summary_->setText(note);
-}
-
-QString ProfileView::summary() const {
-  return summary_->text();
 }
 
 }  // namespace partita::views

@@ -1,7 +1,9 @@
 #pragma once
+
 #include <QWidget>
 
 #include "app/tasks/profile.h"
+#include "views/look/elided_label.h"
 #include "views/profile/step_strip.h"
 #include "views/table/table_model.h"
 
@@ -9,7 +11,6 @@ class QLabel;
 
 namespace partita::views {
 
-class ElidedLabel;
 class TablePanel;
 
 /// A profile joined to the log of a file.
@@ -37,7 +38,7 @@ class ProfileView : public QWidget {
   void set_note(const QString& note);  ///< in place of a run
   StepStrip* strip() { return strip_; }
   TablePanel* table() { return table_; }
-  QString summary() const;
+  QString summary() const { return summary_->text(); }
 
  Q_SIGNALS:
   void open_asked();

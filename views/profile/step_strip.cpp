@@ -1,14 +1,11 @@
 #include "views/profile/step_strip.h"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 
 #include "views/look/format.h"
-#include "views/look/theme.h"
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -42,10 +39,6 @@ void StepStrip::choose(StepRange steps) {
   setAccessibleDescription(tr("steps %1 to %2 of %3").arg(steps.from + 1).arg(steps.to).arg(bars_.size()));
   update();
   Q_EMIT changed();
-}
-
-void StepStrip::choose_all() {
-  choose({0, bars_.size()});
 }
 
 QRectF StepStrip::area() const {
@@ -98,68 +91,45 @@ void StepStrip::paintEvent(QPaintEvent*) {
         break;
       }
   }
-  if (hasFocus()) {
-    painter.setPen(theme.accent);
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(rect().adjusted(0, 0, -1, -1));
-  }
+  if (hasFocus()) draw_focus(painter, rect());
+}
+
+void StepStrip::go_to(std::size_t step, bool extend) {
+  if (!extend) anchor_ = step;
+  cursor_ = step;
+  choose({std::min(anchor_, cursor_), std::max(anchor_, cursor_) + 1});
 }
 
 void StepStrip::mousePressEvent(QMouseEvent* event) {
   setFocus();
-  const auto step = at(event->position().x());
-  if (!step) return;
-  if (!(event->modifiers() & Qt::ShiftModifier)) anchor_ = *step;
-  cursor_ = *step;
-  choose({std::min(anchor_, cursor_), std::max(anchor_, cursor_) + 1});
+  if (const auto step = at(event->position().x())) go_to(*step, event->modifiers() & Qt::ShiftModifier);
 }
 
 void StepStrip::mouseMoveEvent(QMouseEvent* event) {
   const auto step = at(event->position().x());
-  if (!step || !(event->buttons() & Qt::LeftButton)) return;
-  cursor_ = *step;
-  choose({std::min(anchor_, cursor_), std::max(anchor_, cursor_) + 1});
-}
-
-void StepStrip::mouseDoubleClickEvent(QMouseEvent*) {
-  choose_all();
+  if (step && event->buttons() & Qt::LeftButton) go_to(*step, true);
 }
 
 void StepStrip::keyPressEvent(QKeyEvent* event) {
   if (bars_.empty()) return QWidget::keyPressEvent(event);
   const std::size_t last = bars_.size() - 1;
-  switch (event->key()) {
-    case Qt::Key_Left:
-      cursor_ -= cursor_ > 0;
-      break;
-    case Qt::Key_Right:
-      cursor_ += cursor_ < last;
-      break;
-    case Qt::Key_Home:
-      cursor_ = 0;
-      break;
-    case Qt::Key_End:
-      cursor_ = last;
-      break;
-    case Qt::Key_A:
-      return choose_all();
-    default:
-      return QWidget::keyPressEvent(event);
-  }
-  if (!(event->modifiers() & Qt::ShiftModifier)) anchor_ = cursor_;
-  choose({std::min(anchor_, cursor_), std::max(anchor_, cursor_) + 1});
+  const bool extend = event->modifiers() & Qt::ShiftModifier;
+  if (event->key() == Qt::Key_Left) return go_to(cursor_ - (cursor_ > 0), extend);
+  if (event->key() == Qt::Key_Right) return go_to(cursor_ + (cursor_ < last), extend);
+  if (event->key() == Qt::Key_Home) return go_to(0, extend);
+  if (event->key() == Qt::Key_End) return go_to(last, extend);
+  if (event->key() == Qt::Key_A) return choose_all();
+  return QWidget::keyPressEvent(event);
 }
 
 bool StepStrip::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  const auto step = at(help->pos().x());
-  if (!step) return true;
-  const Bar& bar = bars_[*step];
-  QToolTip::showText(
-      help->globalPos(),
-      tr("%1: %2, compiled graphs %3").arg(bar.name, seconds_text(bar.end - bar.begin), seconds_text(bar.seconds)));
-  return true;
+  const auto tip = [this](QPoint point) {
+    const auto step = at(point.x());
+    if (!step) return QString();
+    const Bar& bar = bars_[*step];
+    return tr("%1: %2, compiled graphs %3").arg(bar.name, seconds_text(bar.end - bar.begin), seconds_text(bar.seconds));
+  };
+  return show_tip(event, this, tip) || QWidget::event(event);
 }
 
 }  // namespace partita::views

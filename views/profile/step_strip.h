@@ -20,7 +20,7 @@ class StepStrip : public QWidget {
   void set_steps(std::vector<Bar> bars);  ///< all of them are chosen
   StepRange chosen() const { return chosen_; }
   void choose(StepRange steps);  ///< emits `changed` when it does
-  void choose_all();
+  void choose_all() { choose({0, bars_.size()}); }
 
  Q_SIGNALS:
   void changed();
@@ -29,12 +29,14 @@ class StepStrip : public QWidget {
   void paintEvent(QPaintEvent*) override;
   void mousePressEvent(QMouseEvent*) override;
   void mouseMoveEvent(QMouseEvent*) override;
-  void mouseDoubleClickEvent(QMouseEvent*) override;
+  void mouseDoubleClickEvent(QMouseEvent*) override { choose_all(); }
   void keyPressEvent(QKeyEvent*) override;
   bool event(QEvent* event) override;  ///< what a step took as a tooltip
   QSize sizeHint() const override;
 
  private:
+  /// Chooses this step, or with `extend` all from the one where that began.
+  void go_to(std::size_t step, bool extend);
   QRectF area() const;
   QRectF column_of(std::size_t step) const;  ///< its place in time, at full height
   std::optional<std::size_t> at(double x) const;

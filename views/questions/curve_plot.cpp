@@ -1,13 +1,10 @@
 #include "views/questions/curve_plot.h"
 
-#include <QHelpEvent>
-#include <QPainter>
 #include <QPainterPath>
-#include <QToolTip>
 #include <algorithm>
 
 #include "views/look/format.h"
-#include "views/look/theme.h"
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -46,10 +43,6 @@ void CurvePlot::set_curves(std::vector<QueryCurve> curves) {
   setAccessibleName(tr("Memory over the steps. %1").arg(said.join("; ")));
   setVisible(!curves_.empty());
   update();
-}
-
-QRectF CurvePlot::plot() const {
-  return QRectF(rect()).adjusted(12, 10 + 16 * static_cast<double>(curves_.size()), -12, -20);
 }
 
 double CurvePlot::most() const {
@@ -107,10 +100,8 @@ void CurvePlot::paintEvent(QPaintEvent*) {
     const QRectF line(12, 4 + 16 * static_cast<double>(c), width() - 24, 16);
     painter.drawLine(QPointF(line.x(), line.center().y()), QPointF(line.x() + 14, line.center().y()));
     painter.setPen(theme.ink);
-    painter.drawText(
-        line.adjusted(20, 0, 0, 0), Qt::AlignVCenter,
-        painter.fontMetrics().elidedText(tr("%1: at most %2").arg(text(curve.name), bytes_of(most_of(curve))),
-                                         Qt::ElideRight, static_cast<int>(line.width()) - 20));
+    draw_elided(painter, line.adjusted(20, 0, 0, 0),
+                tr("%1: at most %2").arg(text(curve.name), bytes_of(most_of(curve))));
   }
 }
 
@@ -129,10 +120,7 @@ QString CurvePlot::steps_at(double x) const {
 }
 
 bool CurvePlot::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  QToolTip::showText(help->globalPos(), steps_at(help->pos().x()), this);
-  return true;
+  return show_tip(event, this, [this](QPoint point) { return steps_at(point.x()); }) || QWidget::event(event);
 }
 
 }  // namespace partita::views

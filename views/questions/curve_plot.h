@@ -20,7 +20,7 @@ class CurvePlot : public QWidget {
   bool event(QEvent* event) override;  ///< the steps under the pointer as a tooltip
 
  private:
-  QRectF plot() const;
+  QRectF plot() const { return QRectF(rect()).adjusted(12, 10 + 16 * static_cast<double>(curves_.size()), -12, -20); }
   double most() const;
   double x_of(const QueryCurve& curve, std::size_t step) const;  ///< where the step begins
   QString steps_at(double x) const;

@@ -5,6 +5,7 @@
 #include <QUrl>
 #include <algorithm>
 
+#include "core/base/mapped.h"
 #include "views/frame/workbench.h"
 #include "views/look/format.h"
 
@@ -30,8 +31,7 @@ QStringList QuestionsController::command() const {
   if (!on_screen() || words_.isEmpty()) return {};
   QStringList words{"query"};
   for (const QString& word : words_) words << shell_word(word);
-  if (bench_.views().inputs().isEmpty()) return words << "--random-weights" << "0";
-  return words << "--inputs" << shell_word(bench_.views().inputs());
+  return words << inputs_words(bench_.views().inputs());
 }
 
 /// Lists the questions, until one is asked. An answer about a whole log stays while its graphs are looked at.
@@ -83,12 +83,10 @@ void QuestionsController::ask(const QStringList& words) {
   const Document* document = bench_.documents().current();
   if (!document) return;
   raise();
-  std::vector<std::string> asked;
-  for (const QString& word : words) asked.push_back(word.toStdString());
   bench_.jobs().start<QueryAnswer>(
       tr("Answer: %1").arg(words.join(' ')), "question", this,
       [path = document->path.toStdString(), artefact = document->artefact,
-       inputs = bench_.views().inputs().toStdString(), asked = std::move(asked),
+       inputs = bench_.views().inputs().toStdString(), asked = mapped(words, &QString::toStdString),
        ask = bench_.tools().ask](const Progress& progress) { return ask(path, artefact, inputs, asked, progress); },
       [this, words, path = document->path, key = document->key](Result<QueryAnswer> answer) {
         if (!bench_.documents().current() || bench_.documents().current()->key != key) return;

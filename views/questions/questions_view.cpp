@@ -1,9 +1,7 @@
 #include "views/questions/questions_view.h"
 
 #include <QCompleter>
-#include <QLineEdit>
 #include <QSplitter>
-#include <QTableView>
 #include <algorithm>
 
 #include "views/look/arrange.h"
@@ -74,8 +72,7 @@ void QuestionsView::set_question(const QString& question) {
 
 void QuestionsView::set_answer(const QueryAnswer& answer) {
   answer_->setText(text(answer.text));
-  QStringList columns;
-  for (const std::string& column : answer.columns) columns << text(column);
+  QStringList columns = texts(answer.columns);
   if (columns.isEmpty()) columns << tr("Answer");
   if (model()->columns() != columns) model()->set_columns(columns);
   set_rows(rows_of(answer));
@@ -86,14 +83,6 @@ void QuestionsView::set_answer(const QueryAnswer& answer) {
     view()->setColumnWidth(c, std::min(view()->columnWidth(c) + 12, kWidest));
   }
   if (field_->hasFocus() && !answer.columns.empty() && !answer.rows.empty()) view()->setFocus();  // an arrow goes on
-}
-
-QString QuestionsView::question() const {
-  return field_->text();
-}
-
-QString QuestionsView::answer() const {
-  return answer_->text();
 }
 
 }  // namespace partita::views

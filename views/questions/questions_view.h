@@ -1,12 +1,12 @@
 #pragma once
+
+#include <QLabel>
+#include <QLineEdit>
 #include <span>
 
 #include "app/tasks/queries.h"
 #include "views/questions/curve_plot.h"
 #include "views/table/table_panel.h"
-
-class QLabel;
-class QLineEdit;
 
 namespace partita::views {
 
@@ -22,8 +22,8 @@ class QuestionsView : public TablePanel {
   void set_question(const QString& question);  ///< puts it into the field, to be completed
   /// Choosing a row selects its node.
   void set_answer(const QueryAnswer& answer);
-  QString question() const;
-  QString answer() const;
+  QString question() const { return field_->text(); }
+  QString answer() const { return answer_->text(); }
 
  Q_SIGNALS:
   void asked(QStringList words);

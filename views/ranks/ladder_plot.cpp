@@ -2,16 +2,13 @@
 // the visible ones are painted.
 #include "views/ranks/ladder_plot.h"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPainter>
 #include <QScrollBar>
-#include <QToolTip>
 #include <algorithm>
 
 #include "views/look/format.h"
-#include "views/look/theme.h"
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -21,10 +18,6 @@ constexpr int kTexts = 360, kHeading = 30, kRow = 40, kLeastLane = 120, kMostLan
 constexpr double kDot = 4.5;
 
 using Part = RankLadder::Part;
-
-QString elided(const QPainter& painter, const QString& text, double width) {
-  return painter.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(width));
-}
 
 }  // namespace
 
@@ -125,17 +118,12 @@ void LadderPlot::paintEvent(QPaintEvent*) {
   painter.setPen(theme.ink);
   for (int lane = 0; lane < lanes(); ++lane) {
     const QRectF box(place(0, lane).x() - lane_width() / 2 + 4, 0, lane_width() - 8, kHeading);
-    painter.drawText(box, Qt::AlignCenter,
-                     elided(painter, text(ladder_->lane_name(static_cast<std::size_t>(lane))), box.width()));
+    draw_elided(painter, box, text(ladder_->lane_name(static_cast<std::size_t>(lane))), Qt::AlignCenter);
   }
   painter.setClipping(false);
   painter.setPen(theme.dim);
   painter.drawText(QRectF(kMargin, 0, kTexts - 2 * kMargin, kHeading), Qt::AlignVCenter, tr("Collectives, in order"));
-  if (hasFocus()) {
-    painter.setPen(theme.accent);
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(viewport()->rect().adjusted(0, 0, -1, -1));
-  }
+  if (hasFocus()) draw_focus(painter, viewport()->rect());
 }
 
 void LadderPlot::paint_lanes(QPainter& painter) const {
@@ -155,11 +143,11 @@ void LadderPlot::paint_row(QPainter& painter, int row) const {
   const double y = place(row, 0).y();
   const QRectF upper(kMargin, y - 17, kTexts - 2 * kMargin, 17), lower(kMargin, y, kTexts - 2 * kMargin, 17);
   painter.setPen(wrong ? theme.bad : theme.ink);
-  painter.drawText(upper, Qt::AlignVCenter, elided(painter, text(rung.text), upper.width()));
+  draw_elided(painter, upper, text(rung.text));
   painter.setPen(wrong ? theme.bad : theme.dim);
   const QString of_group = r.count > 1 ? tr("number %1 of %2 groups").arg(rung.number).arg(r.count)
                                        : tr("number %1 of group %2").arg(rung.number).arg(text(rung.group));
-  painter.drawText(lower, Qt::AlignVCenter, elided(painter, wrong ? text(rung.wrong) : of_group, lower.width()));
+  draw_elided(painter, lower, wrong ? text(rung.wrong) : of_group);
 
   painter.save();
   painter.setClipRect(QRectF(kTexts, kHeading, viewport()->width() - kTexts, viewport()->height() - kHeading));
@@ -176,15 +164,13 @@ void LadderPlot::paint_row(QPainter& painter, int row) const {
     const std::size_t l = static_cast<std::size_t>(lane);
     if (r.lanes[l].part == Part::None) continue;
     const QPointF at = place(row, lane);
-    painter.setPen(QPen(colour, 2));
-    painter.setBrush(r.lanes[l].part == Part::Starts ? QBrush(colour) : QBrush(theme.paper));
+    use(painter, QPen(colour, 2), r.lanes[l].part == Part::Starts ? colour : theme.paper);
     const bool is_chosen = row == row_ && lane == lane_;
     painter.drawEllipse(at, is_chosen ? kDot + 2 : kDot, is_chosen ? kDot + 2 : kDot);
     const QRectF label(at.x() + 10, at.y() - 18, lane_width() / 2 - 14, 17);
     const GraphCollective* call = ladder_->call(r, l);
     painter.setPen(call ? theme.dim : theme.bad);
-    painter.drawText(label, Qt::AlignVCenter,
-                     elided(painter, call ? text(call->node->name()) : tr("never"), label.width()));
+    draw_elided(painter, label, call ? text(call->node->name()) : tr("never"));
   }
   painter.restore();
 }
@@ -228,18 +214,13 @@ void LadderPlot::keyPressEvent(QKeyEvent* event) {
 }
 
 bool LadderPlot::viewportEvent(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QAbstractScrollArea::viewportEvent(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  const int row = row_at(help->pos().y());
-  if (row < 0) {
-    QToolTip::hideText();
-    return true;
-  }
-  const Rung& rung = ladder_->ladder.rungs[ladder_->rows[static_cast<std::size_t>(row)].rung];
-  QString said = text(rung.text);
-  if (!rung.wrong.empty()) said += "\n" + text(rung.wrong);
-  QToolTip::showText(help->globalPos(), said, this);
-  return true;
+  const auto tip = [this](QPoint point) {
+    const int row = row_at(point.y());
+    if (row < 0) return QString();
+    const Rung& rung = ladder_->ladder.rungs[ladder_->rows[static_cast<std::size_t>(row)].rung];
+    return rung.wrong.empty() ? text(rung.text) : text(rung.text) + "\n" + text(rung.wrong);
+  };
+  return show_tip(event, this, tip) || QAbstractScrollArea::viewportEvent(event);
 }
 
 }  // namespace partita::views

@@ -1,7 +1,6 @@
 #include "views/ranks/ranks_view.h"
 
 #include "views/look/arrange.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -42,13 +41,6 @@ void RanksView::set_note(const QString& note) {
   wrong_->setEnabled(false);
   summary_->setText(note);
   tell_chosen();
-}
-
-QString RanksView::summary() const {
-  return summary_->text();
-}
-QString RanksView::readout() const {
-  return readout_->text();
 }
 
 void RanksView::tell_chosen() {

@@ -1,13 +1,13 @@
 #pragma once
+
 #include <QWidget>
 
+#include "views/look/elided_label.h"
 #include "views/ranks/ladder_plot.h"
 
 class QPushButton;
 
 namespace partita::views {
-
-class ElidedLabel;
 
 /// The ladder of a job's ranks, with a line for all of it and one for the chosen rung.
 class RanksView : public QWidget {
@@ -18,8 +18,8 @@ class RanksView : public QWidget {
   void set_ladder(std::shared_ptr<const RankLadder> ladder);
   void set_note(const QString& note);  ///< in place of a ladder
   LadderPlot* plot() { return plot_; }
-  QString summary() const;
-  QString readout() const;  ///< what the chosen rung is
+  QString summary() const { return summary_->text(); }
+  QString readout() const { return readout_->text(); }  ///< what the chosen rung is
 
  private:
   void tell_chosen();

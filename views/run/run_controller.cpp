@@ -74,10 +74,7 @@ QStringList RunController::command() const {
   if (!on_screen()) return {};
   const CompilerRequest request = view_->request();
   QStringList words{"run", "--compiler", shell_word(text(request.compiler))};
-  if (request.inputs.empty())
-    words << "--random-weights" << "0";
-  else
-    words << "--inputs" << shell_word(text(request.inputs));
+  words << inputs_words(text(request.inputs));
   if (request.train) words << "--train";
   if (!bench_.tools().plant.isEmpty()) words << "--plant" << shell_word(bench_.tools().plant);
   if (!request.folder.empty()) words << "--compiler-folder" << shell_word(text(request.folder));

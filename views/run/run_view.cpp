@@ -1,23 +1,20 @@
 #include "views/run/run_view.h"
 
 #include <QCheckBox>
-#include <QFileDialog>
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/mapped.h"
 #include "core/base/natural_order.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
 
 QString type_of(const Tensor& t) {
-  QStringList sizes;
-  for (std::int64_t n : t.sizes) sizes << QString::number(n);
-  return QString("%1[%2]").arg(text(short_name(t.dtype)), sizes.join(", "));
+  return QString("%1[%2]").arg(text(short_name(t.dtype)), numbers_text(t.sizes));
 }
 
 struct Values {
@@ -56,8 +53,7 @@ void add_verdict(std::vector<Cell>& cells, const Report& report, const std::stri
 
 std::vector<Row> result_rows(const CompilerRun& run) {
   std::vector<Row> rows;
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : run.results.tensors) names.push_back(name);
+  auto names = mapped(run.results.tensors, [](const auto& result) { return result.first; });
   std::ranges::sort(names, naturally_before);
   for (const std::string& name : names) {
     const Tensor& tensor = run.results.tensors.at(name);
@@ -138,13 +134,12 @@ void RunView::tell_choice() {
 }
 
 void RunView::ask_folder(bool then_run) {
-  auto* dialog = new QFileDialog(this, tr("Folder for what the compiler writes"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(QFileDialog::Directory);
-  connect(dialog, &QFileDialog::fileSelected, this, [this, then_run](const QString& path) {
+  const auto chosen = [this, then_run](const QString& path) {
     set_folder(path);
     if (then_run) Q_EMIT run_asked(request());
-  });
+  };
+  auto* dialog = file_dialog(this, tr("Folder for what the compiler writes"), this, chosen);
+  dialog->setFileMode(QFileDialog::Directory);
   dialog->open();
 }
 
@@ -153,21 +148,9 @@ void RunView::set_folder(const QString& path) {
   tell_choice();
 }
 
-bool RunView::wants_folder() const {
-  return chosen() && chosen()->writes_files && folder_.isEmpty();
-}
-
 CompilerRequest RunView::request() const {
   return {compiler_->currentText().toStdString(), train_->isChecked(), inputs_->path().toStdString(),
           folder_.toStdString()};
-}
-
-QString RunView::details() const {
-  return summary_->toolTip();
-}
-
-QString RunView::summary() const {
-  return summary_->text();
 }
 
 void RunView::set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary,
@@ -183,10 +166,6 @@ void RunView::say(const QString& summary) {
   summary_->setText(summary);
   summary_->setVisible(!summary.isEmpty());
   description_->setVisible(summary.isEmpty());
-}
-
-void RunView::clear() {
-  set_result({}, nullptr, {});
 }
 
 }  // namespace partita::views

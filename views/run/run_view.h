@@ -1,9 +1,11 @@
 #pragma once
+
 #include <QWidget>
 #include <span>
 
 #include "app/tasks/compilers.h"
 #include "views/listing/code_view.h"
+#include "views/look/elided_label.h"
 #include "views/look/inputs_box.h"
 #include "views/table/table_panel.h"
 
@@ -13,8 +15,6 @@ class QLabel;
 class QPushButton;
 
 namespace partita::views {
-
-class ElidedLabel;
 
 /// One row per result: its type, a summary of its values, and whether the file's are the same. Reads every element.
 std::vector<Row> result_rows(const CompilerRun& run);
@@ -31,16 +31,17 @@ class RunView : public QWidget {
   InputsBox* inputs() { return inputs_; }
   void set_folder(const QString& path);
   CompilerRequest request() const;
-  bool wants_folder() const;  ///< the chosen compiler writes files and no folder is chosen
+  /// the chosen compiler writes files and no folder is chosen
+  bool wants_folder() const { return chosen() && chosen()->writes_files && folder_.isEmpty(); }
   /// `details`: lines for the summary's tooltip.
   void set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary,
                   const QString& details = {});
   void say(const QString& summary);  ///< in its place
-  void clear();
+  void clear() { set_result({}, nullptr, {}); }
   TablePanel* results() { return results_; }
   CodeView* printed() { return printed_; }
-  QString summary() const;
-  QString details() const;
+  QString summary() const { return summary_->text(); }
+  QString details() const { return summary_->toolTip(); }
 
  Q_SIGNALS:
   void run_asked(const partita::CompilerRequest& request);

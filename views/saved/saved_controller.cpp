@@ -1,7 +1,5 @@
 #include "views/saved/saved_controller.h"
 
-#include <QTableView>
-
 #include "views/aot/aot_view.h"
 #include "views/frame/workbench.h"
 #include "views/look/format.h"
@@ -25,15 +23,9 @@ Cell cost_of(const Node& node) {
   const QString name = text(family_name(family));
   if (node.is_placeholder()) return Cell("kept by the caller", Tone::Dim);
   if (call.is_placeholder()) return Cell("cheap: view of an input", Tone::Warn);
-  switch (family) {
-    case Family::View:
-    case Family::Pointwise:
-      return Cell("cheap: " + name, Tone::Warn);
-    case Family::Random:
-      return Cell("not possible: " + name, Tone::Dim);
-    default:
-      return Cell(&call == &node ? name : QString("%1, by %2").arg(name, text(call.name())));
-  }
+  if (family == Family::View || family == Family::Pointwise) return Cell("cheap: " + name, Tone::Warn);
+  if (family == Family::Random) return Cell("not possible: " + name, Tone::Dim);
+  return Cell(&call == &node ? name : QString("%1, by %2").arg(name, text(call.name())));
 }
 
 }  // namespace
@@ -71,10 +63,6 @@ SavedController::SavedController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &TablePanel::node_chosen, &bench.selection(), &Selection::select_node);
   bench.offer(bench.window().add_command("Graph", tr("Saved values"), QKeySequence("Ctrl+Shift+S"), [this] { go(); }),
               tr("Saved"), [](const Document& document) { return document.cut != nullptr; });
-}
-
-void SavedController::wait_for(const Document&) {
-  view_->set_rows({});
 }
 
 void SavedController::set_document(const Document& document) {

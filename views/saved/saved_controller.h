@@ -16,7 +16,7 @@ std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph, con
 class SavedController : public WidgetController<SavedTable> {
  public:
   explicit SavedController(Workbench& bench);
-  void wait_for(const Document& document) override;
+  void wait_for(const Document&) override { view_->set_rows({}); }
   void set_document(const Document& document) override;
 };
 

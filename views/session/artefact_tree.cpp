@@ -2,6 +2,8 @@
 
 #include <QFont>
 
+#include "views/look/format.h"
+
 namespace partita::views {
 
 struct ArtefactTree::Item {
@@ -58,9 +60,7 @@ void ArtefactTree::remove_file(const QString& path) {
 }
 
 QStringList ArtefactTree::paths() const {
-  QStringList paths;
-  for (const auto& file : root_->children) paths << file->path;
-  return paths;
+  return texts(root_->children, [](const auto& file) { return file->path; });
 }
 
 void ArtefactTree::rename_file(const QString& path, const QString& title) {

@@ -1,7 +1,6 @@
 #pragma once
 #include <QAbstractItemModel>
 #include <memory>
-#include <vector>
 
 namespace partita::views {
 

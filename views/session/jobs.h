@@ -1,15 +1,12 @@
 #pragma once
 #include <QDateTime>
-#include <QElapsedTimer>
 #include <QObject>
-#include <QPointer>
 #include <QString>
 #include <QThreadPool>
 #include <QTimer>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 

@@ -19,11 +19,7 @@ void keep_state(const Document& document) {
   for (const auto& [node, pin] : document.pins) pins[QString::fromStdString(node)] = static_cast<int>(pin);
   if (!pins.empty()) state["pins"] = pins;
   if (document.memory_budget) state["budget"] = *document.memory_budget;
-  if (document.folding == Folding::Asked) {
-    QStringList folded;
-    for (const std::string& frame : document.folded) folded << QString::fromStdString(frame);
-    state["folded"] = folded;
-  }
+  if (document.folding == Folding::Asked) state["folded"] = texts(document.folded);
   if (!document.chosen.isEmpty()) state["chosen"] = document.chosen;
   if (state.empty())
     QSettings().remove(entry_of(document));

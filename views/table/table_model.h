@@ -1,6 +1,5 @@
 #pragma once
 #include <QAbstractTableModel>
-#include <QColor>
 #include <cmath>
 #include <vector>
 

@@ -7,15 +7,10 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QItemSelection>
-#include <QLabel>
 #include <QLineEdit>
-#include <QMenu>
 #include <QScrollBar>
 #include <QSortFilterProxyModel>
 #include <QStyledItemDelegate>
-#include <QTableView>
-#include <QToolButton>
-#include <QVBoxLayout>
 #include <utility>
 
 #include "core/base/natural_order.h"
@@ -102,14 +97,9 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   bar_->addWidget(filter_, 1);
   bar_->addWidget(count_);
   bar_->addStretch(1);
-  auto* copy_button = new QToolButton;
-  copy_button->setText(tr("Copy ▾"));
-  copy_button->setToolTip(tr("Copy the shown rows"));
-  copy_button->setPopupMode(QToolButton::InstantPopup);
-  auto* menu = new QMenu(copy_button);
-  menu->addAction(tr("As TSV, for a spreadsheet"), this, [this] { copy(false); });
-  menu->addAction(tr("As a Markdown table"), this, [this] { copy(true); });
-  copy_button->setMenu(menu);
+  auto* copy_button = menu_button(tr("Copy ▾"), tr("Copy the shown rows"));
+  copy_button->menu()->addAction(tr("As TSV, for a spreadsheet"), this, [this] { copy(false); });
+  copy_button->menu()->addAction(tr("As a Markdown table"), this, [this] { copy(true); });
   bar_->addWidget(copy_button);
   layout->addLayout(bar_);
   const QString content = columns.join(", ");
@@ -159,10 +149,6 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   });
 }
 
-QString TablePanel::current_node() const {
-  return view_->currentIndex().data(TableModel::NodeRole).toString();
-}
-
 void TablePanel::set_choose_many(bool many) {
   view_->setSelectionMode(many ? QAbstractItemView::ExtendedSelection : QAbstractItemView::SingleSelection);
 }
@@ -203,10 +189,6 @@ void TablePanel::set_rows(std::vector<Row> rows, bool keep_widths) {
     view_->resizeColumnToContents(c);
     view_->setColumnWidth(c, std::min(view_->columnWidth(c) + 12, 320));
   }
-}
-
-void TablePanel::sort_by(int column, Qt::SortOrder order) {
-  view_->sortByColumn(column, order);
 }
 
 void TablePanel::set_stretched_column(int column) {

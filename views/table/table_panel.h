@@ -1,4 +1,6 @@
 #pragma once
+
+#include <QTableView>
 #include <QWidget>
 
 #include "views/look/theme.h"
@@ -8,7 +10,6 @@ class QHBoxLayout;
 class QLabel;
 class QLineEdit;
 class QSortFilterProxyModel;
-class QTableView;
 
 namespace partita::views {
 
@@ -20,12 +21,13 @@ class TablePanel : public QWidget {
   explicit TablePanel(QStringList columns, QWidget* parent = nullptr);
   /// `keep_widths` keeps the widths of columns, for rows that change ten times a second.
   void set_rows(std::vector<Row> rows, bool keep_widths = false);
-  void sort_by(int column, Qt::SortOrder order);
+  void sort_by(int column, Qt::SortOrder order) { view_->sortByColumn(column, order); }
   void set_stretched_column(int column);
   void set_wrapped_column(int column);  ///< stretched, its text in several lines; for tables of few rows
   /// Chooses its row, without a signal; when there is none, no row about another node stays chosen.
   void select_node(const QString& node);
-  QString current_node() const;                    ///< of the chosen row; empty: none
+  /// of the chosen row; empty: none
+  QString current_node() const { return view_->currentIndex().data(TableModel::NodeRole).toString(); }
   void set_choose_many(bool many);                 ///< several rows at once
   std::vector<int> chosen_rows() const;            ///< in the order the rows were given
   void choose_rows(const std::vector<int>& rows);  ///< in the order the rows were given; emits rows_changed

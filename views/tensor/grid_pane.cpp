@@ -2,9 +2,9 @@
 
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPainter>
 
 #include "views/look/format.h"
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -79,13 +79,11 @@ void GridPane::paintEvent(QPaintEvent*) {
   painter.fillRect(rect(), theme.paper);
   painter.setFont(card_detail_font());
   painter.setPen(theme.ink);
-  painter.drawText(QRectF(kPaneMargin, 0, width() - 2 * kPaneMargin, kTitleHeight), Qt::AlignVCenter,
-                   painter.fontMetrics().elidedText(title_, Qt::ElideRight, width() - 2 * kPaneMargin));
+  draw_elided(painter, QRectF(kPaneMargin, 0, width() - 2 * kPaneMargin, kTitleHeight), title_);
   if (image_.isNull()) return;
   QRectF box = picture_box();
   painter.drawImage(box, image_);  // one pixel per cell, without smoothing, so that cells have edges
-  painter.setBrush(Qt::NoBrush);
-  painter.setPen(theme.line);
+  use(painter, theme.line);
   painter.drawRect(box.adjusted(-0.5, -0.5, 0.5, 0.5));
   auto frame = [&](const QRectF& cell, const QColor& colour) {
     QRectF around = cell.adjusted(-1.5, -1.5, 1.5, 1.5);
@@ -131,11 +129,8 @@ void GridPane::paint_scale(QPainter& painter) {
     painter.setPen(QPen(theme.ink, 2));
     painter.drawLine(QPointF(x, bar.y() - 3), QPointF(x, bar.bottom() + 3));
   }
-  painter.setPen(theme.dim);
   auto number = [&](double v) { return error ? error_text(v) : QString::number(v, 'g', 4); };
-  QRectF labels(bar.x(), bar.bottom() + 1, bar.width(), 15);
-  painter.drawText(labels, Qt::AlignLeft | Qt::AlignVCenter, number(low));
-  painter.drawText(labels, Qt::AlignRight | Qt::AlignVCenter, number(high));
+  draw_ends(painter, QRectF(bar.x(), bar.bottom() + 1, bar.width(), 15), number(low), number(high));
 }
 
 void GridPane::mouseMoveEvent(QMouseEvent* event) {

@@ -1,11 +1,9 @@
 #include "views/tensor/histogram_plot.h"
 
-#include <QHelpEvent>
-#include <QPainter>
-#include <QToolTip>
 #include <cmath>
 
 #include "views/look/format.h"
+#include "views/look/plot.h"
 #include "views/picture/paint.h"
 
 namespace partita::views {
@@ -37,10 +35,6 @@ void HistogramPlot::set_content(const QString& title, const Histogram& columns, 
   update();
 }
 
-QRectF HistogramPlot::plot_box() const {
-  return QRectF(rect()).adjusted(8, 22, -8, -18);
-}
-
 void HistogramPlot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   const Theme& theme = Theme::current();
@@ -48,8 +42,7 @@ void HistogramPlot::paintEvent(QPaintEvent*) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setFont(card_detail_font());
   painter.setPen(theme.ink);
-  painter.drawText(QRectF(8, 0, width() - 16, 20), Qt::AlignVCenter,
-                   painter.fontMetrics().elidedText(title_, Qt::ElideRight, width() - 16));
+  draw_elided(painter, QRectF(8, 0, width() - 16, 20), title_);
   QRectF box = plot_box();
   painter.setPen(theme.line);
   painter.drawLine(box.bottomLeft(), box.bottomRight());
@@ -78,14 +71,11 @@ void HistogramPlot::paintEvent(QPaintEvent*) {
       double y = box.bottom() - height_of(line_.counts[static_cast<std::size_t>(k)]);
       steps << QPointF(box.x() + k * w, y) << QPointF(box.x() + (k + 1) * w, y);
     }
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(theme.output_link, 1.3));
+    use(painter, QPen(theme.output_link, 1.3));
     painter.drawPolyline(steps);
   }
-  painter.setPen(theme.dim);
-  QRectF labels(box.x(), box.bottom() + 2, box.width(), 15);
-  painter.drawText(labels, Qt::AlignLeft | Qt::AlignVCenter, number(columns_, columns_.low));
-  painter.drawText(labels, Qt::AlignRight | Qt::AlignVCenter, number(columns_, columns_.high));
+  draw_ends(painter, QRectF(box.x(), box.bottom() + 2, box.width(), 15), number(columns_, columns_.low),
+            number(columns_, columns_.high));
   if (columns_.bin_of(mark_) >= 0 && columns_.high > columns_.low) {
     double t = std::log(mark_ / columns_.low) / std::log(columns_.high / columns_.low);
     double x = box.x() + t * box.width();
@@ -98,21 +88,17 @@ void HistogramPlot::paintEvent(QPaintEvent*) {
 }
 
 bool HistogramPlot::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip || columns_.counts.empty()) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  QRectF box = plot_box();
-  auto bins = static_cast<int>(columns_.counts.size());
-  int bin = static_cast<int>(std::floor((help->pos().x() - box.x()) / box.width() * bins));
-  if (bin < 0 || bin >= bins) {
-    QToolTip::hideText();
-    return true;
-  }
-  QString text = tr("%1 to %2: %3")
-                     .arg(number(columns_, edge(columns_, bin)), number(columns_, edge(columns_, bin + 1)))
-                     .arg(columns_.counts[static_cast<std::size_t>(bin)]);
-  if (!line_.counts.empty()) text += tr(" and %1").arg(line_.counts[static_cast<std::size_t>(bin)]);
-  QToolTip::showText(help->globalPos(), text, this);
-  return true;
+  const auto tip = [this](QPoint point) {
+    const QRectF box = plot_box();
+    const auto bins = static_cast<int>(columns_.counts.size());
+    const int bin = static_cast<int>(std::floor((point.x() - box.x()) / box.width() * bins));
+    if (bin < 0 || bin >= bins) return QString();
+    const QString text = tr("%1 to %2: %3")
+                             .arg(number(columns_, edge(columns_, bin)), number(columns_, edge(columns_, bin + 1)))
+                             .arg(columns_.counts[static_cast<std::size_t>(bin)]);
+    return line_.counts.empty() ? text : text + tr(" and %1").arg(line_.counts[static_cast<std::size_t>(bin)]);
+  };
+  return show_tip(event, this, tip) || QWidget::event(event);
 }
 
 }  // namespace partita::views

@@ -22,7 +22,7 @@ class HistogramPlot : public QWidget {
   bool event(QEvent*) override;
 
  private:
-  QRectF plot_box() const;
+  QRectF plot_box() const { return QRectF(rect()).adjusted(8, 22, -8, -18); }
 
   QString title_, mark_name_;
   Histogram columns_, line_;

@@ -2,7 +2,6 @@
 // show a slice, each cell the worst of its elements. Also the texts about them.
 #include "views/tensor/tensor_pair.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/compare/side_values.h"
@@ -15,9 +14,7 @@ constexpr std::int64_t kChunk = 1 << 18;
 constexpr int kBins = 48;
 
 QString sizes_text(const Sizes& sizes) {
-  QStringList words;
-  for (auto n : sizes) words << QString::number(n);
-  return "[" + words.join(", ") + "]";
+  return "[" + numbers_text(sizes) + "]";
 }
 
 bool both_nan(double a, double b) {
@@ -37,8 +34,7 @@ Result<Tensor> in_double(const Tensor& t, Sizes sizes, Sizes strides, std::int64
 }
 
 /// Calls each(position, expected, found) for every element.
-template <class Each>
-Status read_through(const TensorPair& pair, const Progress& progress, double from, double to, const Each& each) {
+Status read_through(const TensorPair& pair, const Progress& progress, double from, double to, const auto& each) {
   std::int64_t n = pair.expected.numel();
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     TRY_DO(check_cancelled(&progress));
@@ -96,11 +92,22 @@ SliceLayout layout_of(const TensorPair& pair, const Slice& slice) {
   return g;
 }
 
-}  // namespace
-
-std::int64_t Histogram::highest() const {
-  return counts.empty() ? 0 : *std::ranges::max_element(counts);
+QString over_tolerance(const Difference& d) {
+  return d.wrong > 0 ? QString("%1 of %2 over tolerance").arg(d.wrong).arg(d.numel)
+                     : QString("all %1 within tolerance").arg(d.numel);
 }
+
+/// Norms, the angle between both sides, and what is not finite.
+QStringList training_texts(const TensorPair& pair) {
+  const Difference& d = pair.difference;
+  QStringList parts{QString("norm %1 / %2").arg(pair.expected_norm, 0, 'g', 6).arg(pair.found_norm, 0, 'g', 6)};
+  if (std::isfinite(pair.cosine)) parts << QString("cosine %1").arg(pair.cosine, 0, 'g', 8);
+  if (d.nan_expected + d.nan_found > 0) parts << QString("NaN %1 / %2").arg(d.nan_expected).arg(d.nan_found);
+  if (d.inf_expected + d.inf_found > 0) parts << QString("inf %1 / %2").arg(d.inf_expected).arg(d.inf_found);
+  return parts;
+}
+
+}  // namespace
 
 int Histogram::bin_of(double value) const {
   if (counts.empty() || !(value >= low && value <= high)) return -1;
@@ -251,33 +258,13 @@ QString cells_text(std::span<const TensorPair* const> pairs, std::span<const Gri
   return line;
 }
 
-namespace {
-
-QString over_tolerance(const Difference& d) {
-  return d.wrong > 0 ? QString("%1 of %2 over tolerance").arg(d.wrong).arg(d.numel)
-                     : QString("all %1 within tolerance").arg(d.numel);
-}
-
-/// Norms, the angle between both sides, and what is not finite.
-QStringList training_texts(const TensorPair& pair) {
-  const Difference& d = pair.difference;
-  QStringList parts{QString("norm %1 / %2").arg(pair.expected_norm, 0, 'g', 6).arg(pair.found_norm, 0, 'g', 6)};
-  if (std::isfinite(pair.cosine)) parts << QString("cosine %1").arg(pair.cosine, 0, 'g', 8);
-  if (d.nan_expected + d.nan_found > 0) parts << QString("NaN %1 / %2").arg(d.nan_expected).arg(d.nan_found);
-  if (d.inf_expected + d.inf_found > 0) parts << QString("inf %1 / %2").arg(d.inf_expected).arg(d.inf_found);
-  return parts;
-}
-
-}  // namespace
-
 QString pair_text(const TensorPair& pair) {
   const Difference& d = pair.difference;
   QStringList parts{over_tolerance(d)};
   parts << QString("largest error %1, relative %2").arg(error_text(d.max_abs), error_text(d.max_rel));
   if (d.max_ulp) parts << QString("%1 ULP").arg(*d.max_ulp);
   parts << QString("%1 equal").arg(pair.equal);
-  parts << training_texts(pair);
-  for (const std::string& line : d.layout) parts << text(line);
+  parts << training_texts(pair) << texts(d.layout);
   return parts.join(", ");
 }
 

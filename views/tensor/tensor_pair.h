@@ -1,6 +1,7 @@
 #pragma once
 // The values behind a row of a comparison: two tensors and their statistics, without widgets.
 #include <QString>
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,7 @@ struct Histogram {
   bool logarithmic = false;
   std::vector<std::int64_t> counts;
 
-  std::int64_t highest() const;
+  std::int64_t highest() const { return counts.empty() ? 0 : *std::ranges::max_element(counts); }
   int bin_of(double value) const;  ///< -1 outside
 };
 

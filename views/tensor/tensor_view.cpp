@@ -3,10 +3,10 @@
 #include "views/tensor/tensor_view.h"
 
 #include <QGridLayout>
-#include <QScrollArea>
 #include <QSlider>
 #include <algorithm>
 
+#include "core/base/mapped.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 
@@ -35,17 +35,11 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   body_ = new QWidget;
   auto* body = new QVBoxLayout(body_);
   body->setContentsMargins(4, 0, 4, 0);
-  auto* scrolled = new QScrollArea;  // for columns that do not fit beside one another
-  scrolled->setWidgetResizable(true);
-  scrolled->setFrameShape(QFrame::NoFrame);
   auto* page = new QWidget;
   pictures_ = new QGridLayout(page);
   pictures_->setContentsMargins(0, 0, 0, 0);
-  scrolled->setWidget(page);
-  scrolled->viewport()->setAutoFillBackground(false);
-  page->setAutoFillBackground(false);
-  body->addWidget(scrolled, 1);
-  plots_ = new QWidget(page);  // it gets its place with the panes
+  body->addWidget(scrolled(page), 1);  // for columns that do not fit beside one another
+  plots_ = new QWidget(page);          // it gets its place with the panes
   auto* plots = new QHBoxLayout(plots_);
   plots->setContentsMargins(0, 0, 0, 0);
   value_plot_ = new HistogramPlot;
@@ -78,9 +72,7 @@ void TensorView::set_note(const QString& note) {
 }
 
 std::vector<const TensorPair*> TensorView::all() const {
-  std::vector<const TensorPair*> out;
-  for (const auto& pair : pairs()) out.push_back(pair.get());
-  return out;
+  return mapped(pairs(), [](const auto& pair) { return pair.get(); });
 }
 
 // One column: expected, found and difference beside one another, histograms below. Several: a column for each, with
@@ -139,8 +131,8 @@ void TensorView::set_values(RowValues values) {
 
 /// The verdicts on all columns, and the histograms of the current one.
 void TensorView::tell_column() {
-  QStringList lines;
-  for (const auto& each : pairs()) lines << (pairs().size() == 1 ? pair_text(*each) : column_text(*each));
+  const QStringList lines =
+      texts(pairs(), [&](const auto& each) { return pairs().size() == 1 ? pair_text(*each) : column_text(*each); });
   verdict_->setText((lines + values_.without).join('\n'));
   verdict_->setToolTip(pairs().size() == 1 ? QString() : pair()->found_name + ": " + pair_text(*pair()));
   first_wrong_->show();
@@ -257,9 +249,7 @@ void TensorView::choose_cell(int row, int column) {
   if (pairs().size() == 1) {
     readout_->setText(cell_text(*pair(), *grid(), *cell));
   } else {
-    std::vector<GridCell> cells;
-    for (const Grid& each : *grids_) cells.push_back(*each.at(row, column));
-    readout_->setText(cells_text(all(), cells));
+    readout_->setText(cells_text(all(), mapped(*grids_, [&](const Grid& each) { return *each.at(row, column); })));
   }
   readout_->setToolTip(readout_->text());
 }
@@ -270,14 +260,6 @@ void TensorView::go_to(std::int64_t position) {
   int cell = grid() ? grid()->cell_of(position) : -1;
   if (cell >= 0) return choose_cell(cell / grid()->columns, cell % grid()->columns);
   ask(slice_through(*pair(), position, slice_));
-}
-
-QString TensorView::verdict() const {
-  return verdict_->text();
-}
-
-QString TensorView::readout() const {
-  return readout_->text();
 }
 
 }  // namespace partita::views

@@ -1,4 +1,6 @@
 #pragma once
+
+#include <QLabel>
 #include <QStringList>
 #include <QWidget>
 #include <memory>
@@ -10,7 +12,6 @@
 class QComboBox;
 class QGridLayout;
 class QHBoxLayout;
-class QLabel;
 class QPushButton;
 class QSlider;
 
@@ -43,8 +44,8 @@ class TensorView : public QWidget {
   const Grid* grid() const { return grids_ ? &(*grids_)[current_] : nullptr; }
   const std::vector<std::shared_ptr<const TensorPair>>& pairs() const { return values_.pairs; }
   const Slice& slice() const { return slice_; }
-  QString readout() const;
-  QString verdict() const;
+  QString readout() const { return readout_->text(); }
+  QString verdict() const { return verdict_->text(); }
   void go_to(std::int64_t position);  ///< row-major; changes the slice when the element lies in another
   void choose_cell(int row, int column);
   void choose_column(int column);  ///< index of a pair

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/mapped.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/side_values.h"
 #include "views/compare/compare_controller.h"
@@ -89,8 +90,7 @@ void ValuesController::look_at(const QString& name) {
   const ComparedRow row = comparison.view()->row_of(name).value_or(ComparedRow{{}, name.toStdString()});
   std::vector<std::string> names{request.expected};
   names.insert(names.end(), request.found.begin(), request.found.end());
-  std::vector<const WorkbenchTools::BackendChoice*> sides;
-  for (const std::string& side : names) sides.push_back(tools.find_backend(text(side)));
+  const auto sides = mapped(names, [&](const std::string& side) { return tools.find_backend(text(side)); });
   const bool plain = row.graph.empty() && std::ranges::find(sides, nullptr) == sides.end();
   if (!plain && !tools.values)
     return view_->set_note(tr("Values are computed again for backends without options only"));
@@ -139,8 +139,7 @@ void ValuesController::ask_slice(const Slice& slice) {
       tr("Slice of %1").arg(pairs.front()->name), "slice", this,
       [pairs, slice](const Progress& progress) -> Result<Made> {
         constexpr int most = TensorView::kMostCells;
-        std::vector<const TensorPair*> all;
-        for (const auto& pair : pairs) all.push_back(pair.get());
+        const auto all = mapped(pairs, [](const auto& pair) -> const TensorPair* { return pair.get(); });
         TRY(std::vector<Grid> grids, make_grids(all, slice, most, most, progress));
         return std::make_shared<const std::vector<Grid>>(std::move(grids));
       },

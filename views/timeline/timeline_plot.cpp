@@ -2,18 +2,16 @@
 // only the first is painted. Also zooming, panning, and walking by keys.
 #include "views/timeline/timeline_plot.h"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPainter>
 #include <QScrollBar>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
 #include "views/look/format.h"
 #include "views/look/keys.h"
+#include "views/look/plot.h"
 #include "views/look/ramp.h"
 #include "views/picture/paint.h"
 
@@ -85,10 +83,6 @@ void TimelinePlot::update_scroll_range() {
   verticalScrollBar()->setSingleStep(kLane);
 }
 
-void TimelinePlot::resizeEvent(QResizeEvent*) {
-  update_scroll_range();
-}
-
 double TimelinePlot::whole() const {
   return timeline_ ? std::max(timeline_->seconds, kLeastSeconds) : 1;
 }
@@ -102,10 +96,6 @@ void TimelinePlot::show_range(double from, double to) {
   from_ = std::clamp(from, 0.0, whole() - length);
   to_ = from_ + length;
   viewport()->update();
-}
-
-void TimelinePlot::fit() {
-  show_range(0, whole());
 }
 
 void TimelinePlot::zoom_to(int span) {
@@ -196,8 +186,7 @@ void TimelinePlot::paint_span(QPainter& painter, int span, const QRectF& box) co
   painter.setOpacity(faint ? 0.35 : 1);
   if (s.instant) {
     const QPointF middle(box.center().x(), box.center().y());
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(span == chosen_ ? theme.accent : theme.dim);
+    use(painter, Qt::NoPen, span == chosen_ ? theme.accent : theme.dim);
     painter.drawPolygon(
         QPolygonF{middle - QPointF(0, 5), middle + QPointF(5, 0), middle + QPointF(0, 5), middle - QPointF(5, 0)});
     return;
@@ -205,8 +194,7 @@ void TimelinePlot::paint_span(QPainter& painter, int span, const QRectF& box) co
   const QColor fill = sequential(0.12 + 0.8 * shares_[static_cast<std::size_t>(span)], theme);
   painter.fillRect(box, fill);
   if (box.width() >= 3) {
-    painter.setPen(s.ended ? QPen(theme.paper, 1) : QPen(theme.bad, 1, Qt::DashLine));
-    painter.setBrush(Qt::NoBrush);
+    use(painter, s.ended ? QPen(theme.paper, 1) : QPen(theme.bad, 1, Qt::DashLine));
     painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5));
   }
   // The part that is in view has the text.
@@ -262,11 +250,7 @@ void TimelinePlot::paintEvent(QPaintEvent*) {
   if (chosen_ >= 0) paint_span(painter, chosen_, box_of(chosen_));
   painter.setOpacity(1);
   painter.setClipping(false);
-  if (hasFocus()) {
-    painter.setPen(theme.accent);
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(viewport()->rect().adjusted(0, 0, -1, -1));
-  }
+  if (hasFocus()) draw_focus(painter, viewport()->rect());
 }
 
 void TimelinePlot::wheelEvent(QWheelEvent* event) {
@@ -357,16 +341,13 @@ void TimelinePlot::keyPressEvent(QKeyEvent* event) {
 }
 
 bool TimelinePlot::viewportEvent(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QAbstractScrollArea::viewportEvent(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const int span = at(help->pos());
-  if (span < 0) {
-    QToolTip::hideText();
-    return true;
-  }
-  const TimelineSpan& s = timeline_->spans[static_cast<std::size_t>(span)];
-  QToolTip::showText(help->globalPos(), span_text(s) + (s.about.empty() ? "" : "\n" + text(s.about)), viewport());
-  return true;
+  const auto tip = [this](QPoint point) {
+    const int span = at(point);
+    if (span < 0) return QString();
+    const TimelineSpan& s = timeline_->spans[static_cast<std::size_t>(span)];
+    return span_text(s) + (s.about.empty() ? "" : "\n" + text(s.about));
+  };
+  return show_tip(event, viewport(), tip) || QAbstractScrollArea::viewportEvent(event);
 }
 
 }  // namespace partita::views

@@ -22,7 +22,7 @@ class TimelinePlot : public QAbstractScrollArea {
   int chosen() const { return chosen_; }  ///< index of a span; -1: none
   void choose(int span);                  ///< and brings it into view
   void highlight(const QString& step);    ///< all occurrences stand out; empty: none do
-  void fit();
+  void fit() { show_range(0, whole()); }
   void zoom_to(int span);
   void zoom_by(double factor, double x);  ///< x: what stays where it is, in pixels
   double shown_begin() const { return from_; }
@@ -34,7 +34,7 @@ class TimelinePlot : public QAbstractScrollArea {
 
  protected:
   void paintEvent(QPaintEvent*) override;
-  void resizeEvent(QResizeEvent*) override;
+  void resizeEvent(QResizeEvent*) override { update_scroll_range(); }
   void wheelEvent(QWheelEvent*) override;
   void mousePressEvent(QMouseEvent*) override;
   void mouseMoveEvent(QMouseEvent*) override;

@@ -1,7 +1,6 @@
 #include "views/timeline/timeline_view.h"
 
 #include "views/look/arrange.h"
-#include "views/look/elided_label.h"
 #include "views/look/format.h"
 #include "views/table/table_panel.h"
 
@@ -72,13 +71,6 @@ void TimelineView::set_note(const QString& note) {
   table_->set_rows({});
   choose(-1);
   summary_->setText(note);
-}
-
-QString TimelineView::summary() const {
-  return summary_->text();
-}
-QString TimelineView::readout() const {
-  return readout_->text();
 }
 
 void TimelineView::choose(int span) {

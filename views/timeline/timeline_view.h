@@ -1,6 +1,8 @@
 #pragma once
+
 #include <QWidget>
 
+#include "views/look/elided_label.h"
 #include "views/table/table_model.h"
 #include "views/timeline/timeline_plot.h"
 
@@ -8,7 +10,6 @@ class QPushButton;
 
 namespace partita::views {
 
-class ElidedLabel;
 class TablePanel;
 
 /// A row for each step, whose "node" is its name.
@@ -25,8 +26,8 @@ class TimelineView : public QWidget {
   void set_note(const QString& note);  ///< in place of a time line
   TimelinePlot* plot() { return plot_; }
   TablePanel* table() { return table_; }
-  QString summary() const;
-  QString readout() const;  ///< what the chosen step is
+  QString summary() const { return summary_->text(); }
+  QString readout() const { return readout_->text(); }  ///< what the chosen step is
 
  Q_SIGNALS:
   void record_asked(QString id);  ///< of the log, that the chosen step is in

@@ -195,8 +195,7 @@ void EventLog::write_screen() {
   SeenWidgets seen;
   for (const QWidget* top : QApplication::topLevelWidgets()) seen.add(*top);
   const MainWindow& window = bench_->window();
-  QStringList jobs;
-  for (const JobRow& row : bench_->jobs().rows()) jobs << row.name;
+  const QStringList jobs = texts(bench_->jobs().rows(), &JobRow::name);
   const QWidget* focus = QApplication::focusWidget();
   write("screen", {{"title", window.windowTitle()},
                    {"place", place(window, window.rect())},

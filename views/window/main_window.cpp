@@ -8,26 +8,18 @@
 #include <QDialog>
 #include <QDockWidget>
 #include <QFileDialog>
-#include <QFileInfo>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
-#include <QMimeData>
 #include <QPlainTextEdit>
-#include <QProgressBar>
-#include <QPushButton>
 #include <QSettings>
-#include <QStackedWidget>
 #include <QStatusBar>
 #include <QStatusTipEvent>
 #include <QTabBar>
 #include <QTabWidget>
 #include <QTextBrowser>
-#include <QToolBar>
 #include <QToolButton>
-#include <QVBoxLayout>
-#include <QWidgetAction>
 #include <algorithm>
 
 #include "views/look/arrange.h"
@@ -124,11 +116,7 @@ void MainWindow::make_toolbar() {
   open->setToolTip(tr("Open a file (Ctrl+O)"));
   connect(open, &QToolButton::clicked, this, [this] { ask_for_file(false); });
   bar->addWidget(open);
-  recent_button_ = new QToolButton;
-  recent_button_->setText(tr("Recent ▾"));
-  recent_button_->setPopupMode(QToolButton::InstantPopup);
-  recent_menu_ = new QMenu(this);
-  recent_button_->setMenu(recent_menu_);
+  recent_button_ = menu_button(tr("Recent ▾"), {});
   bar->addWidget(recent_button_);
   breadcrumb_ = new Breadcrumb(Qt::ElideLeft);  // the file is in the window's title, too
   breadcrumb_->setContentsMargins(8, 0, 8, 0);
@@ -345,10 +333,6 @@ void MainWindow::make_menus() {
   add_command("View", tr("Focus the picture"), QKeySequence("F6"), [this] { pages_->currentWidget()->setFocus(); });
 }
 
-void MainWindow::set_page_bar(QWidget* bar) {
-  middle_->addWidget(bar);
-}
-
 void MainWindow::show_view(QWidget* view) {
   if (pages_->indexOf(view) >= 0) return pages_->setCurrentWidget(view);
   if (bottom_->indexOf(view) >= 0) {
@@ -364,10 +348,6 @@ void MainWindow::show_view(QWidget* view) {
 
 bool MainWindow::in_front(QWidget* view) const {
   return pages_->currentWidget() == view || (bottom_open_ && bottom_->currentWidget() == view);
-}
-
-QWidget* MainWindow::page() const {
-  return pages_->currentWidget();
 }
 
 void MainWindow::set_breadcrumb(const QString& text) {
@@ -441,8 +421,9 @@ void MainWindow::clear_problems() {
 }
 
 void MainWindow::set_recent(const QStringList& recent, const std::vector<Sample>& samples) {
-  recent_menu_->clear();
-  for (const QString& path : recent) recent_menu_->addAction(path, this, [this, path] { Q_EMIT open_asked(path); });
+  recent_button_->menu()->clear();
+  for (const QString& path : recent)
+    recent_button_->menu()->addAction(path, this, [this, path] { Q_EMIT open_asked(path); });
   recent_button_->setEnabled(!recent.isEmpty());
   empty_->set_content(samples, recent);
 }

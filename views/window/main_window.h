@@ -1,4 +1,7 @@
 #pragma once
+
+#include <QStackedWidget>
+#include <QVBoxLayout>
 #include <map>
 
 #include "views/frame/window.h"
@@ -11,12 +14,9 @@
 class QLabel;
 class QLineEdit;
 class QPlainTextEdit;
-class QStackedWidget;
 class QTabWidget;
 class QToolBar;
 class QToolButton;
-class QMenu;
-class QVBoxLayout;
 
 namespace partita::views {
 
@@ -39,12 +39,12 @@ class MainWindow : public Window {
   void all_views_added();
   void show_view(QWidget* view) override;
   bool in_front(QWidget* view) const override;
-  QWidget* page() const override;
+  QWidget* page() const override { return pages_->currentWidget(); }
   void use_alone(QWidget* page) override;
   void name_page(QWidget* page, const QString& what) override;
   void close_page() override;
   void open_bottom(bool open);  ///< or leaves only its tabs
-  void set_page_bar(QWidget* bar) override;
+  void set_page_bar(QWidget* bar) override { middle_->addWidget(bar); }
   QAction* add_command(const QString& path, const QString& text, const QKeySequence& shortcut,
                        std::function<void()> run) override;
   void set_palette_source(std::function<std::vector<PaletteEntry>(const QString&)> more) {
@@ -133,7 +133,6 @@ class MainWindow : public Window {
   std::vector<Tool> tools_;
   bool bottom_open_ = false, arranged_ = false;
   QToolButton *jobs_button_, *recent_button_;
-  QMenu* recent_menu_;
   CommandPalette* palette_;
   std::function<std::vector<PaletteEntry>(const QString&)> palette_more_;
   std::vector<std::pair<QString, QAction*>> commands_;
