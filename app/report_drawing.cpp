@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
 #include "core/ir/print.h"
 #include "views/picture/scene.h"
 
@@ -19,11 +20,7 @@ struct ReportCode {
     const std::string printed = print(graph);
     const std::vector<Node*> placeholders = graph.placeholders();
     int line = 0;
-    for (std::size_t begin = 0; begin < printed.size(); ++line) {
-      const std::size_t end = std::min(printed.find('\n', begin), printed.size());
-      add(graph, placeholders, std::string_view(printed).substr(begin, end - begin), line);
-      begin = end + 1;
-    }
+    for (const std::string_view text_of_line : lines_of(printed)) add(graph, placeholders, text_of_line, line++);
   }
 
   int line_of(const std::string& node) const {

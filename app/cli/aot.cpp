@@ -186,15 +186,14 @@ Result<Made> make(const Artefact& artefact, const AotOptions& options, const std
 
 Result<int> run(const AotVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
-  const Artefact* artefact = &of_rank;
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.graph));
   TRY(AotOptions options, read_options(o));
-  options.partition.functorch = artefact->functorch;
+  options.partition.functorch = artefact.functorch;
   if (options.train && !o.differentiate) {
-    TRY(const auto graph, artefact->graph());
-    TRY_DO(check_not_cut(*graph, *artefact));
+    TRY(const auto graph, artefact.graph());
+    TRY_DO(check_not_cut(*graph, artefact));
   }
-  TRY(const Made made, make(*artefact, options, o.inputs));
+  TRY(const Made made, make(artefact, options, o.inputs));
   const AotGraphs& graphs = *made.graphs;
   const Json facts = facts_of(graphs, made.wrappers, o);
   TRY_DO(write_graphs(graphs, facts, o.output));
@@ -213,8 +212,8 @@ Result<int> run(const AotVerbOptions& o) {
     for (const auto& [symbol, size] : assumed_sizes(*p.forward))
       fmt::print("assumed   {} = {}: the file has no hint for it\n", symbol, size);
   }
-  TRY(const auto source, artefact->graph());
-  if (p.backward && artefact->kind == ArtefactKind::Dynamo && has_checkpoints(*source))
+  TRY(const auto source, artefact.graph());
+  if (p.backward && artefact.kind == ArtefactKind::Dynamo && has_checkpoints(*source))
     fmt::print(
         "assumed   checkpoints without a context_fn, which dynamo's text does not hold; the joint graph's does\n");
   for (const Wrapper& w : made.wrappers) fmt::print("wrapper   {}: {}\n", name_of(w), summary(w));

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -48,9 +47,8 @@ struct Prepared {
 Result<Prepared> prepare(const BenchVerbOptions& o) {
   TRY(const Backend* backend, find_backend(o.backend));
   TRY(const Loaded loaded, load(o.request.path));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.request.graph, o.request.ranks.size));
-  const Artefact* artefact = &of_rank;
-  TRY(TensorFile io, read_io(o.request, *artefact));
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.request.graph, o.request.ranks.size));
+  TRY(TensorFile io, read_io(o.request, artefact));
   // What a step does not read goes before it, and must not count as held beside it.
   for (const auto& [key, tensor] : stored_results(io, true).tensors) io.tensors.erase(key);
   const std::size_t held = held_bytes();
@@ -70,7 +68,7 @@ Result<Prepared> prepare(const BenchVerbOptions& o) {
   options.cache = backend->cache(how);
   adapt_options(*backend, options.aot);
   options.place = backend->place;
-  TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));
+  TRY(TrainedFunction function, TrainedFunction::make(artefact, io, options));
   const double compile_ms = since(start);
   const auto first = Clock::now();
   TRY(const TensorFile result, function.step());

@@ -49,13 +49,9 @@ Result<int> run(CompileVerbOptions o) {
   o.library.progress = &line.progress();
   o.library.weights_beside = o.weights == "beside";
   TRY(const Loaded loaded, load(o.path, o.library.progress));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
-  const Artefact* artefact = &of_rank;
-  TensorFile io;
-  if (!o.inputs.empty()) {
-    TRY(io, read_inputs(o.inputs));
-  }
-  auto report = codegen::compile_library(*artefact, io, o.library);
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.graph));
+  TRY(const TensorFile io, read_inputs(o.inputs));
+  auto report = codegen::compile_library(artefact, io, o.library);
   line.clear();
   if (!report) return std::move(report).error();
   print(*report, o);

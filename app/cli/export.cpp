@@ -73,9 +73,8 @@ Status write_export(const std::string& code, const Json& facts, const std::files
 
 Result<int> run(const ExportVerbOptions& o) {
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
-  const Artefact* artefact = &of_rank;
-  TRY(const std::unique_ptr<Graph> graph, artefact->graph());
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.graph));
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   std::optional<TensorFile> io;
   if (!o.inputs.empty()) {
     TRY(io, read_inputs(o.inputs));
@@ -84,10 +83,10 @@ Result<int> run(const ExportVerbOptions& o) {
   std::string code;
   Json signature, loss;
   if (o.joint_simple) {
-    TRY(const auto made, export_joint_simple(*graph, artefact->program.get(), given, o.how));
+    TRY(const auto made, export_joint_simple(*graph, artefact.program.get(), given, o.how));
     code = print(*made);
   } else {
-    TRY(const auto made, export_module(*graph, artefact->program.get(), given, o.how));
+    TRY(const auto made, export_module(*graph, artefact.program.get(), given, o.how));
     code = print(*made.graph);
     signature = as_json(made.signature);
     if (made.signature.backward) loss = made.signature.backward->loss;

@@ -3,7 +3,6 @@
 #include "app/tasks/kernels.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +15,7 @@
 #include "app/tasks/one_rank.h"
 #include "app/tasks/profile.h"
 #include "core/base/number_text.h"
+#include "core/base/text.h"
 
 namespace partita::cli {
 namespace {
@@ -105,11 +105,9 @@ std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph
   const std::vector<std::string>& origins = graph.report.rows[step].origins;
   std::string out;
   std::size_t line = 0;
-  std::string_view rest = code.text;
-  for (; !rest.empty(); ++line) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
+  for (const std::string_view content : lines_of(code.text)) {
     std::string shown;
-    for (char c : rest.substr(0, end)) shown += c == '\t' ? std::string(8 - shown.size() % 8, ' ') : std::string(1, c);
+    for (char c : content) shown += c == '\t' ? std::string(8 - shown.size() % 8, ' ') : std::string(1, c);
     std::vector<std::string> nodes;
     if (line < code.lines.size())
       for (int i : code.lines[line])
@@ -118,7 +116,7 @@ std::string linked_text(const loops::LinkedText& code, const PlannedGraph& graph
           nodes.push_back(without_control(origins[static_cast<std::size_t>(i)] + (source.empty() ? "" : " " + source)));
         }
     out += nodes.empty() ? shown + "\n" : fmt::format("{:<76} ; {}\n", shown, fmt::join(nodes, ", "));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++line;
   }
   return out;
 }
@@ -244,17 +242,16 @@ Result<int> run(const KernelsVerbOptions& o) {
   if (!o.request.profile.empty()) return profiled_kernels(o, loaded);
   if (o.backend == pytorch) return inductor(o, loaded);
   TRY(const Backend* backend, find_backend(o.backend));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.request.graph));
-  const Artefact* artefact = &of_rank;
-  TRY(const TensorFile io, read_io(o.request, *artefact));
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.request.graph));
+  TRY(const TensorFile io, read_io(o.request, artefact));
   const bool runs = !o.request.inputs.empty() || o.request.random_weights || !io.tensors.empty();
-  TRY(const std::vector<PlannedGraph> graphs, plan_kernels(*artefact, runs ? &io : nullptr, o.request, *backend));
+  TRY(const std::vector<PlannedGraph> graphs, plan_kernels(artefact, runs ? &io : nullptr, o.request, *backend));
   const StagedCompiler compiler = backend->stages({});
   const KernelForm* form = nullptr;
   if (!o.show.empty()) {
     TRY(form, find_form(compiler, o.show));
   }
-  Json document = {{"backend", o.backend}, {"graph", artefact->id}, {"graphs", Json::array()}};
+  Json document = {{"backend", o.backend}, {"graph", artefact.id}, {"graphs", Json::array()}};
   bool met = false;
   for (const PlannedGraph& graph : graphs) {
     Json each = kernels_json(graph);

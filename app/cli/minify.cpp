@@ -68,16 +68,12 @@ Result<Asked> ask_ranks(const MinifyVerbOptions& o) {
 Result<Asked> ask(const MinifyVerbOptions& o) {
   if (o.ranks.kind == OtherRanks::Kind::All) return ask_ranks(o);
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
-  const Artefact* artefact = &of_rank;
-  TensorFile io;
-  if (!o.inputs.empty()) {
-    TRY(io, read_inputs(o.inputs));
-  }
-  MinifyCheck check = check_of(o, artefact->kind);
-  check.check = with_recorded_options(check.check, *artefact);
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.graph));
+  TRY(const TensorFile io, read_inputs(o.inputs));
+  MinifyCheck check = check_of(o, artefact.kind);
+  check.check = with_recorded_options(check.check, artefact);
   TRY(MinifyQuestion question, minify_question(check));
-  TRY(minify::Start start, minify::make_start(*artefact, io, o.seed, question.functional()));
+  TRY(minify::Start start, minify::make_start(artefact, io, o.seed, question.functional()));
   return Asked{std::move(question), std::move(start)};
 }
 

@@ -28,6 +28,7 @@
 #include "core/base/scratch.h"
 #include "views/compare/compare_controller.h"
 #include "views/graph/graph_controller.h"
+#include "views/look/format.h"
 #include "views/look/style.h"
 #include "views/look/theme.h"
 #include "views/profile/profile_controller.h"
@@ -184,18 +185,13 @@ Result<int> run(const OpenVerbOptions& options) {
     QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh->path());
   }
   TRY(views::WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
-  QStringList paths;
-  for (const std::string& path : options.paths) paths << QString::fromStdString(path);
-  views::Session bench(std::move(given), paths, QString::fromStdString(options.graph));
+  views::Session bench(std::move(given), views::texts(options.paths), QString::fromStdString(options.graph));
   if (!options.compiler.empty()) {
     TRY_DO(find_compiler(options.compiler));
     bench.views().find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
   }
-  if (!options.against.empty()) {
-    QStringList columns;
-    for (const std::string& column : options.against) columns << QString::fromStdString(column);
-    bench.views().get<views::CompareController>().view()->choose_columns(columns);
-  }
+  if (!options.against.empty())
+    bench.views().get<views::CompareController>().view()->choose_columns(views::texts(options.against));
   if (!options.theme.empty())
     bench.window().use_theme(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
   std::unique_ptr<views::EventLog> log;

@@ -232,27 +232,26 @@ Result<int> run(const PassesVerbOptions& o) {
   if (o.list) return list_passes(o.json);
   if (o.path.empty()) return input_error("cli.usage", "passes needs a PATH; see partita passes --help");
   TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact of_rank, pick_of_rank(loaded, o.graph));
-  const Artefact* artefact = &of_rank;
-  TRY(const Stage stage, choose_stage(o, artefact->kind));
-  nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
+  TRY(const Artefact artefact, pick_of_rank(loaded, o.graph));
+  TRY(const Stage stage, choose_stage(o, artefact.kind));
+  nlohmann::ordered_json document = {{"graph", artefact.id}, {"passes", nlohmann::ordered_json::array()}};
   CheckedRun done;
   std::string graph;
-  if (o.check && !at_own_stage(o, *artefact, stage)) {
-    TRY(std::vector<CheckedStage> stages, check_stages(o, *artefact, stage));
+  if (o.check && !at_own_stage(o, artefact, stage)) {
+    TRY(std::vector<CheckedStage> stages, check_stages(o, artefact, stage));
     for (CheckedStage& at : stages) {
       TRY_DO(show(o, at.checked, at.graph, document["passes"]));
       graph = at.graph;
       done = std::move(at.checked);
     }
   } else {
-    TRY(const Reached reached, reach(o, *artefact, stage));
+    TRY(const Reached reached, reach(o, artefact, stage));
     for (const StageRun& ran : reached.before)
       TRY_DO(show(o, {ran.run, {}, {}}, graph_of(ran.stage, reached.graphs.size() > 1 || stage == Stage::JointPasses),
                   document["passes"]));
     for (const Reached::Named& at : reached.graphs) {
       graph = at.graph->name;
-      TRY(done, run_at(o, *artefact, at, stage));
+      TRY(done, run_at(o, artefact, at, stage));
       TRY_DO(show(o, done, at.name, document["passes"]));
       if (done.failure) break;
     }

@@ -1,7 +1,5 @@
 #include "app/tasks/report.h"
 
-#include <fmt/format.h>
-
 #include "app/cli/command.h"
 #include "app/progress_line.h"
 #include "app/report_drawing.h"

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -15,6 +13,7 @@
 #include "app/tasks/visited_run.h"
 #include "codegen/torch/column.h"
 #include "core/aot/run_compiled.h"
+#include "core/base/mapped.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/interp/widen.h"
@@ -358,8 +357,7 @@ Result<std::vector<SideValue>> node_values(const Artefact& artefact, const Tenso
                                            std::span<const CompareSide* const> sides, const std::string& wanted,
                                            const std::string& row, const std::shared_ptr<CodeStore>& store) {
   TRY(const RunRequest request, with_recorded_generator(asked, io));
-  std::vector<Runner> runs;
-  for (const CompareSide* side : sides) runs.push_back(column_of(*side, request, store));
+  const auto runs = mapped(sides, [&](const CompareSide* side) { return column_of(*side, request, store); });
   std::vector<SideValue> out;
   TRY_DO(visit_graphs(artefact, io, request, *sides[0], runs[0],
                       [&](const char* name, const Graph& graph, const std::vector<Value>& inputs) -> Status {
@@ -380,6 +378,36 @@ Result<std::vector<SideValue>> node_values(const Artefact& artefact, const Tenso
                         }
                         return {};
                       }));
+  return out;
+}
+
+/// What compare_sides() takes.
+struct AskedSides {
+  RunRequest request;
+  TensorFile io;
+  CompareSide reference;
+  std::vector<CompareSide> columns;
+};
+
+Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& asked, const std::string& plant,
+                               const WorkerOptions& worker, const Progress& progress) {
+  AskedSides out;
+  out.request.inputs = asked.inputs;
+  out.request.train = asked.train;
+  out.request.worker = worker;
+  out.request.progress = &progress;
+  TRY(out.io, read_io(out.request, artefact));
+  if (asked.inputs.empty()) out.request.random_weights = 0;
+  const auto side = [&](const std::string& word) -> Result<CompareSide> {
+    const std::string text = word == kPlanted ? planted_side(plant) : with_recorded_options(word, artefact);
+    TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
+    parsed.name = word;
+    return parsed;
+  };
+  TRY(out.reference, side(asked.expected));
+  for (const std::string& word : asked.found) {
+    TRY(out.columns.emplace_back(), side(word));
+  }
   return out;
 }
 
@@ -510,40 +538,6 @@ Result<std::vector<SideValue>> values_of_sides(const Artefact& artefact, const T
                                  "grad.NAME",
                                  row, graph.empty() ? "" : " in the " + graph));
 }
-
-namespace {
-
-/// What compare_sides() takes.
-struct AskedSides {
-  RunRequest request;
-  TensorFile io;
-  CompareSide reference;
-  std::vector<CompareSide> columns;
-};
-
-Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& asked, const std::string& plant,
-                               const WorkerOptions& worker, const Progress& progress) {
-  AskedSides out;
-  out.request.inputs = asked.inputs;
-  out.request.train = asked.train;
-  out.request.worker = worker;
-  out.request.progress = &progress;
-  TRY(out.io, read_io(out.request, artefact));
-  if (asked.inputs.empty()) out.request.random_weights = 0;
-  const auto side = [&](const std::string& word) -> Result<CompareSide> {
-    const std::string text = word == kPlanted ? planted_side(plant) : with_recorded_options(word, artefact);
-    TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
-    parsed.name = word;
-    return parsed;
-  };
-  TRY(out.reference, side(asked.expected));
-  for (const std::string& word : asked.found) {
-    TRY(out.columns.emplace_back(), side(word));
-  }
-  return out;
-}
-
-}  // namespace
 
 Result<std::vector<Report>> asked_reports(const Artefact& artefact, const CompareRequest& asked,
                                           const std::string& plant, const WorkerOptions& worker,

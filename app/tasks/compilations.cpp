@@ -16,20 +16,13 @@ bool is_program(ArtefactKind kind) {
 
 /// What a kind of graph is in a compilation; null for one that is not of its flow.
 const char* role_of(ArtefactKind kind) {
-  switch (kind) {
-    case ArtefactKind::PreGrad:
-      return "pre-grad passes";
-    case ArtefactKind::Joint:
-      return "joint graph";
-    case ArtefactKind::Inference:
-      return "inference graph";
-    case ArtefactKind::Forward:
-      return "forward";
-    case ArtefactKind::PostGrad:
-      return "post-grad passes";
-    default:
-      return nullptr;
-  }
+  static const std::map<ArtefactKind, const char*> roles = {{ArtefactKind::PreGrad, "pre-grad passes"},
+                                                            {ArtefactKind::Joint, "joint graph"},
+                                                            {ArtefactKind::Inference, "inference graph"},
+                                                            {ArtefactKind::Forward, "forward"},
+                                                            {ArtefactKind::PostGrad, "post-grad passes"}};
+  const auto found = roles.find(kind);
+  return found == roles.end() ? nullptr : found->second;
 }
 
 /// Is it a graph of the backward? Only inductor's graphs leave that open.

@@ -14,6 +14,7 @@
 #include "core/aot/dump_folder.h"
 #include "core/aot/ts_graph.h"
 #include "core/base/check.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/compare/per_node.h"
 #include "core/fake/propagate.h"
@@ -40,14 +41,6 @@ CompileFn backend(const char* name, const CompilerSetup& setup) {
   const auto found = find_backend(name);
   CHECK(found, "a backend of our own table");
   return (*found)->make(setup.backend);
-}
-
-void nop(const CompilerSetup& setup, RunOptions& options) {
-  both(options, backend("interp", setup));
-}
-
-void debug_nop(const CompilerSetup& setup, RunOptions& options) {
-  both(options, backend("debug", setup));
 }
 
 void print_compile(const CompilerSetup& setup, RunOptions& options) {
@@ -114,10 +107,6 @@ CompileFn script_compiler(const CompilerSetup& setup, bool optimised) {
   return [setup, optimised](const Graph& graph) { return compile_script(graph, setup, optimised); };
 }
 
-void ts_compile(const CompilerSetup& setup, RunOptions& options) {
-  both(options, script_compiler(setup, true));
-}
-
 void simple_ts_compile(const CompilerSetup& setup, RunOptions& options) {
   both(options, script_compiler(setup, false));
 }
@@ -133,10 +122,8 @@ std::string banner(const Graph& graph) {
   for (const Node* node : graph.placeholders()) {
     const TensorMeta* t = node->meta.tensor();
     if (!t) continue;
-    std::vector<std::string> sizes;
-    for (const SymExpr e : t->sizes) sizes.push_back(e.str());
-    inputs += fmt::format("{}(torch.Size([{}]), torch.{})", inputs.empty() ? "" : ", ", fmt::join(sizes, ", "),
-                          torch_name(t->dtype));
+    inputs += fmt::format("{}(torch.Size([{}]), torch.{})", inputs.empty() ? "" : ", ",
+                          fmt::join(mapped(t->sizes, &SymExpr::str), ", "), torch_name(t->dtype));
   }
   const std::string line(62, '#');
   return fmt::format(
@@ -236,13 +223,15 @@ void compiled(const CompilerSetup& setup, RunOptions& options) {
 
 constexpr Compiler table[] = {
     {"partita", "our own: compiled for this machine", false, compiled},
-    {"nop", "the graph as it is, interpreted", false, nop},
+    {"nop", "the graph as it is, interpreted", false,
+     [](const CompilerSetup& setup, RunOptions& options) { both(options, backend("interp", setup)); }},
     {"print_compile", "nop that prints each graph's code", false, print_compile},
     {"draw_graph_compile", "print_compile that draws each graph into one file, the last one stays", true,
      draw_graph_compile},
-    {"debug_nop", "nop that compares every value with its node's meta", false, debug_nop},
+    {"debug_nop", "nop that compares every value with its node's meta", false,
+     [](const CompilerSetup& setup, RunOptions& options) { both(options, backend("debug", setup)); }},
     {"ts_compile", "without overloads, canonical, optimised, compiled, run once to see that it runs", false,
-     ts_compile},
+     [](const CompilerSetup& setup, RunOptions& options) { both(options, script_compiler(setup, true)); }},
     {"simple_ts_compile", "without overloads, compiled", false, simple_ts_compile},
     {"nnc_jit", "aot_function with simple_ts_compile", false, simple_ts_compile},
     {"memory_efficient_fusion", "min-cut, the default decompositions, ts_compile", false, memory_efficient_fusion},

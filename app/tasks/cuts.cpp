@@ -1,6 +1,5 @@
 #include "app/tasks/cuts.h"
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -9,7 +8,6 @@
 
 #include "codegen/backends.h"
 #include "core/base/number_text.h"
-#include "core/partition/cost.h"
 
 namespace partita {
 namespace {

@@ -17,6 +17,7 @@
 #include "codegen/cpu/target.h"
 #include "core/aot/aot.h"
 #include "core/base/hash.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/interp/random_values.h"
@@ -142,10 +143,6 @@ Json node_json(const Graph& graph, const std::string& name) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 Result<AotGraphs> graphs_for(const Artefact& artefact, const Graph& graph, const RunRequest& request,
                              const Backend& backend) {
   AotOptions how{.train = request.train};
@@ -266,8 +263,7 @@ Result<StepMemory> memory_of(const Partition& cut, const std::optional<Constants
   add_rows(graphs[0], 0, end, trains ? last_reads(cut, graphs[0], graphs[1]) : std::map<int, std::size_t>(), out);
   TRY_DO(add_scratch(graphs, compiler, out));
   add_inputs(graphs[0], constants, out);
-  std::vector<const Graph*> made;
-  for (const PlannedGraph& graph : graphs) made.push_back(graph.planned.first.get());
+  auto made = mapped(graphs, [](const PlannedGraph& graph) { return std::as_const(graph.planned.first).get(); });
   if (constants) made.push_back(constants->graph.get());
   add_constants(source, made, out);
   if (trains) {
@@ -278,6 +274,50 @@ Result<StepMemory> memory_of(const Partition& cut, const std::optional<Constants
         out.held[StepMemory::Kind::Tangent] += b.bytes;
   }
   return out;
+}
+
+/// Runs `partita kernels` in a process of its own, since compiled code may crash, and takes over the times.
+Status measure_elsewhere(const Artefact& artefact, const KernelRequest& asked, const std::string& program,
+                         const Progress& progress, std::vector<PlannedGraph>& graphs) {
+  TRY(const ScratchFolder folder, ScratchFolder::make("kernels"));
+  std::string path = asked.path;
+  if (asked.id.empty()) {  // it was made in the window
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    path = folder.path() + "/graph.py";
+    TRY_DO(write_file(path, print(*graph)));
+  }
+  std::vector<std::string> words = {program, "kernels", path, "--json"};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (!asked.id.empty()) add({"--graph", asked.id});
+  if (asked.inputs.empty())
+    add({"--random-weights", "0"});
+  else
+    add({"--inputs", asked.inputs});
+  if (asked.train) add({"--train"});
+  constexpr double seconds = 600;
+  const auto answer = ask_program(with_configuration(std::move(words)), {.seconds = seconds}, &progress);
+  if (!answer && answer.error().fault == Fault::Cancelled) return answer.error();
+  if (!answer) return unsupported("kernels.measure", "the kernels could not be measured: " + answer.error().message);
+  const auto document = nlohmann::json::parse(*answer, nullptr, false);
+  const Diagnostic other{Fault::Internal, "kernels.measure", "the measured kernels are not those that were planned"};
+  if (!document.contains("graphs") || document["graphs"].size() != graphs.size()) return other;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    schedule::KernelReport& report = graphs[g].report;
+    const auto& measured = document["graphs"][g];
+    if (measured["steps"].size() != report.rows.size()) return other;
+    const auto& limit = measured["limit"];
+    report.limit = {limit["bytes_per_second"], limit["cached_bytes_per_second"], limit["operations_per_second"],
+                    limit["half_operations_per_second"]};
+    for (std::size_t s = 0; s < report.rows.size(); ++s) {
+      const auto& step = measured["steps"][s];
+      schedule::KernelRow& row = report.rows[s];
+      if (step["name"] != row.name) return other;
+      row.seconds = step["seconds"];
+      row.library = step.value("library", std::string());
+      row.why_not = step.value("why_no_library", std::string());
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -455,54 +495,6 @@ Json inductor_json(const InductorCode& code) {
   if (code.pre_grad) out["pre_grad"] = code.pre_grad->id;
   return out;
 }
-
-namespace {
-
-/// Runs `partita kernels` in a process of its own, since compiled code may crash, and takes over the times.
-Status measure_elsewhere(const Artefact& artefact, const KernelRequest& asked, const std::string& program,
-                         const Progress& progress, std::vector<PlannedGraph>& graphs) {
-  TRY(const ScratchFolder folder, ScratchFolder::make("kernels"));
-  std::string path = asked.path;
-  if (asked.id.empty()) {  // it was made in the window
-    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
-    path = folder.path() + "/graph.py";
-    TRY_DO(write_file(path, print(*graph)));
-  }
-  std::vector<std::string> words = {program, "kernels", path, "--json"};
-  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
-  if (!asked.id.empty()) add({"--graph", asked.id});
-  if (asked.inputs.empty())
-    add({"--random-weights", "0"});
-  else
-    add({"--inputs", asked.inputs});
-  if (asked.train) add({"--train"});
-  constexpr double seconds = 600;
-  const auto answer = ask_program(with_configuration(std::move(words)), {.seconds = seconds}, &progress);
-  if (!answer && answer.error().fault == Fault::Cancelled) return answer.error();
-  if (!answer) return unsupported("kernels.measure", "the kernels could not be measured: " + answer.error().message);
-  const auto document = nlohmann::json::parse(*answer, nullptr, false);
-  const Diagnostic other{Fault::Internal, "kernels.measure", "the measured kernels are not those that were planned"};
-  if (!document.contains("graphs") || document["graphs"].size() != graphs.size()) return other;
-  for (std::size_t g = 0; g < graphs.size(); ++g) {
-    schedule::KernelReport& report = graphs[g].report;
-    const auto& measured = document["graphs"][g];
-    if (measured["steps"].size() != report.rows.size()) return other;
-    const auto& limit = measured["limit"];
-    report.limit = {limit["bytes_per_second"], limit["cached_bytes_per_second"], limit["operations_per_second"],
-                    limit["half_operations_per_second"]};
-    for (std::size_t s = 0; s < report.rows.size(); ++s) {
-      const auto& step = measured["steps"][s];
-      schedule::KernelRow& row = report.rows[s];
-      if (step["name"] != row.name) return other;
-      row.seconds = step["seconds"];
-      row.library = step.value("library", std::string());
-      row.why_not = step.value("why_no_library", std::string());
-    }
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<std::vector<PlannedGraph>> asked_kernels(const Artefact& artefact, const KernelRequest& asked,
                                                 const std::string& program, const Progress& progress) {

@@ -1,7 +1,6 @@
 #pragma once
 // The kernels that a compiler makes of an artefact: what `partita kernels`, the kernel view and the report show.
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 

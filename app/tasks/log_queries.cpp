@@ -55,8 +55,7 @@ struct Reason {
 };
 
 /// Calls f with each record of that name.
-template <class F>
-void each_reason(const std::vector<Run>& runs, std::string_view name, const F& f) {
+void each_reason(const std::vector<Run>& runs, std::string_view name, const auto& f) {
   for (const Run& run : runs)
     for (const Compilation& c : run.compilations)
       for (const Artefact* a : c.artefacts) {
@@ -135,29 +134,6 @@ QueryAnswer facts_of(const QuerySubject& subject, Facts (*facts)(const Compilati
   return out;
 }
 
-}  // namespace
-
-Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>&) {
-  if (!subject.request.profile.empty()) return run_times_of(subject);
-  QueryAnswer out;
-  const std::vector<Run> runs = runs_of({&subject.loaded});
-  for (const Run& run : runs)
-    for (const Compilation& c : run.compilations)
-      for (const Artefact* a : c.artefacts) {
-        if (!has_timeline(*a)) continue;
-        for (const CompileStep& step : compile_steps(*a))
-          out.rows.push_back({{},
-                              fmt::format("{:>9.3f} s  {:>9.3f} s of its own  {}{:>{}}{}{}", step.seconds,
-                                          step.self_seconds, label(run, c, runs.size() > 1), "", 2 * step.depth,
-                                          step.name, step.count > 1 ? fmt::format(", {} times", step.count) : ""),
-                              step.seconds});
-      }
-  out.text = make_timeline(subject.loaded).summary();
-  return out;
-}
-
-namespace {
-
 /// Graph breaks of one line for one reason, or compilations that it ended with an exception.
 struct BrokenLine {
   GraphBreak broken;
@@ -218,6 +194,25 @@ std::string count_of(const std::vector<BrokenLine>& lines) {
 }
 
 }  // namespace
+
+Result<QueryAnswer> compile_times_of(const QuerySubject& subject, const std::vector<std::string>&) {
+  if (!subject.request.profile.empty()) return run_times_of(subject);
+  QueryAnswer out;
+  const std::vector<Run> runs = runs_of({&subject.loaded});
+  for (const Run& run : runs)
+    for (const Compilation& c : run.compilations)
+      for (const Artefact* a : c.artefacts) {
+        if (!has_timeline(*a)) continue;
+        for (const CompileStep& step : compile_steps(*a))
+          out.rows.push_back({{},
+                              fmt::format("{:>9.3f} s  {:>9.3f} s of its own  {}{:>{}}{}{}", step.seconds,
+                                          step.self_seconds, label(run, c, runs.size() > 1), "", 2 * step.depth,
+                                          step.name, step.count > 1 ? fmt::format(", {} times", step.count) : ""),
+                              step.seconds});
+      }
+  out.text = make_timeline(subject.loaded).summary();
+  return out;
+}
 
 Result<QueryAnswer> breaks_of(const QuerySubject& subject, const std::vector<std::string>&) {
   std::vector<BrokenLine> lines = broken_lines(runs_of({&subject.loaded}));

@@ -87,6 +87,19 @@ Result<MinifyQuestion> command_question(const MinifyCheck& check) {
   return q;
 }
 
+/// A text that other inputs do not have.
+std::string identity(const Value& value) {
+  if (const auto* n = value.get<std::int64_t>()) return fmt::format("{}", *n);
+  if (const auto* x = value.get<double>()) return fmt::format("{:a}", *x);
+  const auto* t = value.get<Tensor>();
+  if (!t) return {};
+  std::string text = fmt::format("{}[{}]", short_name(t->dtype), fmt::join(t->sizes, ", "));
+  if (const auto dense = t->contiguous())
+    text += content_hash({reinterpret_cast<const char*>(dense->data()),
+                          static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)});
+  return text;
+}
+
 }  // namespace
 
 Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
@@ -197,23 +210,6 @@ minify::Memory remembered_tries(const std::shared_ptr<CodeStore>& store, const s
   };
   return memory;
 }
-
-namespace {
-
-/// A text that other inputs do not have.
-std::string identity(const Value& value) {
-  if (const auto* n = value.get<std::int64_t>()) return fmt::format("{}", *n);
-  if (const auto* x = value.get<double>()) return fmt::format("{:a}", *x);
-  const auto* t = value.get<Tensor>();
-  if (!t) return {};
-  std::string text = fmt::format("{}[{}]", short_name(t->dtype), fmt::join(t->sizes, ", "));
-  if (const auto dense = t->contiguous())
-    text += content_hash({reinterpret_cast<const char*>(dense->data()),
-                          static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)});
-  return text;
-}
-
-}  // namespace
 
 std::string minify_session(const minify::Start& start, const MinifyQuestion& question) {
   std::string text;

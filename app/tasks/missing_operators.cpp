@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "core/ir/place.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/record/user_operator.h"

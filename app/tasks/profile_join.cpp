@@ -8,6 +8,7 @@
 
 #include "app/tasks/profile.h"
 #include "app/tasks/profile_match.h"
+#include "core/base/mapped.h"
 #include "core/base/number_text.h"
 #include "core/load/output_flow.h"
 #include "core/load/records.h"
@@ -206,8 +207,7 @@ class Join {
         if (out_.codes[c].code->group != code.code->group) also.insert(out_.codes[c].code->group);
       if (!also.empty()) graph.name += fmt::format(" (and of {})", fmt::join(also, ", "));
     }
-    std::vector<std::vector<std::string>> nodes;
-    for (const InductorKernel& kernel : code.kernels) nodes.push_back(kernel.nodes);
+    const auto nodes = mapped(code.kernels, &InductorKernel::nodes);
     std::vector<std::optional<CallCost>> costs(nodes.size());
     if (post) costs = call_costs(*post, nodes);
     graph.assumed_sizes = post && has_symbols(*post);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/mapped.h"
 #include "core/base/number_text.h"
 
 namespace partita {
@@ -114,8 +115,7 @@ Result<QueryAnswer> run_times_of(const QuerySubject& subject) {
 
 void add_run_times(Diff& diff, const std::vector<ProfiledLog>& logs) {
   std::vector<CallKey> order;
-  std::vector<TimedCalls> runs;
-  for (const ProfiledLog& log : logs) runs.push_back(timed_calls(log, order));
+  const auto runs = mapped(logs, [&](const ProfiledLog& log) { return timed_calls(log, order); });
   std::ranges::stable_sort(order, {}, &CallKey::graph);
   std::vector<DiffRow> rows;
   for (const CallKey& key : order) {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <deque>
-#include <map>
 #include <span>
 #include <unordered_map>
 
@@ -21,7 +20,9 @@
 #include "app/tasks/locate.h"
 #include "app/tasks/log_queries.h"
 #include "app/tasks/rank_ladder.h"
+#include "core/base/mapped.h"
 #include "core/base/number_text.h"
+#include "core/base/text.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
@@ -266,13 +267,8 @@ Result<QueryAnswer> changed(const QuerySubject& s, const Words& words) {
   for (std::size_t n = from; n < to; ++n)
     if (passes[n]->changed) names.push_back(fmt::format("{} {}", n + 1, passes[n]->name));
   const std::string diff = graph_changes(*after[from], *after[to]);
-  for (std::size_t at = 0; at < diff.size();) {
-    const std::size_t end = diff.find('\n', at);
-    const std::string line = diff.substr(at, end - at);
-    const std::string name = line.substr(2, line.find_first_of(":= (", 2) - 2);
-    out.rows.push_back({name, line, {}});
-    at = end + 1;
-  }
+  for (const std::string_view line : lines_of(diff))
+    out.rows.push_back({std::string(line.substr(2, line.find_first_of(":= (", 2) - 2)), std::string(line), {}});
   out.text = fmt::format("{} differ between pass {} and {}; what changed it: {}", count_text(out.rows.size(), "line"),
                          from, to, names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")));
   return out;
@@ -451,11 +447,9 @@ std::span<const Query> queries() {
 
 Result<QueryAnswer> answer(const QuerySubject& subject, const std::string& question, const Words& words) {
   const auto query = std::ranges::find(questions, question, &Query::name);
-  if (query == questions.end()) {
-    std::vector<std::string_view> names;
-    for (const Query& q : questions) names.push_back(q.name);
-    return input_error("query.unknown", fmt::format("no question {}; there are {}", question, fmt::join(names, ", ")));
-  }
+  if (query == questions.end())
+    return input_error("query.unknown", fmt::format("no question {}; there are {}", question,
+                                                    fmt::join(mapped(questions, &Query::name), ", ")));
   const auto needed = static_cast<std::size_t>(
       std::ranges::count_if(query->arguments, [](std::string_view a) { return !a.starts_with("["); }));
   if (words.size() < needed || words.size() > query->arguments.size())

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "app/tasks/one_rank.h"
 #include "core/base/number_text.h"
@@ -54,6 +53,44 @@ std::vector<RankLadder::Cell> cells_of(const Rung& rung, const std::vector<std::
       cell.part = RankLadder::Part::Missing;
   }
   return cells;
+}
+
+QueryAnswer answer_of_ranks(const RankLadder& ladder) {
+  QueryAnswer out{ladder.summary(), {}};
+  out.columns = {"Collective", "Group", "Ranks", "Node", "Line", "Under way", "Wrong"};
+  for (const RankLadder::Row& row : ladder.rows) {
+    const Rung& rung = ladder.ladder.rungs[row.rung];
+    const std::size_t lane = ladder.lane_of(row);
+    const GraphCollective* c = lane < row.lanes.size() ? ladder.call(row, lane) : nullptr;
+    if (!c) continue;
+    std::vector<int> members = rung.members;
+    std::ranges::sort(members);
+    std::string group = row.count > 1 ? fmt::format("{} groups as '{}'", row.count, rung.group) : rung.group;
+    out.rows.push_back(row_of(*c, {rung.text, std::move(group), ranks_text(members), std::string(c->node->name()),
+                                   line_of(*c->node), meanwhile(*c), rung.wrong}));
+    const RankGraph& of = ladder.folder.ranks[static_cast<std::size_t>(ladder.lanes[lane].front())];
+    out.rows.back().artefact = id_in_folder(of);
+  }
+  return out;
+}
+
+/// Which collectives DTensors need is seen once they are local.
+Result<std::unique_ptr<Graph>> graph_with_collectives(const Artefact& artefact) {
+  TRY(const std::optional<Artefact> of_rank, artefact_alone(artefact, 0));
+  TRY(auto graph, of_rank ? of_rank->graph() : artefact.graph());
+  TRY(auto local, forward_of_rank(*graph));
+  return local ? std::move(local) : std::move(graph);
+}
+
+Result<QueryAnswer> answer_of_graph(const Artefact& artefact) {
+  TRY(const auto graph, graph_with_collectives(artefact));
+  TRY(const GraphCollectives found, collectives_of(*graph));
+  QueryAnswer out{fmt::format("{} in order", count_text(found->size(), "collective")), {}};
+  out.columns = {"Collective", "Group", "Node", "Line", "Under way"};
+  for (const GraphCollective& c : *found)
+    out.rows.push_back(
+        row_of(c, {text(c.call), c.call.group, std::string(c.node->name()), line_of(*c.node), meanwhile(c)}));
+  return out;
 }
 
 }  // namespace
@@ -128,48 +165,6 @@ std::string RankLadder::summary() const {
                      count_text(ladder.rungs.size(), "collective"),
                      bad == 0 ? "all match" : fmt::format("{} do{} not match", bad, bad == 1 ? "es" : ""));
 }
-
-namespace {
-
-QueryAnswer answer_of_ranks(const RankLadder& ladder) {
-  QueryAnswer out{ladder.summary(), {}};
-  out.columns = {"Collective", "Group", "Ranks", "Node", "Line", "Under way", "Wrong"};
-  for (const RankLadder::Row& row : ladder.rows) {
-    const Rung& rung = ladder.ladder.rungs[row.rung];
-    const std::size_t lane = ladder.lane_of(row);
-    const GraphCollective* c = lane < row.lanes.size() ? ladder.call(row, lane) : nullptr;
-    if (!c) continue;
-    std::vector<int> members = rung.members;
-    std::ranges::sort(members);
-    std::string group = row.count > 1 ? fmt::format("{} groups as '{}'", row.count, rung.group) : rung.group;
-    out.rows.push_back(row_of(*c, {rung.text, std::move(group), ranks_text(members), std::string(c->node->name()),
-                                   line_of(*c->node), meanwhile(*c), rung.wrong}));
-    const RankGraph& of = ladder.folder.ranks[static_cast<std::size_t>(ladder.lanes[lane].front())];
-    out.rows.back().artefact = id_in_folder(of);
-  }
-  return out;
-}
-
-/// Which collectives DTensors need is seen once they are local.
-Result<std::unique_ptr<Graph>> graph_with_collectives(const Artefact& artefact) {
-  TRY(const std::optional<Artefact> of_rank, artefact_alone(artefact, 0));
-  TRY(auto graph, of_rank ? of_rank->graph() : artefact.graph());
-  TRY(auto local, forward_of_rank(*graph));
-  return local ? std::move(local) : std::move(graph);
-}
-
-Result<QueryAnswer> answer_of_graph(const Artefact& artefact) {
-  TRY(const auto graph, graph_with_collectives(artefact));
-  TRY(const GraphCollectives found, collectives_of(*graph));
-  QueryAnswer out{fmt::format("{} in order", count_text(found->size(), "collective")), {}};
-  out.columns = {"Collective", "Group", "Node", "Line", "Under way"};
-  for (const GraphCollective& c : *found)
-    out.rows.push_back(
-        row_of(c, {text(c.call), c.call.group, std::string(c.node->name()), line_of(*c.node), meanwhile(c)}));
-  return out;
-}
-
-}  // namespace
 
 Result<QueryAnswer> answer_collectives(const QuerySubject& s) {
   if (s.artefact) return answer_of_graph(*s.artefact);

@@ -2,7 +2,6 @@
 // not permit becomes a line of the summary. The HTML page carries this JSON and the program that shows it.
 #include "app/tasks/report.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 #include "app/tasks/run_artefact.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
