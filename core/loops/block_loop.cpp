@@ -182,9 +182,12 @@ std::vector<bool> BlockLoop::needed() const {
   for (const Result& r : results_)
     for (Scalar s : {r.value, r.element})
       if (s.id >= 0) needed[static_cast<std::size_t>(s.id)] = true;
-  for (std::size_t i = nodes.size(); i-- > 0;)
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    // An index into one element is checked, though its value is not read.
+    if (nodes[i].op == ScalarOp::Within) needed[i] = true;
     for (Scalar s : nodes[i].args)
       if (needed[i] && s.id >= 0) needed[static_cast<std::size_t>(s.id)] = true;
+  }
   return needed;
 }
 

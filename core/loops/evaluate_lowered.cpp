@@ -151,7 +151,7 @@ class Evaluation {
         for (const Definition::Write& w : d.writes) {
           Nest nest(*this, w.sizes);
           const Scalar value = w.value(nest, nest.at);
-          nest.run(value, out, w.target(nest, nest.at), w.accumulate ? ScalarOp::Add : ScalarOp::Const,
+          nest.run(value, out, w.target(nest, nest.at), w.accumulate ? w.combine : ScalarOp::Const,
                    w.accumulate || w.repeats);
         }
     }

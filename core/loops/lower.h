@@ -69,8 +69,9 @@ struct Definition {
     SymList sizes;
     ElementFunction value;
     IndexFunction target;
-    bool accumulate = false;  ///< adds to the element; targets may repeat
-    bool repeats = false;     ///< targets may repeat; the last one in row-major order wins
+    bool accumulate = false;           ///< adds to the element; targets may repeat
+    bool repeats = false;              ///< targets may repeat; the last one in row-major order wins
+    ScalarOp combine = ScalarOp::Add;  ///< how it accumulates; loops that are compiled only add
   };
 
   Kind kind = Kind::Map;

@@ -140,7 +140,7 @@ Scalar ScalarBuilder::where(Scalar condition, Scalar a, Scalar b) {
 }
 
 Scalar ScalarBuilder::within(Scalar position, const Bound& bound) {
-  CHECK(dtype(position) == DType::Int64 && !bound.size.is(0));
+  CHECK(dtype(position) == DType::Int64);
   const ScalarNode& known = (*this)[position];
   if (known.op == ScalarOp::Const && known.integer >= 0 && bound.size.is_int() && known.integer < bound.size.as_int())
     return position;
@@ -169,9 +169,7 @@ Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
 
 Diagnostic out_of_bounds(const Bound& bound, std::int64_t position) {
   const std::int64_t size = bound.size.as_int(), given = bound.wraps && position < 0 ? position - size : position;
-  return input_error("ops.arguments",
-                     fmt::format("index {} is out of bounds for {} with size {}", given, bound.space, size),
-                     {.node = bound.node});
+  return input_error("ops.arguments", fmt::format(fmt::runtime(bound.space), given, size), {.node = bound.node});
 }
 
 }  // namespace partita::loops

@@ -89,7 +89,8 @@ class TestEvaluateLowered : public QObject {
   void checks_indices() {
     const auto taken = made_of(i64({3}, {0, 2, 3}), [](Lowering& g, const LoweredTensor& at) {
       return g.map(DType::Int64, {3}, [at](Body& body, const Index& i) {
-        const Scalar position = body.b.within(body.read(at, i), {"", "dimension 0", 3, false});
+        const Scalar position =
+            body.b.within(body.read(at, i), {"", "index {} is out of bounds for dimension 0 with size {}", 3, false});
         return body.read(at, {body.indirect(position, 3)});
       });
     });

@@ -108,12 +108,10 @@ Meta fake_adaptive_max(FakeCall& c) {
 
 template <std::size_t rank>
 Value eval_adaptive_avg(EvalCall& c) {
-  Tensor out = allocate(c, fake_adaptive_avg<rank>);
-  if (out.numel() == 0) return out;  // its cells may be too many to list
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
+  Tensor y = zeros_for(c, fake_adaptive_avg<rank>), x = load(c.tensor("self"), y.dtype);
+  if (y.numel() == 0) return y;  // its cells may be too many to list
   Cells cells = adaptive_cells(x.sizes, y.sizes, rank);
-  dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
+  dispatch_floating(y.dtype, "adaptive_avg_pool", [&]<class T>() {
     for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         double sum = 0;
@@ -121,7 +119,7 @@ Value eval_adaptive_avg(EvalCall& c) {
         y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<double>(cell.count()));
       });
   });
-  return with_elements(out, y);
+  return y;
 }
 
 /// Checks that the gradient has the batch and the channels of self.
@@ -143,12 +141,10 @@ Meta fake_adaptive_avg_backward(FakeCall& c) {
 
 template <std::size_t rank>
 Value eval_adaptive_avg_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_adaptive_backward<rank>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
+  Tensor dx = zeros_for(c, fake_adaptive_backward<rank>), grad = load(c.tensor("grad_output"), dx.dtype);
   check_planes(grad, dx, rank);
   Cells cells = adaptive_cells(dx.sizes, grad.sizes, rank);
-  dispatch_floating(dtype, "adaptive_avg_pool_backward", [&]<class T>() {
+  dispatch_floating(dx.dtype, "adaptive_avg_pool_backward", [&]<class T>() {
     for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         T share = grad.as<T>()[p * cells.out_plane() + position];
@@ -156,7 +152,7 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
         cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
       });
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 template <std::size_t rank>
@@ -164,7 +160,7 @@ Value eval_adaptive_max(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_adaptive_max<rank>);
   if (outputs[0].numel() == 0) return ValueList(outputs.begin(), outputs.end());
   Cells cells = adaptive_cells(c.tensor("self").sizes, outputs[0].sizes, rank);
-  return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
+  return max_of_cells(c, outputs[0].sizes, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
 /// Is the output one cell? PyTorch then takes the mean over the whole plane. A symbolic size gets a guard; one that

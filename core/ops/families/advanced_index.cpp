@@ -1,14 +1,10 @@
 // x[indices] and assignments to it: index, index_put, and their variants that skip checks or take a mask.
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
-#include "core/ops/kernels/broadcast.h"
-#include "core/ops/kernels/indexing.h"
-#include "core/ops/kernels/wrapping.h"
+#include "core/ops/record/evaluate.h"
 #include "core/ops/record/layout.h"
-#include "core/ops/record/lower_call.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
-#include "core/ops/record/values.h"
 
 namespace partita {
 namespace {
@@ -40,7 +36,7 @@ struct Advanced {
         if (count++ == 0) first = d;
         last = d;
         indices[d] = call.to.expand(indices[d], common);
-        reaches.emplace_back(call, d, self.sizes[d], true, checked);
+        reaches.emplace_back(call, indices[d], d, self.sizes[d], true, checked);
       }
     front = count > 0 && last - first + 1 == count ? first : 0;
     for (std::size_t d = 0; d < indices.size(); ++d)
@@ -54,7 +50,7 @@ struct Advanced {
     std::size_t next = 0, reach = 0;
     for (std::size_t d = 0; d < indices.size(); ++d) {
       if (indices[d].valid()) {
-        at.push_back(reaches[reach++].position(body, indices[d], within));
+        at.push_back(reaches[reach++].position(body, within));
         continue;
       }
       at.push_back(i[next < front ? next : next + common.size()]);
@@ -64,20 +60,18 @@ struct Advanced {
   }
 };
 
-/// `self` with values written (or added) at the indices; where `mask` is valid and false, 0 is written instead. Half
-/// types accumulate in float32 and are rounded once.
+/// `self` with the values written to the indices, or added there; where `mask` is valid and false, 0 is.
 void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
-  auto put = std::make_shared<Advanced>(call, "indices", !mask.valid());
-  if (accumulate) put->self = call.to.cast(put->self, opmath_dtype(put->self.dtype));
-  LoweredTensor values = call.to.expand(call.to.cast(call.in("values"), put->self.dtype), put->sizes);
-  LoweredTensor keep = mask.valid() ? call.to.expand(mask, put->sizes) : mask;
-  Write write{put->sizes,
-              [=](Body& body, const Index& i) {
-                Scalar v = body.read(values, i);
-                return keep.valid() ? body.b.where(body.read(keep, i), v, body.b.constant(values.dtype, 0)) : v;
-              },
-              [put](Body& body, const Index& i) { return put->source(body, i); }, accumulate, true};
-  call.give(call.to.writes(put->self.dtype, put->self.sizes, {whole(put->self), std::move(write)}));
+  const auto at = std::make_shared<Advanced>(call, "indices", !mask.valid());
+  const LoweredTensor values = call.to.expand(call.in("values"), at->sizes);
+  const LoweredTensor keep = mask.valid() ? call.to.expand(mask, at->sizes) : mask;
+  const Put put{at->sizes,
+                [=](Body& body, const Index& i) {
+                  Scalar v = body.read(values, i);
+                  return keep.valid() ? body.b.where(body.read(keep, i), v, body.b.constant(values.dtype, 0)) : v;
+                },
+                [at](Body& body, const Index& i) { return at->source(body, i); }};
+  call.give(accumulate ? combined(call, at->self, put, {ScalarOp::Add}) : replaced(call, at->self, put));
 }
 
 void lower_index(LowerCall& call) {
@@ -90,10 +84,10 @@ void lower_index(LowerCall& call) {
 void lower_masked_index(LowerCall& call) {
   auto taken = std::make_shared<Advanced>(call, "indices", false);
   LoweredTensor mask = call.to.expand(call.to.cast(call.in("mask"), DType::Bool), taken->sizes);
-  double fill = as_double(call.number("fill"));
+  const ElementFunction fill = number_value(call, "fill", taken->self.dtype);
   call.give(call.to.map(taken->self.dtype, taken->sizes, [=](Body& body, const Index& i) {
     Scalar v = body.read(taken->self, taken->source(body, i));
-    return body.b.where(body.read(mask, i), v, body.b.constant(taken->self.dtype, fill));
+    return body.b.where(body.read(mask, i), v, fill(body, i));
   }));
 }
 
@@ -104,8 +98,6 @@ void lower_index_put(LowerCall& call) {
 void lower_masked_index_put(LowerCall& call) {
   give_put(call, call.to.cast(call.in("mask"), DType::Bool), true);
 }
-
-using namespace kernels;
 
 /// Sizes of the index for each dimension of self, nullopt where a dimension is not indexed. A boolean mask becomes one
 /// index of unknown length for each dimension that it covers.
@@ -206,69 +198,29 @@ Meta fake_index_put(FakeCall& c) {
   return like_preserving(c.tensor("self"), c.shapes);
 }
 
-/// The strides of the result follow self's. The fake decides them, given the same call with masks replaced by
-/// positions.
-Tensor allocate_indexed(const EvalCall& c, const Tensor& self, const Indexing& indexing) {
-  Sizes sizes = indexing.sizes();
-  if (self.strides == row_major_strides(self.sizes)) return empty(self.dtype, sizes);
-  std::vector<Value> args = c.args;
+/// Evaluates the loops with the positions of true elements in the place of each mask among the indices.
+Value eval_at_positions(EvalCall& c) {
+  const Tensor& self = c.tensor("self");
   ValueList indices;
   for (const Tensor* t : c.tensors("indices")) {
-    if (t && (t->dtype == DType::Bool || t->dtype == DType::UInt8)) {
-      Tensor positions = nonzero(*t);
-      for (std::int64_t d = 0; d < t->dim(); ++d)
-        indices.emplace_back(positions.view_as({positions.sizes[0]}, {positions.strides[0]}, positions.offset + d));
-    } else {
+    if (!t || (t->dtype != DType::Bool && t->dtype != DType::UInt8)) {
       indices.push_back(t ? Value(*t) : Value());
+      continue;
+    }
+    const Tensor positions = kernels::nonzero(*t);
+    for (std::size_t d = 0; d < t->sizes.size(); ++d) {
+      const std::size_t at = indices.size();
+      if (at >= self.sizes.size() || t->sizes[d] != self.sizes[at])
+        fail("The shape of the mask at index " + std::to_string(d) +
+             " does not match the shape of the indexed tensor at index " + std::to_string(at));
+      indices.emplace_back(positions.view_as({positions.sizes[0]}, {positions.strides[0]},
+                                             positions.offset + static_cast<std::int64_t>(d)));
     }
   }
-  args[static_cast<std::size_t>(c.schema.index_of("indices"))] = indices;
-  return allocate(EvalCall(c.schema, std::move(args), c.context), fake_index);
-}
-
-Value eval_index(EvalCall& c) {
-  const Tensor& self = c.tensor("self");
-  Indexing indexing = index_of(self, c.tensors("indices"));
-  Tensor out = allocate_indexed(c, self, indexing), y = empty(self.dtype, indexing.sizes());
-  dispatch_width(self.dtype, [&]<class T>() {
-    const T* from = self.as<T>();
-    indexing.each([&](std::int64_t position, std::int64_t offset) { y.as<T>()[position] = from[offset]; });
-  });
-  if (out.is_contiguous()) return y;
-  return with_elements(out, y);
-}
-
-/// Writes (or adds) `values` into `out` at the indexed elements; `out` may have any strides. With `accumulate`,
-/// elements where `mask` is false are left alone.
-void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& values, bool accumulate,
-         const Tensor* mask) {
-  DType dtype = accumulate ? evaluation_dtype(out.dtype) : out.dtype;
-  Tensor target = accumulate && dtype != out.dtype ? load(out, dtype) : out;
-  Indexing indexing = index_of(target, indices);
-  Tensor source = expand_load(values, indexing.sizes(), dtype);
-  Tensor keep = mask ? expand_load(*mask, indexing.sizes(), DType::Bool) : Tensor{};
-  if (accumulate) {
-    dispatch_compute(dtype, "index_put", [&]<class T>() {
-      indexing.each([&](std::int64_t position, std::int64_t offset) {
-        if (mask && !keep.as<StoredBool>()[position]) return;
-        T& sum = target.as<T>()[offset];
-        sum = wrapping_sum(sum, source.as<T>()[position]);
-      });
-    });
-  } else {
-    dispatch_width(dtype, [&]<class T>() {
-      indexing.each(
-          [&](std::int64_t position, std::int64_t offset) { target.as<T>()[offset] = source.as<T>()[position]; });
-    });
-  }
-  if (target.storage != out.storage) out.copy_from(target);
-}
-
-Value eval_index_put(EvalCall& c) {
-  Tensor out = allocate(c, fake_index_put);
-  out.copy_from(c.tensor("self"));
-  put(out, c.tensors("indices"), c.tensor("values"), c.boolean("accumulate"), nullptr);
-  return out;
+  std::vector<Value> args = c.args;
+  args[static_cast<std::size_t>(c.schema.index_of("indices"))] = std::move(indices);
+  EvalCall call(c.schema, std::move(args), c.context);
+  return eval_by_loops(call);
 }
 
 Meta fake_index_put_(FakeCall& c) {
@@ -278,59 +230,9 @@ Meta fake_index_put_(FakeCall& c) {
 
 /// Writes into self's own storage.
 Value eval_index_put_(EvalCall& c) {
-  CallOfValues values(c);
-  fake_index_put(values.call);  // refuses what index_put refuses
   Tensor self = c.tensor("self");
-  put(self, c.tensors("indices"), c.tensor("values"), c.boolean("accumulate"), nullptr);
+  self.copy_from(*unwrap(evaluate(Op::torch("aten.index_put.default"), c.args, {}, c.context)).get<Tensor>());
   return self;
-}
-
-/// Brings indices into range, since an index that the mask switches off may be out of range.
-std::vector<Tensor> clamped(const Tensor& self, const std::vector<const Tensor*>& indices) {
-  std::vector<Tensor> out;
-  for (std::size_t d = 0; d < indices.size(); ++d) {
-    if (!indices[d]) {
-      out.emplace_back();
-      continue;
-    }
-    Tensor index = unwrap(load(*indices[d], DType::Int64).clone());
-    std::int64_t size = d < self.sizes.size() ? self.sizes[d] : 1;
-    for (std::int64_t i : steps(index.numel()))
-      index.as<std::int64_t>()[i] = std::clamp<std::int64_t>(index.as<std::int64_t>()[i], -size, size - 1);
-    out.push_back(index);
-  }
-  return out;
-}
-
-std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
-  std::vector<const Tensor*> out;
-  for (const Tensor& t : tensors) out.push_back(t.storage ? &t : nullptr);
-  return out;
-}
-
-Value eval_masked_index(EvalCall& c) {
-  const Tensor& self = c.tensor("self");
-  std::vector<Tensor> indices = clamped(self, c.tensors("indices"));
-  Indexing indexing = index_of(self, pointers(indices));
-  Tensor out = allocate_indexed(c, self, indexing), y = empty(self.dtype, indexing.sizes());
-  Tensor keep = expand_load(c.tensor("mask"), indexing.sizes(), DType::Bool);
-  Tensor fill = number_tensor(c.number("fill"), self.dtype);
-  dispatch_width(self.dtype, [&]<class T>() {
-    const T* from = self.as<T>();
-    T other = *fill.as<T>();
-    indexing.each([&](std::int64_t position, std::int64_t offset) {
-      y.as<T>()[position] = keep.as<StoredBool>()[position] ? from[offset] : other;
-    });
-  });
-  return with_elements(out, y);
-}
-
-Value eval_masked_index_put(EvalCall& c) {
-  Tensor out = allocate(c, fake_index_put);
-  out.copy_from(c.tensor("self"));
-  std::vector<Tensor> indices = clamped(out, c.tensors("indices"));
-  put(out, pointers(indices), c.tensor("values"), true, &c.tensor("mask"));
-  return out;
 }
 
 }  // namespace
@@ -338,24 +240,24 @@ Value eval_masked_index_put(EvalCall& c) {
 void register_advanced_index(OpTable& t) {
   t.default_family = Family::Index;
   t.add_without_record({"setitem"});
-  t.add("aten.index.Tensor", fake_index, eval_index,
+  t.add("aten.index.Tensor", fake_index, eval_at_positions,
         {{"self", "aten.index_put.default(zeros_of(self, grad), indices, grad, True)"}},
         {.lower = lower_index, .cost = {.recomputable = true}, .from_any_device = "indices"});
-  t.add("aten._unsafe_index.Tensor", fake_index, eval_index,
+  t.add("aten._unsafe_index.Tensor", fake_index, eval_at_positions,
         {{"self", "aten._unsafe_index_put.default(zeros_of(self, grad), indices, grad, True)"}},
         {.lower = lower_index, .from_any_device = "indices"});
-  t.add("aten.index_put.default", fake_index_put, eval_index_put,
+  t.add("aten.index_put.default", fake_index_put, eval_at_positions,
         {{"self", "grad if accumulate else aten.index_put.default(grad, indices, zeros_like(values))"},
          {"values", "aten.index.Tensor(grad, indices)"}},
         {.lower = lower_index_put, .from_any_device = "indices"});
-  t.add("aten._unsafe_index_put.default", fake_index_put, eval_index_put,
+  t.add("aten._unsafe_index_put.default", fake_index_put, eval_at_positions,
         {{"self", "grad if accumulate else aten._unsafe_index_put.default(grad, indices, zeros_like(values))"},
          {"values", "aten._unsafe_index.Tensor(grad, indices)"}},
         {.lower = lower_index_put, .from_any_device = "indices"});
-  t.add("aten._unsafe_masked_index.default", fake_masked_index, eval_masked_index,
+  t.add("aten._unsafe_masked_index.default", fake_masked_index, eval_at_positions,
         {{"self", "aten._unsafe_masked_index_put_accumulate.default(zeros_of(self, grad), mask, indices, grad)"}},
         {.lower = lower_masked_index, .from_any_device = "indices"});
-  t.add("aten._unsafe_masked_index_put_accumulate.default", fake_index_put, eval_masked_index_put,
+  t.add("aten._unsafe_masked_index_put_accumulate.default", fake_index_put, eval_at_positions,
         {{"self", "grad"}, {"values", "aten._unsafe_masked_index.default(grad, mask, indices, 0)"}},
         {.lower = lower_masked_index_put, .from_any_device = "indices"});
   t.add("aten.index_put_.default", {.fake = fake_index_put_, .eval = eval_index_put_, .from_any_device = "indices"});

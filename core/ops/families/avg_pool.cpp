@@ -114,12 +114,10 @@ std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
 
 template <std::size_t rank>
 Value eval_avg_pool(EvalCall& c) {
-  Tensor out = allocate(c, fake_avg_pool<rank>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
+  Tensor y = zeros_for(c, fake_avg_pool<rank>), x = load(c.tensor("self"), y.dtype);
   Cells cells = sliding_cells(pool_arguments(c, rank), x.sizes, y.sizes, rank);
   auto divisor_of = divisor(c);
-  dispatch_ordered(dtype, "avg_pool", [&]<class T>() {
+  dispatch_ordered(y.dtype, "avg_pool", [&]<class T>() {
     for (std::int64_t p : steps(cells.planes, 4096)) {
       const T* in = x.as<T>() + p * cells.in_plane();
       cells.each([&](std::int64_t position, const Cell& cell) {
@@ -130,25 +128,23 @@ Value eval_avg_pool(EvalCall& c) {
       });
     }
   });
-  return with_elements(out, y);
+  return y;
 }
 
 template <std::size_t rank>
 Value eval_avg_pool_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_avg_pool_backward<rank>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
+  Tensor dx = zeros_for(c, fake_avg_pool_backward<rank>), grad = load(c.tensor("grad_output"), dx.dtype);
   check_planes(grad, dx, rank);
   Cells cells = sliding_cells(pool_arguments(c, rank), dx.sizes, grad.sizes, rank);
   auto divisor_of = divisor(c);
-  dispatch_floating(dtype, "avg_pool_backward", [&]<class T>() {
+  dispatch_floating(dx.dtype, "avg_pool_backward", [&]<class T>() {
     for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         const T share = grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(divisor_of(cell));
         cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
       });
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 constexpr char gradient_2d[] =

@@ -104,11 +104,10 @@ Meta fake_trilinear(FakeCall& c) {
 
 Value eval_trilinear(EvalCall& c) {
   using namespace kernels;
-  Tensor out = allocate(c, fake_trilinear);
-  DType dtype = evaluation_dtype(out.dtype);
+  const DType dtype = evaluation_dtype(c.tensor("i1").dtype);
   const Tensor operands[] = {load(c.tensor("i1"), dtype), load(c.tensor("i2"), dtype), load(c.tensor("i3"), dtype)};
   const Trilinear t(c, operands);
-  Tensor y = zeros(accumulate_dtype(dtype), out.sizes);
+  Tensor y = zeros_for(c, fake_trilinear, accumulate_dtype(dtype));
   std::vector<bool> kept = t.summed;
   kept.flip();
   dispatch_compute(dtype, "_trilinear", [&]<class T>() {
@@ -123,7 +122,7 @@ Value eval_trilinear(EvalCall& c) {
       ++to;
     });
   });
-  return with_elements(out, y);
+  return y;
 }
 
 /// The sum over `sumdim` of i1 * i2 * i3, after each was unsqueezed at the dimensions in its `expand` argument.

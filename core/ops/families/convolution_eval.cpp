@@ -193,10 +193,9 @@ void add_bias(const Tensor& y, const Tensor& bias) {
 }  // namespace
 
 Value eval_convolution(EvalCall& c) {
-  Tensor out = allocate(c, fake_convolution);
   const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulate_dtype(dtype);
   Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype), bias = load_optional(c, "bias", sum);
-  Tensor y = empty(sum, out.sizes);
+  Tensor y = zeros_for(c, fake_convolution, sum);
   bool transposed = c.boolean("transposed");
   ConvolutionGeometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
   dispatch_compute(dtype, "convolution", [&]<class T>() {
@@ -208,21 +207,17 @@ Value eval_convolution(EvalCall& c) {
       convolution.forward(x.as<T>(), w.as<T>(), to);
     if (bias.storage) add_bias<AccumulateType<T>>(y, bias);
   });
-  return with_elements(out, y);
+  return y;
 }
 
 Value eval_convolution_backward(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_convolution_backward);
+  const std::vector<bool> wanted = c.booleans("output_mask");
   const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulate_dtype(dtype);
   Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype),
          gy = load(c.tensor("grad_output"), dtype);
   bool transposed = c.boolean("transposed");
   ConvolutionGeometry g = transposed ? geometry(c, gy, x, w) : geometry(c, x, gy, w);
   ValueList results(3);
-  auto store = [&](std::size_t i, const Tensor& computed) {
-    outputs[i].copy_from(computed);
-    results[i] = outputs[i];
-  };
   auto conjugated = [](Tensor t) { return is_complex(t.dtype) ? unwrap(t.clone()) : t; };
   dispatch_compute(dtype, "convolution_backward", [&]<class T>() {
     using Sum = AccumulateType<T>;
@@ -232,26 +227,26 @@ Value eval_convolution_backward(EvalCall& c) {
     if constexpr (!std::is_arithmetic_v<T>)
       for (Tensor* t : {&xc, &wc})
         for (std::int64_t i = 0; i < t->numel(); ++i) t->as<T>()[i] = std::conj(t->as<T>()[i]);
-    if (outputs[0].storage) {
+    if (wanted[0]) {
       Tensor dx = empty(sum, x.sizes);
       if (transposed)
         convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<Sum>());
       else
         convolution.backward_input(gy.as<T>(), wc.as<T>(), dx.as<Sum>());
-      store(0, dx);
+      results[0] = dx;
     }
-    if (outputs[1].storage) {
+    if (wanted[1]) {
       Tensor dw = empty(sum, w.sizes);
       const Tensor &large = transposed ? gy : xc, &small = transposed ? xc : gy;
       convolution.backward_weight(large.as<T>(), small.as<T>(), dw.as<Sum>());
-      store(1, dw);
+      results[1] = dw;
     }
-    if (outputs[2].storage) {
+    if (wanted[2]) {
       const DimSplit split = split_at(gy.sizes, 1);
       Tensor db = zeros(sum, {split.length});
       for (std::int64_t i : steps(gy.numel()))
         db.as<Sum>()[i / split.inner % split.length] += static_cast<Sum>(gy.as<T>()[i]);
-      store(2, db);
+      results[2] = db;
     }
   });
   return results;

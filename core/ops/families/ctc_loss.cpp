@@ -138,16 +138,15 @@ Value eval_ctc_loss(EvalCall& c) {
       loss.as<T>()[i] = e.forward(alpha.as<T>() + i * alpha.sizes[1] * width, width);
     });
   });
-  return wanted_results(std::move(outputs), {loss, alpha});
+  return ValueList{loss, alpha};
 }
 
 /// The gradient by (16): (exp(log p) - exp(sum + loss - log p)) times the sample's incoming gradient.
 Value eval_ctc_loss_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_ctc_loss_backward);
-  DType dtype = out.dtype;
+  const DType dtype = c.tensor("log_probs").dtype;
   Tensor x = load(c.tensor("log_probs"), dtype), targets = load(c.tensor("targets"), DType::Int64);
   Tensor grad = load(c.tensor("grad"), dtype), loss = load(c.tensor("neg_log_likelihood"), dtype),
-         alpha = load(c.tensor("log_alpha"), dtype), dx = zeros(dtype, out.sizes);
+         alpha = load(c.tensor("log_alpha"), dtype), dx = zeros(dtype, x.sizes);
   std::int64_t batch = x.sizes[1], labels = x.sizes[2];
   if (grad.numel() != batch || loss.numel() != batch || alpha.dim() != 3 || alpha.sizes[0] != batch ||
       alpha.sizes[1] != x.sizes[0])
@@ -168,7 +167,7 @@ Value eval_ctc_loss_backward(EvalCall& c) {
         }
     });
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 Arg decompose_ctc_loss(DecomposeCall& c) {

@@ -58,21 +58,19 @@ Meta fake_cdist(FakeCall& c) {
 }
 
 Value eval_cdist(EvalCall& c) {
-  Tensor out = allocate(c, fake_cdist);
-  DType dtype = evaluation_dtype(out.dtype);
+  Tensor y = zeros_for(c, fake_cdist);
   Sizes batch = common_batch(c.tensor("x1"), c.tensor("x2"));
-  Tensor a = load(expand_batch(c.tensor("x1"), batch, 2), dtype),
-         b = load(expand_batch(c.tensor("x2"), batch, 2), dtype);
-  Tensor y = empty(dtype, out.sizes);
+  Tensor a = load(expand_batch(c.tensor("x1"), batch, 2), y.dtype),
+         b = load(expand_batch(c.tensor("x2"), batch, 2), y.dtype);
   double p = as_double(c.number("p"));
-  std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(), n = a.sizes.back();
-  dispatch_floating(dtype, "cdist", [&]<class T>() {
+  std::int64_t rows = y.sizes[y.sizes.size() - 2], columns = y.sizes.back(), n = a.sizes.back();
+  dispatch_floating(y.dtype, "cdist", [&]<class T>() {
     for (std::int64_t i : steps(y.numel())) {
       std::int64_t entry = i / columns / rows, row = i / columns, column = entry * columns + i % columns;
       y.as<T>()[i] = static_cast<T>(distance(a.as<T>() + row * n, b.as<T>() + column * n, n, p));
     }
   });
-  return with_elements(out, y);
+  return y;
 }
 
 Meta fake_cdist_backward(FakeCall& c) {
@@ -92,7 +90,8 @@ Meta fake_cdist_backward(FakeCall& c) {
 }
 
 Value eval_cdist_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_cdist_backward), y = zeros(DType::Float64, out.sizes);
+  Tensor y = zeros_for(c, fake_cdist_backward, DType::Float64);
+  const DType dtype = c.tensor("x1").dtype;
   Sizes batch = common_batch(c.tensor("x1"), c.tensor("x2"));
   auto operand = [&](const char* name) { return load(expand_batch(c.tensor(name), batch, 2), DType::Float64); };
   Tensor a = operand("x1"), b = operand("x2"), grad = operand("grad"), distances = operand("cdist");
@@ -102,10 +101,10 @@ Value eval_cdist_backward(EvalCall& c) {
     std::int64_t row = i / columns, column = row / rows * columns + i % columns;
     for (std::int64_t k = 0; k < n; ++k)
       y.as<double>()[row * n + k] +=
-          distance_gradient(difference(out.dtype, a.as<double>()[row * n + k], b.as<double>()[column * n + k]),
+          distance_gradient(difference(dtype, a.as<double>()[row * n + k], b.as<double>()[column * n + k]),
                             grad.as<double>()[i], distances.as<double>()[i], p);
   }
-  return with_elements(out, y);
+  return y;
 }
 
 Meta fake_pdist(FakeCall& c) {
@@ -124,14 +123,13 @@ void each_pair(std::int64_t rows, F use) {
 }
 
 Value eval_pdist(EvalCall& c) {
-  Tensor out = allocate(c, fake_pdist), x = load(c.tensor("self"), DType::Float64),
-         y = empty(DType::Float64, out.sizes);
+  Tensor x = load(c.tensor("self"), DType::Float64), y = zeros_for(c, fake_pdist, DType::Float64);
   double p = as_double(c.number("p"));
   std::int64_t n = x.sizes[1];
   each_pair(x.sizes[0], [&](std::int64_t at, std::int64_t i, std::int64_t j) {
     y.as<double>()[at] = distance(x.as<double>() + i * n, x.as<double>() + j * n, n, p);
   });
-  return with_elements(out, y);
+  return y;
 }
 
 Meta fake_pdist_backward(FakeCall& c) {
@@ -143,20 +141,20 @@ Meta fake_pdist_backward(FakeCall& c) {
 }
 
 Value eval_pdist_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_pdist_backward), y = zeros(DType::Float64, out.sizes);
-  Tensor x = load(c.tensor("self"), DType::Float64), grad = load(c.tensor("grad"), DType::Float64),
-         distances = load(c.tensor("pdist"), DType::Float64);
+  const DType dtype = c.tensor("self").dtype;
+  Tensor y = zeros(DType::Float64, c.tensor("self").sizes), x = load(c.tensor("self"), DType::Float64),
+         grad = load(c.tensor("grad"), DType::Float64), distances = load(c.tensor("pdist"), DType::Float64);
   double p = as_double(c.number("p"));
   std::int64_t n = x.sizes[1];
   each_pair(x.sizes[0], [&](std::int64_t at, std::int64_t i, std::int64_t j) {
     for (std::int64_t k = 0; k < n; ++k) {
-      double g = distance_gradient(difference(out.dtype, x.as<double>()[i * n + k], x.as<double>()[j * n + k]),
+      double g = distance_gradient(difference(dtype, x.as<double>()[i * n + k], x.as<double>()[j * n + k]),
                                    grad.as<double>()[at], distances.as<double>()[at], p);
       y.as<double>()[i * n + k] += g;
       y.as<double>()[j * n + k] -= g;
     }
   });
-  return with_elements(out, y);
+  return y;
 }
 
 Meta fake_cross(FakeCall& c) {
@@ -171,24 +169,23 @@ Meta fake_cross(FakeCall& c) {
 }
 
 Value eval_cross(EvalCall& c) {
-  Tensor out = allocate(c, fake_cross);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor a = expand_load(c.tensor("self"), out.sizes, dtype), b = expand_load(c.tensor("other"), out.sizes, dtype);
-  Tensor y = empty(dtype, out.sizes);
-  DimSplit split = split_at(out.sizes, wrap_dim(c.integer("dim"), out.dim()));
-  dispatch_compute(dtype, "cross", [&]<class T>() {
+  Tensor y = zeros_for(c, fake_cross);
+  Tensor a = expand_load(c.tensor("self"), y.sizes, y.dtype), b = expand_load(c.tensor("other"), y.sizes, y.dtype);
+  DimSplit split = split_at(y.sizes, wrap_dim(c.integer("dim"), y.dim()));
+  const DType dtype = c.tensor("self").dtype;
+  dispatch_compute(y.dtype, "cross", [&]<class T>() {
     for (std::int64_t o = 0; o < split.outer; ++o)
       for (std::int64_t i : steps(split.inner, split.length)) {
         auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
         const T *u = a.as<T>(), *v = b.as<T>();
         auto product = [&](std::int64_t j, std::int64_t k) {
-          return rounded(out.dtype, wrapping_product(u[at(j)], v[at(k)]));
+          return rounded(dtype, wrapping_product(u[at(j)], v[at(k)]));
         };
         for (std::int64_t k = 0; k < 3; ++k)
           y.as<T>()[at(k)] = wrapping_difference(product(k + 1, k + 2), product(k + 2, k + 1));
       }
   });
-  return with_elements(out, y);
+  return y;
 }
 
 }  // namespace

@@ -1,51 +1,59 @@
 // embedding and its gradient.
 #include "core/ops/families/lower_index.h"
-#include "core/ops/kernels/indexing.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
-#include "core/ops/record/lower_call.h"
 #include "core/ops/record/record.h"
 
 namespace partita {
 namespace {
 using namespace loops;
 
+/// Rows of the weight as the argument `indices` names them.
+Reach rows_of(LowerCall& call, const LoweredTensor& indices, SymExpr rows) {
+  Reach reach(call, indices, 0, rows, false);
+  reach.bound.space = "index out of range in self: " + reach.bound.space;
+  return reach;
+}
+
 void lower_embedding(LowerCall& call) {
-  LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
-  Reach reach(call, 0, weight.sizes[0], false);
+  const LoweredTensor weight = call.in("weight");
+  const Reach reach = rows_of(call, integer_index(call, "indices"), weight.sizes[0]);
   call.give(call.to.map(weight.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Index at(i.begin(), i.end() - 1);
-    return body.read(weight, {reach.position(body, indices, at), i.back()});
+    return body.read(weight, {reach.position(body, at), i.back()});
   }));
 }
 
-/// Half types accumulate in float32 and are rounded once.
 void lower_embedding_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
-  grad = call.to.cast(grad, opmath_dtype(grad.dtype));
   // The indices may have any rank; each stands for one row of the gradient.
   indices = call.to.reshape(indices, {indices.numel()});
   grad = call.to.reshape(grad, {indices.numel(), call.out_sizes()[1]});
-  if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
-  std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
-  Reach reach(call, 0, rows, false);
-  LoweredTensor zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
-  Write add{grad.sizes,
-            [=](Body& body, const Index& i) {
-              Scalar g = body.read(grad, i);
-              if (padding < 0) return g;
-              Scalar index = body.b.cast(body.read(indices, Index(i.begin(), i.end() - 1)), DType::Int64);
-              return body.b.where(body.b.Eq(index, body.b.constant_int(DType::Int64, padding)),
-                                  body.b.constant(grad.dtype, 0), g);
-            },
-            [=](Body& body, const Index& i) {
-              return Index{reach.position(body, indices, Index(i.begin(), i.end() - 1)), i.back()};
-            },
-            true, true};
-  call.give(call.to.writes(grad.dtype, zero.sizes, {whole(zero), std::move(add)}));
+  const std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
+  const Reach reach = rows_of(call, indices, rows);
+  LoweredTensor counts;  // of the indices of each row, by which its gradients are divided
+  if (call.boolean("scale_grad_by_freq")) {
+    if (!call.evaluates) fail_unsupported("gradients scaled by frequency");
+    const Put once{indices.sizes, [](Body& body, const Index&) { return body.b.constant_int(DType::Int64, 1); },
+                   [=](Body& body, const Index& i) { return Index{reach.position(body, i)}; }};
+    counts = combined(call, call.to.constant(DType::Int64, {rows}, 0), once, {ScalarOp::Add});
+  }
+  const DType dtype = opmath_dtype(grad.dtype);
+  const Put add{grad.sizes,
+                [=](Body& body, const Index& i) {
+                  ScalarBuilder& b = body.b;
+                  Scalar g = b.cast(body.read(grad, i), dtype);
+                  if (counts.valid()) {
+                    const Scalar n = body.read(counts, {reach.position(body, {i[0]})});
+                    g = b.Mul(g, b.Div(b.constant(dtype, 1), b.cast(n, dtype)));
+                  }
+                  if (padding < 0) return g;
+                  Scalar index = b.cast(body.read(indices, {i[0]}), DType::Int64);
+                  return b.where(b.Eq(index, b.constant_int(DType::Int64, padding)), b.constant(dtype, 0), g);
+                },
+                [=](Body& body, const Index& i) { return Index{reach.position(body, {i[0]}), i[1]}; }};
+  call.give(combined(call, call.to.constant(dtype, call.out_sizes(), 0), add, {ScalarOp::Add}));
 }
-
-using namespace kernels;
 
 Meta fake_embedding(FakeCall& c) {
   const TensorMeta& weight = c.tensor("weight");
@@ -57,20 +65,6 @@ Meta fake_embedding(FakeCall& c) {
   return new_like(weight, sizes);
 }
 
-Value eval_embedding(EvalCall& c) {
-  Tensor out = allocate(c, fake_embedding);
-  Tensor weight = load(c.tensor("weight"), out.dtype), index = load(c.tensor("indices"), DType::Int64);
-  std::int64_t width = weight.sizes[1];
-  dispatch_width(weight.dtype, [&]<class T>() {
-    for (std::int64_t i : steps(index.numel())) {
-      std::int64_t row = index.as<std::int64_t>()[i];
-      if (row < 0 || row >= weight.sizes[0]) fail("index out of range in self");
-      std::copy_n(weight.as<T>() + row * width, width, out.as<T>() + i * width);
-    }
-  });
-  return out;
-}
-
 Meta fake_embedding_dense_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
   if (grad.dim() == 0) fail("embedding_dense_backward: grad_output has no dimensions");
@@ -79,35 +73,11 @@ Meta fake_embedding_dense_backward(FakeCall& c) {
   return new_like(grad, {c.sym("num_weights"), grad.sizes.back()});
 }
 
-Value eval_embedding_dense_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_embedding_dense_backward);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), index = load(c.tensor("indices"), DType::Int64),
-         sum = zeros(dtype, out.sizes);
-  std::int64_t width = out.sizes[1], padding = c.integer("padding_idx"), rows = out.sizes[0];
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
-  for (std::int64_t i : steps(index.numel())) {
-    std::int64_t row = index.as<std::int64_t>()[i];
-    if (row < 0 || row >= rows) fail("index out of range in self");
-    ++counts[static_cast<std::size_t>(row)];
-  }
-  bool by_frequency = c.boolean("scale_grad_by_freq");
-  dispatch_floating(dtype, "embedding_backward", [&]<class T>() {
-    for (std::int64_t i : steps(index.numel())) {
-      std::int64_t row = index.as<std::int64_t>()[i];
-      if (row == padding) continue;
-      T scale = by_frequency ? T(1) / static_cast<T>(counts[static_cast<std::size_t>(row)]) : T(1);
-      for (std::int64_t k = 0; k < width; ++k) sum.as<T>()[row * width + k] += grad.as<T>()[i * width + k] * scale;
-    }
-  });
-  return with_elements(out, sum);
-}
-
 }  // namespace
 
 void register_embedding(OpTable& t) {
   t.default_family = Family::Index;
-  t.add("aten.embedding.default", fake_embedding, eval_embedding,
+  t.add("aten.embedding.default", fake_embedding, nullptr,
         {{"weight",
           "unsupported('embedding with sparse gradients') if sparse else "
           "aten.embedding_dense_backward.default(grad, indices, size(weight, 0), padding_idx, "
@@ -121,7 +91,7 @@ void register_embedding(OpTable& t) {
                     "factor = in_dtype(max_norm / (norm + 1e-07), dtype(self)); "
                     "where(logical_and(used, gt(norm, max_norm)), self * factor, self)",
          .autograd = {.not_differentiable = true}});
-  t.add("aten.embedding_dense_backward.default", fake_embedding_dense_backward, eval_embedding_dense_backward,
+  t.add("aten.embedding_dense_backward.default", fake_embedding_dense_backward, nullptr,
         {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}}, {.lower = lower_embedding_backward});
 }
 

@@ -105,15 +105,8 @@ Value eval_embedding_bag(EvalCall& c) {
       for (std::int64_t k = 0; k < width && n > 0; ++k) out.as<T>()[bag * width + k] /= static_cast<T>(n);
     }
   });
-  const Tensor* computed[] = {&out, &bag_of, &sizes, &maximum};
-  ValueList results;
-  for (std::size_t i = 0; i < 4; ++i) {
-    // Unless the mode is max, max_indices is a copy of bag_size.
-    if (i == 3 && mode != Mode::Max) computed[i] = &sizes;
-    outputs[i].copy_from(*computed[i]);
-    results.emplace_back(outputs[i]);
-  }
-  return results;
+  // Unless the mode is max, max_indices is a copy of bag_size.
+  return ValueList{out, bag_of, sizes, mode == Mode::Max ? maximum : unwrap(sizes.clone())};
 }
 
 /// Fails unless the arguments of a gradient fit the sizes of the forward call.
@@ -145,15 +138,14 @@ Meta fake_embedding_bag_backward(FakeCall& c) {
 
 Value eval_embedding_bag_backward(EvalCall& c) {
   if (c.boolean("sparse")) fail_unsupported("embedding_bag with sparse gradients");
-  Tensor out = allocate(c, fake_embedding_bag_backward);
-  DType dtype = evaluation_dtype(out.dtype);
+  Tensor dw = zeros_for(c, fake_embedding_bag_backward);
+  const DType dtype = dw.dtype;
   Mode mode = mode_of(c);
   Tensor grad = load(c.tensor("grad"), dtype), indices = load(c.tensor("indices"), DType::Int64);
   Tensor offsets = load(c.tensor("offsets"), DType::Int64), sizes = load(c.tensor("bag_size"), DType::Int64);
   Tensor maximum = load(c.tensor("maximum_indices"), DType::Int64),
          scales = load_optional(c, "per_sample_weights", dtype);
-  Tensor dw = zeros(dtype, out.sizes);
-  std::int64_t bags = grad.sizes[0], width = out.sizes[1], rows = out.sizes[0], padding = c.integer("padding_idx");
+  std::int64_t bags = grad.sizes[0], width = dw.sizes[1], rows = dw.sizes[0], padding = c.integer("padding_idx");
   bool by_frequency = c.boolean("scale_grad_by_freq");
   std::vector<std::int64_t> counts(static_cast<std::size_t>(by_frequency ? rows : 0), 0);
   dispatch_floating(dtype, "embedding_bag_backward", [&]<class T>() {
@@ -183,7 +175,7 @@ Value eval_embedding_bag_backward(EvalCall& c) {
       for (std::int64_t k = 0; k < width; ++k) to[k] += from[k] * factor;
     });
   });
-  return with_elements(out, dw);
+  return dw;
 }
 
 Meta fake_scales_backward(FakeCall& c) {
@@ -196,11 +188,10 @@ Meta fake_scales_backward(FakeCall& c) {
 
 /// The gradient of index i's weight: the dot product of its embedding row and its bag's gradient.
 Value eval_scales_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_scales_backward);
-  DType dtype = evaluation_dtype(out.dtype);
+  Tensor ds = zeros_for(c, fake_scales_backward);
+  const DType dtype = ds.dtype;
   Tensor grad = load(c.tensor("grad"), dtype), weight = load(c.tensor("weight"), dtype);
   Tensor indices = load(c.tensor("indices"), DType::Int64), offsets = load(c.tensor("offsets"), DType::Int64);
-  Tensor ds = zeros(dtype, out.sizes);
   std::int64_t width = weight.sizes[1], padding = c.integer("padding_idx");
   dispatch_floating(dtype, "embedding_bag_per_sample_weights_backward", [&]<class T>() {
     each_index(offsets, 0, grad.sizes[0], indices.numel(), [&](std::int64_t i, std::int64_t bag) {
@@ -214,7 +205,7 @@ Value eval_scales_backward(EvalCall& c) {
       ds.as<T>()[i] = static_cast<T>(sum);
     });
   });
-  return with_elements(out, ds);
+  return ds;
 }
 
 template <bool has_padding>

@@ -116,18 +116,19 @@ void normalize(const EvalCall& c, const Tensor& t, std::int64_t points) {
 /// A copy in complex128, since the transform works in place.
 Tensor complex_copy(const Tensor& t) {
   Tensor x = empty(DType::Complex128, t.sizes);
-  return with_elements(x, t);
+  x.copy_from(t);
+  return x;
 }
 
 Value eval_c2c(EvalCall& c) {
-  Tensor out = allocate(c, fake_c2c), x = complex_copy(c.tensor("self"));
+  Tensor x = complex_copy(c.tensor("self"));
   std::int64_t points = 1;
   for (std::size_t d : transformed_dims(c.integers("dim"), x.sizes.size())) {
     fourier(x, static_cast<std::int64_t>(d), c.boolean("forward"));
     points *= x.sizes[d];
   }
   normalize(c, x, points);
-  return with_elements(out, x);
+  return x;
 }
 
 Value eval_r2c(EvalCall& c) {
@@ -165,7 +166,7 @@ Tensor whole_spectrum(const Tensor& half, std::int64_t dim, std::int64_t length)
 }
 
 Value eval_c2r(EvalCall& c) {
-  Tensor out = allocate(c, fake_c2r), x = complex_copy(c.tensor("self"));
+  Tensor x = complex_copy(c.tensor("self"));
   std::vector<std::size_t> dims = transformed_dims(c.integers("dim"), x.sizes.size());
   std::int64_t points = 1;
   for (std::size_t d : dims) {
@@ -174,7 +175,7 @@ Value eval_c2r(EvalCall& c) {
     points *= x.sizes[d];
   }
   normalize(c, x, points);
-  return with_elements(out, x);
+  return x;
 }
 
 /// Pads the gradient of a one-sided result with zeros for the missing frequencies; the result is the real part of a

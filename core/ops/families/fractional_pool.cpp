@@ -65,7 +65,7 @@ Value eval_fractional(EvalCall& c) {
   kernel.resize(rank, kernel[0]);
   Tensor samples = load(c.tensor("random_samples"), evaluation_dtype(dtype));
   Cells cells = empty_cells(in, rank);
-  return max_of_cells(c, outputs, rank, [&](std::int64_t plane) -> const Cells& {
+  return max_of_cells(c, out, rank, [&](std::int64_t plane) -> const Cells& {
     dispatch_floating(samples.dtype, "fractional_max_pool", [&]<class T>() {
       for (std::size_t d = 0; d < rank; ++d) {
         // PyTorch's 2-d kernel takes the first sample for the width; the 3-d kernel goes by depth, height, width.

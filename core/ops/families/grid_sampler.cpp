@@ -260,11 +260,9 @@ struct Sampler {
 
 template <std::size_t rank>
 Value eval_grid_sampler(EvalCall& c) {
-  Tensor out = allocate(c, fake_grid_sampler<rank>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor y = empty(dtype, out.sizes);
-  dispatch_narrow(out.dtype, "grid_sampler", [&]<class T, class S>() {
-    Sampler<rank, T, S> s(c, dtype);
+  Tensor y = zeros_for(c, fake_grid_sampler<rank>);
+  dispatch_narrow(c.tensor("input").dtype, "grid_sampler", [&]<class T, class S>() {
+    Sampler<rank, T, S> s(c, y.dtype);
     s.each([&](std::int64_t n, std::int64_t first, const std::vector<PlaceTaps<T>>& taps) {
       for (std::int64_t k = n * s.channels; k < (n + 1) * s.channels; ++k)
         for (std::size_t i = 0; i < taps.size(); ++i)
@@ -272,7 +270,7 @@ Value eval_grid_sampler(EvalCall& c) {
               static_cast<S>(s.interpolated(s.input.template as<S>() + k * s.plane, taps[i]));
     });
   });
-  return with_elements(out, y);
+  return y;
 }
 
 template <std::size_t rank>

@@ -96,9 +96,8 @@ Meta fake_grouped_mm(FakeCall& c) {
 }
 
 Value eval_grouped_mm(EvalCall& c) {
-  Tensor out = allocate(c, fake_grouped_mm);
   const Tensor* offs = c.has("offs") ? &c.tensor("offs") : nullptr;
-  return with_elements(std::move(out), grouped_product(c, c.tensor("self"), c.tensor("mat2"), offs));
+  return grouped_product(c, c.tensor("self"), c.tensor("mat2"), offs);
 }
 
 /// Checks that the weight has a matrix for each group of rows.
@@ -117,8 +116,7 @@ Meta fake_fallback(FakeCall& c) {
   return new_like(x, {x.sizes[0], c.tensor("weight").sizes[2]});
 }
 Value eval_fallback(EvalCall& c) {
-  Tensor out = allocate(c, fake_fallback);
-  return with_elements(std::move(out), grouped_product(c, c.tensor("input"), c.tensor("weight"), &c.tensor("offs")));
+  return grouped_product(c, c.tensor("input"), c.tensor("weight"), &c.tensor("offs"));
 }
 
 Meta fake_fallback_backward(FakeCall& c) {
@@ -126,13 +124,12 @@ Meta fake_fallback_backward(FakeCall& c) {
   return MetaTuple{{like_preserving(c.tensor("input"), c.shapes), like_preserving(c.tensor("weight"), c.shapes)}};
 }
 Value eval_fallback_backward(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_fallback_backward);
   const Tensor &x = c.tensor("input"), &weight = c.tensor("weight"), &grad = c.tensor("grad_output");
   const Tensor of_weight = weight.view_as({weight.sizes[0], weight.sizes[2], weight.sizes[1]},
                                           {weight.strides[0], weight.strides[2], weight.strides[1]}, weight.offset);
   const Tensor of_rows = x.view_as({x.sizes[1], x.sizes[0]}, {x.strides[1], x.strides[0]}, x.offset);
-  return wanted_results(std::move(outputs), {grouped_product(c, grad, of_weight, &c.tensor("offs")),
-                                             grouped_product(c, of_rows, grad, &c.tensor("offs"))});
+  return ValueList{grouped_product(c, grad, of_weight, &c.tensor("offs")),
+                   grouped_product(c, of_rows, grad, &c.tensor("offs"))};
 }
 
 /// As two products; the gradient of a weight that lies transposed is made so.

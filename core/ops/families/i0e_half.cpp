@@ -75,9 +75,9 @@ Value eval_i0e(EvalCall& call) {
   Value value = eval_special<exactly>(call);
   const Tensor& self = call.tensor("self");
   if (self.dtype != DType::BFloat16 && self.dtype != DType::Float16) return value;
-  const Tensor& out = *value.get<Tensor>();
+  const Tensor out = empty_of(call, fake_special);
   const std::int64_t run = run_length(out, self), whole = run == 1 ? 0 : run / lanes * lanes;
-  Tensor x = kernels::load(self, DType::Float32), y = unwrap(out.to(DType::Float32));
+  Tensor x = kernels::load(self, DType::Float32), y = *value.get<Tensor>();
   Sizes index(out.sizes.size(), 0);
   for (std::int64_t i : steps(out.numel())) {
     std::int64_t place = 0;
@@ -91,8 +91,7 @@ Value eval_i0e(EvalCall& call) {
       index[d] = 0;
     }
   }
-  out.copy_from(y);
-  return value;
+  return y;
 }
 
 }  // namespace partita

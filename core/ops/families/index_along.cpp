@@ -1,16 +1,9 @@
-// Operators on whole slices along one dimension: index_select, index_add, index_copy, index_fill.
-#include <cmath>
-
-#include "core/ops/families/indexing.h"
+// Operators on whole slices along one dimension: index_select, index_add, index_copy, index_fill, index_reduce.
 #include "core/ops/families/lower_index.h"
-#include "core/ops/kernels/broadcast.h"
-#include "core/ops/kernels/indexing.h"
-#include "core/ops/kernels/wrapping.h"
+#include "core/ops/record/formula.h"
 #include "core/ops/record/formula_functions.h"
-#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
-#include "core/ops/record/lower_call.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 
@@ -19,77 +12,76 @@ namespace {
 using namespace loops;
 
 void lower_index_select(LowerCall& call) {
-  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
-  if (self.dim() == 0) fail_unsupported("index_select of a 0-dim tensor");
-  std::size_t dim = call.dim("dim", self.dim());
-  Reach reach(call, dim, self.sizes[dim], false);
-  call.give(call.to.map(self.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+  const LoweredTensor self = as_vector(call, call.in("self")), index = as_vector(call, integer_index(call, "index"));
+  const std::size_t dim = call.dim("dim", self.dim());
+  Reach reach(call, index, dim, self.sizes[dim], false);
+  reach.bound.space = "index out of range in self: " + reach.bound.space;
+  SymList sizes = self.sizes;
+  sizes[dim] = index.sizes[0];
+  call.give(call.to.map(self.dtype, sizes, [=](Body& body, const Index& i) {
     Index at = i;
-    at[dim] = reach.position(body, index, index.dim() == 0 ? Index() : Index{i[dim]});
+    at[dim] = reach.position(body, {i[dim]});
     return body.read(self, at);
   }));
 }
 
-/// Puts value(i) to the slices of self that the index names, or adds it there. Sums of half types are made in float32.
-void give_slices(LowerCall& call, ElementFunction value, bool adds, bool wraps) {
-  const LoweredTensor index = integer_index(call, "index");
-  LoweredTensor self = call.in("self");
-  if (self.dim() == 0 || index.dim() == 0) fail_unsupported("slices of a number");
+/// The values, put to the slices of `self` that the index names.
+Put to_slices(LowerCall& call, const LoweredTensor& self, ElementFunction value, bool wraps = false) {
   const std::size_t dim = call.dim("dim", self.dim());
-  if (adds) self = call.to.cast(self, opmath_dtype(self.dtype));
-  std::vector<Write> writes{whole(self)};
+  const Reach reach(call, as_vector(call, integer_index(call, "index")), dim, self.sizes[dim], wraps);
   SymList sizes = self.sizes;
-  sizes[dim] = index.sizes[0];
-  if (!product(sizes).is(0)) {
-    const Reach reach(call, dim, self.sizes[dim], wraps);
-    writes.push_back(
-        {sizes, [value, dtype = self.dtype](Body& body, const Index& i) { return body.b.cast(value(body, i), dtype); },
-         [=](Body& body, const Index& i) {
-           Index at = i;
-           at[dim] = reach.position(body, index, {i[dim]});
-           return at;
-         },
-         adds, true});
-  }
-  call.give(call.to.writes(self.dtype, self.sizes, std::move(writes)));
+  sizes[dim] = reach.index.sizes[0];
+  return {sizes, std::move(value), [=](Body& body, const Index& i) {
+            Index at = i;
+            at[dim] = reach.position(body, {i[dim]});
+            return at;
+          }};
 }
 
-LoweredTensor slices(LowerCall& call) {
-  const LoweredTensor source = call.in("source");
-  if (source.dim() != call.in("self").dim()) fail_unsupported("slices of a number");
-  return source;
+/// The elements of the argument `source`; a number is one slice of numbers.
+ElementFunction source_value(LowerCall& call, const LoweredTensor& self) {
+  LoweredTensor source = call.in("source");
+  if (source.dim() != self.dim()) {
+    SymList sizes = self.sizes;
+    sizes[call.dim("dim", self.dim())] = call.in("index").numel();
+    source = call.to.reshape(source, sizes);
+  }
+  return [source](Body& body, const Index& i) { return body.read(source, i); };
 }
 
 void lower_index_add(LowerCall& call) {
-  const LoweredTensor source = slices(call);
-  if (source.dtype == DType::Bool || is_complex(source.dtype))
-    fail_unsupported("index_add of " + std::string(torch_name(source.dtype)));
-  const double alpha = as_double(call.number("alpha"));
-  if (!is_floating(source.dtype) && alpha != std::trunc(alpha)) fail_unsupported("a fraction of whole numbers");
-  give_slices(
-      call,
-      [source, alpha](Body& body, const Index& i) {
-        const DType dtype = opmath_dtype(source.dtype);
-        const Scalar v = body.b.cast(body.read(source, i), dtype);
-        return alpha == 1 ? v : body.b.Mul(v, body.b.constant(dtype, alpha));
-      },
-      true, false);
+  const LoweredTensor self = as_vector(call, call.in("self"));
+  const DType dtype = self.dtype, wide = opmath_dtype(dtype);
+  if (!call.evaluates && (dtype == DType::Bool || is_complex(dtype)))
+    fail_unsupported("index_add of " + std::string(torch_name(dtype)));
+  ElementFunction value = source_value(call, self);
+  if (call.arg("alpha") != Arg(1))
+    value = [value, wide, alpha = number_value(call, "alpha", dtype)](Body& body, const Index& i) {
+      return body.b.Mul(body.b.cast(value(body, i), wide), body.b.cast(alpha(body, i), wide));
+    };
+  call.give(combined(call, self, to_slices(call, self, value), {ScalarOp::Add}));
+}
+
+void lower_index_reduce(LowerCall& call) {
+  const LoweredTensor self = as_vector(call, call.in("self"));
+  const Put put = to_slices(call, self, source_value(call, self));
+  call.give(combined(call, self, put, combination(call.string("reduce")), call.boolean("include_self")));
 }
 
 void lower_index_copy(LowerCall& call) {
-  give_slices(call, [source = slices(call)](Body& body, const Index& i) { return body.read(source, i); }, false, false);
+  const LoweredTensor self = as_vector(call, call.in("self"));
+  call.give(replaced(call, self, to_slices(call, self, source_value(call, self))));
 }
 
 void lower_index_fill(LowerCall& call) {
-  if (is_complex(call.out().dtype)) fail_unsupported("index_fill of complex numbers");
-  const double value = as_double(call.number("value"));
-  if (std::abs(value) > 0x1p53 && is_integral(call.out().dtype)) fail_unsupported("whole numbers beyond doubles");
-  give_slices(
-      call, [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
-      false, true);
+  const LoweredTensor self = as_vector(call, call.in("self"));
+  ElementFunction value;
+  if (call.is_tensor("value"))
+    value = [v = call.to.reshape(call.in("value"), {})](Body& body, const Index&) { return body.read(v, {}); };
+  else
+    value = number_value(call, "value", self.dtype);
+  call.give(replaced(call, self, to_slices(call, self, value, true)));
 }
-
-using namespace kernels;
 
 Meta fake_index_select(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
@@ -134,68 +126,16 @@ Meta fake_like_self(FakeCall& c) {
 
 Meta fake_fill(FakeCall& c) {
   check_vector(c);
+  if (c.is_tensor("value") && !checked(c, sym_eq(c.tensor("value").numel(), 1), "index_fill"))
+    fail("index_fill_ only supports a 0-dimensional value tensor");
   return preserving_self(c);
 }
 
-Value eval_index_select(EvalCall& c) {
-  Tensor out = allocate(c, fake_index_select);
-  Tensor x = load(c.tensor("self"), out.dtype), index = load(c.tensor("index"), DType::Int64);
-  DimSplit split = split_at(x.sizes, wrap_dim(c.integer("dim"), x.dim()));
-  std::int64_t count = index.numel();
-  dispatch_width(x.dtype, [&]<class T>() {
-    for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t k : steps(count, split.inner)) {
-        std::int64_t at = index.as<std::int64_t>()[k];
-        if (at < 0 || at >= split.length) fail("index out of range in self");
-        std::copy_n(x.as<T>() + (o * split.length + at) * split.inner, split.inner,
-                    out.as<T>() + (o * count + k) * split.inner);
-      }
-  });
-  return out;
-}
-
-Value eval_index_add(EvalCall& c) {
-  Tensor out = allocate(c, fake_like_self);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
-  Tensor source = load(c.tensor("source"), dtype);
-  check_source(c, y, index, source);
-  Tensor alpha = load(number_tensor(c.number("alpha"), out.dtype), dtype);
-  dispatch_compute(dtype, "index_add", [&]<class T>() {
-    each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        T& sum = y.as<T>()[to + i];
-        sum = wrapping_sum(sum, wrapping_product(source.as<T>()[from + i], *alpha.as<T>()));
-      }
-    });
-  });
-  return with_elements(out, y);
-}
-
-Value eval_index_copy(EvalCall& c) {
-  Tensor out = allocate(c, fake_like_self);
-  Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
-  Tensor source = load(c.tensor("source"), y.dtype);
-  check_source(c, y, index, source);
-  dispatch_width(y.dtype, [&]<class T>() {
-    each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
-      std::copy_n(source.as<T>() + from, n, y.as<T>() + to);
-    });
-  });
-  return with_elements(out, y);
-}
-
-Value eval_index_fill(EvalCall& c) {
-  Tensor out = allocate(c, fake_fill);
-  Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
-  Tensor value = c.is_tensor("value") ? load(c.tensor("value"), y.dtype) : number_tensor(c.number("value"), y.dtype);
-  if (value.numel() != 1) fail("index_fill_ only supports a 0-dimensional value tensor");
-  dispatch_width(y.dtype, [&]<class T>() {
-    each_slice(
-        c, y, index,
-        [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); }, true);
-  });
-  return with_elements(out, y);
+Meta fake_index_reduce(FakeCall& c) {
+  const std::string how = c.string("reduce");
+  if (how != "prod" && how != "mean" && how != "amax" && how != "amin")
+    fail("index_reduce(): reduce argument must be either prod, mean, amax or amin, got " + how);
+  return fake_like_self(c);
 }
 
 /// An index that occurs twice fills its slice once, so PyTorch's autograd removes duplicates, whose number is known
@@ -210,23 +150,60 @@ Arg written(const FormulaCall& f) {
       "index_select(x0, x1, x2 if dim(x2) == 0 else aten.squeeze.dim(x2, 0))");
 }
 
+/// As index_reduce_backward of FunctionsManual.cpp. Elements that equal the extreme share the gradient equally. For
+/// prod, a source that is the only zero of its product gets the product of the other factors. Gives the gradients of
+/// self and source.
+std::string_view index_reduce_formula(Combination how) {
+  if (how.op == ScalarOp::Mul)
+    return "own = masked_fill(self, eq(self, 0), 1); "
+           "of_self = grad * index_reduce(own, dim, index, source, reduce, include_self=include_self) / own; "
+           "zero = eq(source, 0); "
+           "zeros = index_add(zeros_like(self), dim, index, aten._to_copy.default(zero, dtype=dtype(self))); "
+           "single = bitwise_and(zero, eq(index_select(zeros, dim, index), 1)); "
+           "source1 = masked_fill(source, single, 1); "
+           "others = index_reduce(self, dim, index, source1, reduce, include_self=include_self); "
+           "at_zero = index_select(grad * others, dim, index); "
+           "elsewhere = index_select(grad * result, dim, index) / masked_fill(source, zero, 1); "
+           "(of_self, where(single, at_zero, elsewhere))";
+  if (how.mean)
+    return "n = index_add(ones_like(grad) if include_self else zeros_like(grad), dim, index, ones_like(source)); "
+           "share = grad / masked_fill(n, eq(n, 0), 1); "
+           "(share, index_select(share, dim, index))";
+  return "mine = aten._to_copy.default(eq(self, result), dtype=dtype(self)); "
+         "theirs = aten._to_copy.default(eq(source, index_select(result, dim, index)), dtype=dtype(self)); "
+         "share = grad / index_add(mine, dim, index, theirs); "
+         "(mine * share, theirs * index_select(share, dim, index))";
+}
+
+std::vector<Node*> grad_index_reduce(GradCall& c) {
+  std::vector<Node*> slots =
+      apply_formulas({{"self, source", index_reduce_formula(combination(c.string("reduce")))}}, c);
+  Node*& of_self = slots[0];
+  if (of_self && !c.boolean("include_self"))
+    of_self = c.build.call("aten.index_fill.int_Scalar", {of_self, c.arg("dim"), c.arg("index"), 0});
+  return slots;
+}
+
 }  // namespace
 
 void register_index_along(OpTable& t) {
   t.default_family = Family::Index;
   t.add_formula_functions({{"written", written}});
-  t.add("aten.index_select.default", fake_index_select, eval_index_select,
+  t.add("aten.index_select.default", fake_index_select, nullptr,
         {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}}, {.lower = lower_index_select});
-  t.add("aten.index_add.default", fake_like_self, eval_index_add,
+  t.add("aten.index_add.default", fake_like_self, nullptr,
         {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}},
         {.lower = lower_index_add});
-  t.add("aten.index_copy.default", fake_like_self, eval_index_copy,
+  t.add("aten.index_copy.default", fake_like_self, nullptr,
         {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"source", "written(grad, dim, index, source)"}},
         {.lower = lower_index_copy});
-  t.add("aten.index_fill.int_Scalar", fake_fill, eval_index_fill,
-        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}, {.lower = lower_index_fill});
-  t.add("aten.index_fill.int_Tensor", fake_fill, eval_index_fill,
-        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}});
+  t.add("aten.index_fill.int_Scalar", fake_fill, nullptr, {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}},
+        {.lower = lower_index_fill});
+  t.add("aten.index_fill.int_Tensor", fake_fill, nullptr,
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}},
+        {.lower = lower_index_fill});
+  t.add("aten.index_reduce.default", fake_index_reduce, nullptr, {},
+        {.autograd = {.gradient = grad_index_reduce}, .lower = lower_index_reduce});
 }
 
 }  // namespace partita

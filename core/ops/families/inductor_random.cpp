@@ -187,7 +187,10 @@ void lower_philox(loops::LowerCall& call) {
     const SymExpr position = body.math.linear(i, at), turn = body.math.floordiv(position, threads.threads);
     const Scalar key = whole(body.read(seed, Index(seed.dim(), 0))), from = body.read(offset, Index(offset.dim(), 0));
     const Scalar rest = b.within(b.Remainder(from, b.constant_int(DType::Int64, 4)),
-                                 {.node = node, .space = "the offset's remainder by 4", .size = 1, .wraps = false});
+                                 {.node = node,
+                                  .space = "index {} is out of bounds for the offset's remainder by 4 with size {}",
+                                  .size = 1,
+                                  .wraps = false});
     const Scalar first = b.Shr(whole(b.Sub(from, rest)), number(2));
     const Scalar block = b.Add(first, whole(body.scalar(body.math.floordiv(turn, width))));
     const Scalar thread = whole(body.scalar(body.math.mod(position, threads.threads)));

@@ -139,13 +139,6 @@ Matrices::Matrices(const Tensor& t, const Sizes& batch)
 
 Matrices::Matrices(const Tensor& t) : Matrices(t, batch_of(t)) {}
 
-void store(const Tensor& out, const Matrices& m) {
-  if (out.numel() > 0) out.copy_from(m.values.view_as(out.sizes, m.values.strides, 0));
-}
-void store(const Tensor& out, const Tensor& values) {
-  if (out.storage && out.numel() > 0) out.copy_from(values.view_as(out.sizes, row_major_strides(out.sizes), 0));
-}
-
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept) {
   Tensor view = expanded(t, batch, kept), out = kernels::empty(t.dtype, view.sizes);
   if (out.numel() > 0) out.copy_from(view);

@@ -41,9 +41,6 @@ struct Matrices {
   }
   int leading_dimension() const { return static_cast<int>(rows > 1 ? rows : 1); }
 };
-/// Writes matrices, or the elements of a dense row-major tensor, to an output with as many elements.
-void store(const Tensor& out, const Matrices& m);
-void store(const Tensor& out, const Tensor& values);
 Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);
 /// A row-major copy of `t`. Its last `kept` dimensions stay; the others are expanded to `batch`.
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept);

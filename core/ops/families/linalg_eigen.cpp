@@ -51,7 +51,6 @@ void set_identity(const Matrices& m) {
 }
 
 Value eval_svd(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_svd);
   bool vectors = c.boolean("compute_uv"), full = c.boolean("full_matrices");
   // Computed in double: different LAPACKs round differently, and the gradient divides by differences of singular
   // values.
@@ -60,7 +59,7 @@ Value eval_svd(EvalCall& c) {
   std::int64_t m = a.rows, n = a.columns, k = std::min(m, n);
   Matrices u(a.values.dtype, batch, m, vectors ? (full ? m : k) : 0);
   Matrices vh(a.values.dtype, batch, vectors ? (full ? n : k) : 0, n);
-  Tensor values = zeros(DType::Float64, out[1].sizes);
+  Tensor values = zeros(DType::Float64, {a.count, k});
   if (k > 0)
     dispatch_inexact(a.values.dtype, "linalg.svd", [&]<class T>() {
       for (std::int64_t b : steps(a.count, 4096))
@@ -69,15 +68,11 @@ Value eval_svd(EvalCall& c) {
                                         vh.at<T>(b)))
           not_converged("linalg.svd", "contained non-finite values.");
     });
-  out[1].copy_from(values);
-  if (!vectors) return ValueList{out[0], out[1], out[2]};
-  if (k == 0) {
+  if (vectors && k == 0) {
     set_identity(u);
     set_identity(vh);
   }
-  store(out[0], u);
-  store(out[2], vh);
-  return ValueList{out[0], out[1], out[2]};
+  return ValueList{u.values, values, vh.values};
 }
 
 Meta fake_eigh(FakeCall& c) {
@@ -90,23 +85,22 @@ Meta fake_eigh(FakeCall& c) {
 }
 
 Value eval_eigh(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_eigh);
   std::string triangle = c.string("UPLO");
   char uplo = triangle.empty() ? ' ' : static_cast<char>(triangle[0] & ~0x20);
   if (triangle.size() != 1 || (uplo != 'L' && uplo != 'U'))
     fail("Expected UPLO argument to be 'L' or 'U', but got " + triangle);
   bool vectors = c.boolean("compute_v");
   Matrices a(c.tensor("A"));
+  Tensor values = zeros(real_of(a.values.dtype), {a.count, a.rows});
   int n = static_cast<int>(a.rows);
   if (n > 0)
     dispatch_inexact(a.values.dtype, "linalg.eigh", [&]<class T>() {
       using Real = decltype(std::abs(T()));
       for (std::int64_t b : steps(a.count, 4096))
-        if (lapack::heevd<T>(vectors ? 'V' : 'N', uplo, n, a.at<T>(b), n, out[0].as<Real>() + b * n) > 0)
+        if (lapack::heevd<T>(vectors ? 'V' : 'N', uplo, n, a.at<T>(b), n, values.as<Real>() + b * n) > 0)
           not_converged("linalg.eigh", "is ill-conditioned or has too many repeated eigenvalues.");
     });
-  if (vectors) store(out[1], a);
-  return ValueList{out[0], out[1]};
+  return ValueList{values, vectors ? a.values : empty(a.values.dtype, {0})};
 }
 
 Meta fake_eig(FakeCall& c) {
@@ -119,9 +113,9 @@ Meta fake_eig(FakeCall& c) {
 }
 
 Value eval_eig(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_eig);
   const Tensor& self = c.tensor("self");
-  Matrices a(self), v(out[1].dtype, batch_of(self), a.rows, a.rows);
+  Matrices a(self), v(complex_of(self.dtype), batch_of(self), a.rows, a.rows);
+  Tensor values = zeros(v.values.dtype, {a.count, a.rows});
   int n = static_cast<int>(a.rows);
   if (n > 0)
     dispatch_inexact(self.dtype, "linalg.eig", [&]<class T>() {
@@ -131,12 +125,11 @@ Value eval_eig(EvalCall& c) {
         if (!std::all_of(first, first + static_cast<std::int64_t>(n) * n,
                          [](T x) { return std::isfinite(std::abs(x)); }))
           fail("torch.linalg.eig: input tensor should not contain infs or NaNs.");
-        if (lapack::geev<T>(n, a.at<T>(b), n, out[0].as<Complex>() + b * n, v.at<Complex>(b)) > 0)
+        if (lapack::geev<T>(n, a.at<T>(b), n, values.as<Complex>() + b * n, v.at<Complex>(b)) > 0)
           not_converged("linalg.eig", "is ill-conditioned or has too many repeated eigenvalues.");
       }
     });
-  store(out[1], v);
-  return ValueList{out[0], out[1]};
+  return ValueList{values, v.values};
 }
 
 /// first(x, dim, k): the first k columns (dim -1) or rows (dim -2) of x; None stays None.

@@ -81,13 +81,9 @@ void check_pivot(const EvalCall& c) {
 
 Value eval_lu_factor(EvalCall& c) {
   check_pivot(c);
-  std::vector<Tensor> out = allocate_all(c, fake_lu_factor);
   LuFactors f{Matrices(c.tensor("A"))};
   check_info(c, f.info, "torch.linalg.lu_factor_ex");
-  store(out[0], f.lu);
-  store(out[1], f.pivots);
-  store(out[2], f.info);
-  return ValueList{out[0], out[1], out[2]};
+  return ValueList{f.lu.values, f.pivots, f.info};
 }
 
 Meta fake_lu_solve(FakeCall& c) {
@@ -120,14 +116,11 @@ void check_rows(const Tensor& pivots, std::int64_t rows) {
 }
 
 Value eval_lu_solve(EvalCall& c) {
-  Tensor out = allocate(c, fake_lu_solve);
   const Tensor &lu = c.tensor("LU"), &b = c.tensor("B");
   Sizes batch = common_batch(lu, b);
   Tensor pivots = expand_batch(load(c.tensor("pivots"), DType::Int32), batch, 1);
   check_rows(pivots, lu.sizes.back());
-  Tensor x = solve_with(Matrices(lu, batch), pivots, b, batch, c.boolean("left"), c.boolean("adjoint"));
-  if (out.numel() > 0) out.copy_from(x);
-  return out;
+  return solve_with(Matrices(lu, batch), pivots, b, batch, c.boolean("left"), c.boolean("adjoint"));
 }
 
 /// Metas of P, L and U for matrices of lu's sizes. A factor that is not asked for has size [0].

@@ -74,23 +74,18 @@ Meta fake_qr(FakeCall& c) {
 }
 
 Value eval_qr(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_qr);
   const Tensor& input = c.tensor("A");
   QrMode mode = qr_mode(c.string("mode"));
   Reflectors factors(input);
   std::int64_t m = factors.a.rows, n = factors.a.columns, inner = mode == QrMode::Complete ? m : std::min(m, n);
   const DType dtype = factors.a.values.dtype;
-  Matrices r(dtype, batch_of(input), inner, n);
+  Matrices q(dtype, batch_of(input), mode == QrMode::OnlyR ? 0 : m, inner), r(dtype, batch_of(input), inner, n);
   dispatch_inexact(dtype, "linalg.qr", [&]<class T>() {
     copy_columns<T>(factors.a, r, true);
-    store(out[1], r);
-    if (mode == QrMode::OnlyR) return;
-    Matrices q(dtype, batch_of(input), m, inner);
     copy_columns<T>(factors.a, q, false);
-    multiply_out(q, factors.tau);
-    store(out[0], q);
   });
-  return ValueList{out[0], out[1]};
+  multiply_out(q, factors.tau);
+  return ValueList{q.values, r.values};
 }
 
 Meta fake_geqrf(FakeCall& c) {
@@ -101,11 +96,8 @@ Meta fake_geqrf(FakeCall& c) {
 }
 
 Value eval_geqrf(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_geqrf);
   Reflectors factors(c.tensor("self"));
-  store(out[0], factors.a);
-  store(out[1], factors.tau);
-  return ValueList{out[0], out[1]};
+  return ValueList{factors.a.values, factors.tau};
 }
 
 void check_tau(FakeCall& c, const TensorMeta& a, const TensorMeta& tau, const char* what) {
@@ -129,12 +121,10 @@ Meta fake_householder(FakeCall& c) {
 }
 
 Value eval_householder(EvalCall& c) {
-  Tensor out = allocate(c, fake_householder);
-  Matrices q(load(c.tensor("input"), accumulate_dtype(out.dtype)));
-  Tensor tau = load(c.tensor("tau"), q.values.dtype);
-  multiply_out(q, tau);
-  store(out, q);
-  return out;
+  const Tensor& input = c.tensor("input");
+  Matrices q(load(input, accumulate_dtype(input.dtype)));
+  multiply_out(q, load(c.tensor("tau"), q.values.dtype));
+  return q.values;
 }
 
 Meta fake_ormqr(FakeCall& c) {
@@ -154,12 +144,11 @@ Meta fake_ormqr(FakeCall& c) {
 }
 
 Value eval_ormqr(EvalCall& c) {
-  Tensor out = allocate(c, fake_ormqr);
-  const DType dtype = accumulate_dtype(out.dtype);
+  const DType dtype = accumulate_dtype(c.tensor("input3").dtype);
   Matrices a(load(c.tensor("self"), dtype)), x(load(c.tensor("input3"), dtype));
   Tensor tau = load(c.tensor("input2"), dtype);
   std::int64_t k = tau.sizes.back();
-  char op = !c.boolean("transpose") ? 'N' : is_complex(out.dtype) ? 'C' : 'T';
+  char op = !c.boolean("transpose") ? 'N' : is_complex(dtype) ? 'C' : 'T';
   if (x.rows > 0 && x.columns > 0 && k > 0)
     dispatch_inexact(dtype, "ormqr", [&]<class T>() {
       for (std::int64_t b : steps(x.count, 4096))
@@ -167,8 +156,7 @@ Value eval_ormqr(EvalCall& c) {
                          static_cast<int>(k), static_cast<const T*>(a.at<T>(b)), a.leading_dimension(),
                          static_cast<const T*>(tau.as<T>() + b * k), x.at<T>(b), x.leading_dimension());
     });
-  store(out, x);
-  return out;
+  return x.values;
 }
 
 /// is_tall(A): whether A has more rows than columns.

@@ -50,24 +50,23 @@ LuFactors factors_of(const Tensor& a) {
 }
 
 Value eval_det(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_det);
   LuFactors f = factors_of(c.tensor("A"));
-  dispatch_inexact(out[0].dtype, "det", [&]<class T>() {
+  Tensor products = zeros(f.lu.values.dtype, {f.lu.count});
+  dispatch_inexact(products.dtype, "det", [&]<class T>() {
     each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
       T product = sign;
       for (std::int64_t k = 0; k < f.lu.rows; ++k) product *= diagonal(k);
-      out[0].as<T>()[i] = product;
+      products.as<T>()[i] = product;
     });
   });
-  store(out[1], f.lu);
-  store(out[2], f.pivots);
-  return ValueList{out[0], out[1], out[2]};
+  return ValueList{products, f.lu.values, f.pivots};
 }
 
 Value eval_slogdet(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_slogdet);
   LuFactors f = factors_of(c.tensor("A"));
-  dispatch_inexact(out[0].dtype, "slogdet", [&]<class T>() {
+  const DType dtype = f.lu.values.dtype;
+  Tensor signs = zeros(dtype, {f.lu.count}), logarithms = zeros(real_of(dtype), {f.lu.count});
+  dispatch_inexact(dtype, "slogdet", [&]<class T>() {
     using Real = decltype(std::abs(T()));
     each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
       Real logarithm = 0;
@@ -76,13 +75,11 @@ Value eval_slogdet(EvalCall& c) {
         sign *= size == 0 ? T(0) : diagonal(k) / size;
         logarithm += std::log(size);
       }
-      out[0].as<T>()[i] = sign;
-      out[1].as<Real>()[i] = logarithm;
+      signs.as<T>()[i] = sign;
+      logarithms.as<Real>()[i] = logarithm;
     });
   });
-  store(out[2], f.lu);
-  store(out[3], f.pivots);
-  return ValueList{out[0], out[1], out[2], out[3]};
+  return ValueList{signs, logarithms, f.lu.values, f.pivots};
 }
 
 Meta fake_inv(FakeCall& c) {
@@ -92,7 +89,6 @@ Meta fake_inv(FakeCall& c) {
 }
 
 Value eval_inv(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_inv);
   const Tensor& a = c.tensor("A");
   LuFactors f{Matrices(a)};
   check_info(c, f.info, "linalg.inv");
@@ -103,9 +99,7 @@ Value eval_inv(EvalCall& c) {
       for (std::int64_t k = 0; k < n; ++k) x.at<T>(i)[k * n + k] = T(1);
   });
   solve_factored(f.lu, f.pivots, x, 'N');
-  store(out[0], x);
-  store(out[1], f.info);
-  return ValueList{out[0], out[1]};
+  return ValueList{x.values, f.info};
 }
 
 /// Whether B is a vector, or a batch of vectors as large as A's batch.
@@ -141,7 +135,6 @@ Meta fake_solve(FakeCall& c) {
 }
 
 Value eval_solve(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_solve);
   const Tensor& a = c.tensor("A");
   Tensor b = c.tensor("B");
   bool left = c.boolean("left");
@@ -153,20 +146,11 @@ Value eval_solve(EvalCall& c) {
   Sizes batch = common_batch(a, b);
   LuFactors f{Matrices(a)};
   check_info(c, f.info, "torch.linalg.solve_ex");
-  store(out[1], f.lu);
-  store(out[2], f.pivots);
-  store(out[3], f.info);
-  Tensor pivots = expand_batch(out[2], batch, 1);
+  Sizes own = batch_of(a);
+  own.push_back(f.lu.rows);
+  Tensor pivots = expand_batch(f.pivots.view_as(own, row_major_strides(own), 0), batch, 1);
   Tensor x = solve_with(Matrices(f.lu.values, batch), pivots, b, batch, left, false);
-  if (out[0].numel() > 0) {
-    Tensor view = out[0];
-    if (view.sizes.size() < x.sizes.size()) {
-      view.sizes.push_back(1);
-      view.strides.push_back(1);
-    }
-    view.copy_from(x);
-  }
-  return ValueList{out[0], out[1], out[2], out[3]};
+  return ValueList{x, f.lu.values, f.pivots, f.info};
 }
 
 /// factors_transpose(A)

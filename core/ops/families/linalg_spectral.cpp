@@ -69,21 +69,20 @@ Spectrum<T> eigenvalues(T* a, int n) {
 }
 
 Value eval_pinv(EvalCall& c) {
-  Tensor out = allocate(c, fake_pinv);
   // Computed in double, because the gradient multiplies the error of the pseudo-inverse by the condition number.
-  const DType wide = is_complex(out.dtype) ? DType::Complex128 : DType::Float64;
+  const DType kept = c.tensor("self").dtype, wide = is_complex(kept) ? DType::Complex128 : DType::Float64;
   Matrices a(load(c.tensor("self"), wide));
   std::int64_t m = a.rows, n = a.columns, k = std::min(m, n);
-  if (out.numel() == 0) return out;
-  Tensor inverse = zeros(wide, out.sizes);
+  Tensor inverse = zeros_for(c, fake_pinv, wide);
+  if (inverse.numel() == 0) return inverse;
   bool hermitian = c.boolean("hermitian");
   if (hermitian && m != n) fail("linalg.pinv: A must be square when hermitian=True");
-  double eps = real_of(out.dtype) == DType::Float64 ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
+  double eps =
+      real_of(kept) == DType::Float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   Sizes batch = batch_of(c.tensor("self"));
   std::vector<double> atol = tolerances(c, "atol", batch, a.count, 0);
   std::vector<double> rtol = tolerances(c, "rtol", batch, a.count, eps * static_cast<double>(std::max(m, n)));
-  dispatch_inexact(out.dtype, "pinv", [&]<class Kept>() {
+  dispatch_inexact(kept, "pinv", [&]<class Kept>() {
     using T = std::conditional_t<is_complex_type<Kept>::value, std::complex<double>, double>;
     for (std::int64_t b : steps(a.count, 4096)) {
       auto s = hermitian ? eigenvalues(a.at<T>(b), static_cast<int>(n))
@@ -107,7 +106,7 @@ Value eval_pinv(EvalCall& c) {
       }
     }
   });
-  return with_elements(out, inverse);
+  return inverse;
 }
 
 }  // namespace

@@ -52,13 +52,10 @@ Meta fake_cholesky_ex(FakeCall& c) {
 }
 
 Value eval_cholesky_ex(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_cholesky_ex);
   Matrices a(c.tensor("self"));
   Tensor info = factorise(a, c.boolean("upper"));
   if (c.boolean("check_errors")) check_positive(info, "linalg.cholesky_ex");
-  store(out[0], a);
-  if (info.numel() > 0) out[1].copy_from(info.view_as(out[1].sizes, row_major_strides(out[1].sizes), 0));
-  return ValueList{out[0], out[1]};
+  return ValueList{a.values, info};
 }
 
 Meta fake_cholesky(FakeCall& c) {
@@ -70,11 +67,9 @@ Meta fake_cholesky(FakeCall& c) {
 }
 
 Value eval_cholesky(EvalCall& c) {
-  Tensor out = allocate(c, fake_cholesky);
   Matrices a(c.tensor("self"));
   check_positive(factorise(a, c.boolean("upper")), "cholesky");
-  store(out, a);
-  return out;
+  return a.values;
 }
 
 Meta fake_cholesky_inverse(FakeCall& c) {
@@ -83,12 +78,11 @@ Meta fake_cholesky_inverse(FakeCall& c) {
 }
 
 Value eval_cholesky_inverse(EvalCall& c) {
-  Tensor out = allocate(c, fake_cholesky_inverse);
   Matrices a(c.tensor("self"));
   bool upper = c.boolean("upper");
   std::int64_t n = a.rows;
   if (n > 0)
-    dispatch_inexact(out.dtype, "cholesky_inverse", [&]<class T>() {
+    dispatch_inexact(a.values.dtype, "cholesky_inverse", [&]<class T>() {
       for (std::int64_t b : steps(a.count, 4096)) {
         T* x = a.at<T>(b);
         if (lapack::potri<T>(upper ? 'U' : 'L', static_cast<int>(n), x, a.leading_dimension()) > 0)
@@ -103,8 +97,7 @@ Value eval_cholesky_inverse(EvalCall& c) {
             }
       }
     });
-  store(out, a);
-  return out;
+  return a.values;
 }
 
 /// The meta of X in A X = B (X A = B when not `left`), with the common batch of A and B. Fails when they do not fit;
@@ -123,17 +116,15 @@ Meta fake_cholesky_solve(FakeCall& c) {
 }
 
 Value eval_cholesky_solve(EvalCall& c) {
-  Tensor out = allocate(c, fake_cholesky_solve);
   Sizes batch = common_batch(c.tensor("input2"), c.tensor("self"));
   Matrices a(c.tensor("input2"), batch), x(c.tensor("self"), batch);
-  if (out.numel() > 0)
-    dispatch_inexact(out.dtype, "cholesky_solve", [&]<class T>() {
+  if (x.values.numel() > 0)
+    dispatch_inexact(x.values.dtype, "cholesky_solve", [&]<class T>() {
       for (std::int64_t i : steps(x.count, 4096))
         lapack::potrs<T>(c.boolean("upper") ? 'U' : 'L', static_cast<int>(a.rows), static_cast<int>(x.columns),
                          static_cast<const T*>(a.at<T>(i)), a.leading_dimension(), x.at<T>(i), x.leading_dimension());
     });
-  store(out, x);
-  return out;
+  return x.values;
 }
 
 /// Solves a triangular system in place. A 0 on the diagonal gives infinities, as in PyTorch.
@@ -161,16 +152,13 @@ Meta fake_solve_triangular(FakeCall& c) {
 }
 
 Value eval_solve_triangular(EvalCall& c) {
-  Tensor out = allocate(c, fake_solve_triangular);
-  if (out.numel() == 0) return out;
   const Tensor& b = c.tensor("B");
   bool left = c.boolean("left");
   Sizes batch = common_batch(c.tensor("self"), b);
   Matrices a(c.tensor("self"), batch), x(left ? b : transposed(b), batch);
-  dispatch_inexact(out.dtype, "linalg_solve_triangular",
+  dispatch_inexact(x.values.dtype, "linalg_solve_triangular",
                    [&]<class T>() { substitute<T>(a, x, c.boolean("upper"), !left, c.boolean("unitriangular")); });
-  out.copy_from(left ? x.values : transposed(x.values));
-  return out;
+  return left ? x.values : transposed(x.values);
 }
 
 Meta fake_triangular_solve(FakeCall& c) {
@@ -180,15 +168,12 @@ Meta fake_triangular_solve(FakeCall& c) {
 }
 
 Value eval_triangular_solve(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_triangular_solve);
   Sizes batch = common_batch(c.tensor("A"), c.tensor("self"));
   Matrices a(c.tensor("A"), batch), x(c.tensor("self"), batch);
-  dispatch_inexact(out[0].dtype, "triangular_solve", [&]<class T>() {
+  dispatch_inexact(x.values.dtype, "triangular_solve", [&]<class T>() {
     substitute<T>(a, x, c.boolean("upper"), c.boolean("transpose"), c.boolean("unitriangular"));
   });
-  store(out[0], x);
-  store(out[1], a);
-  return ValueList{out[0], out[1]};
+  return ValueList{x.values, a.values};
 }
 
 Meta fake_ldl_factor(FakeCall& c) {
@@ -199,26 +184,23 @@ Meta fake_ldl_factor(FakeCall& c) {
 }
 
 Value eval_ldl_factor(EvalCall& c) {
-  std::vector<Tensor> out = allocate_all(c, fake_ldl_factor);
   Matrices a(c.tensor("self"));
-  if (a.rows == 0)
-    std::fill_n(out[2].as<std::int32_t>(), out[2].numel(), 0);
-  else
+  Tensor rows = zeros(DType::Int32, {a.count, a.rows}), infos = zeros(DType::Int32, {a.count});
+  if (a.rows > 0)
     dispatch_inexact(a.values.dtype, "ldl_factor", [&]<class T>() {
       for (std::int64_t i : steps(a.count, 4096)) {
         keep_triangle(a.at<T>(i), a.rows, false);
-        auto* pivots = out[1].as<std::int32_t>() + i * a.rows;
+        auto* pivots = rows.as<std::int32_t>() + i * a.rows;
         int n = static_cast<int>(a.rows), info;
         if (c.boolean("hermitian"))
           info = lapack::hetrf<T>('L', n, a.at<T>(i), n, pivots);
         else
           info = lapack::sytrf<T>('L', n, a.at<T>(i), n, pivots);
         if (info > 0 && c.boolean("check_errors")) fail("torch.linalg.ldl_factor_ex: D is singular");
-        out[2].as<std::int32_t>()[i] = info;
+        infos.as<std::int32_t>()[i] = info;
       }
     });
-  store(out[0], a);
-  return ValueList{out[0], out[1], out[2]};
+  return ValueList{a.values, rows, infos};
 }
 
 Meta fake_ldl_solve(FakeCall& c) {
@@ -244,12 +226,11 @@ void check_blocks(const int* pivots, std::int64_t n) {
 }
 
 Value eval_ldl_solve(EvalCall& c) {
-  Tensor out = allocate(c, fake_ldl_solve);
   Sizes batch = common_batch(c.tensor("LD"), c.tensor("B"));
   Matrices ld(c.tensor("LD"), batch), x(c.tensor("B"), batch);
   Tensor pivots = expand_batch(load(c.tensor("pivots"), DType::Int32), batch, 1);
-  if (out.numel() > 0)
-    dispatch_inexact(out.dtype, "ldl_solve", [&]<class T>() {
+  if (x.values.numel() > 0)
+    dispatch_inexact(x.values.dtype, "ldl_solve", [&]<class T>() {
       int n = static_cast<int>(ld.rows), columns = static_cast<int>(x.columns);
       for (std::int64_t i : steps(x.count, 4096)) {
         const T* a = ld.at<T>(i);
@@ -261,8 +242,7 @@ Value eval_ldl_solve(EvalCall& c) {
           lapack::sytrs<T>('L', n, columns, a, n, p, x.at<T>(i), n);
       }
     });
-  store(out, x);
-  return out;
+  return x.values;
 }
 
 /// in_triangle(gradient, upper, unitriangular): only the triangle that was read has a gradient; its diagonal does not

@@ -33,7 +33,6 @@ void each_position(const Sizes& out, std::size_t rank, F f) {
 }
 
 Value eval_with_offsets(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_with_offsets);
   std::size_t rank = c.integers("kernel_size").size();
   std::string op = rank == 2 ? "aten.max_pool2d_with_indices.default" : "aten.max_pool3d_with_indices.default";
   Value pooled = unwrap(evaluate(Op::torch(op), c.args, {}, c.context));
@@ -54,9 +53,7 @@ Value eval_with_offsets(EvalCall& c) {
       offsets.as<std::int64_t>()[n * plane + p] = offset;
     }
   });
-  outputs[0].copy_from(*pair[0].get<Tensor>());
-  outputs[1].copy_from(offsets);
-  return ValueList{outputs[0], outputs[1]};
+  return ValueList{pair[0], offsets};
 }
 
 /// PyTorch computes base + offset * dilation for each dimension and adds these. The strides of the result are those of
@@ -88,7 +85,6 @@ Meta fake_offsets_to_indices(FakeCall& c) {
 }
 
 Value eval_offsets_to_indices(EvalCall& c) {
-  Tensor out = allocate(c, fake_offsets_to_indices);
   std::size_t rank = c.integers("kernel_size").size();
   Tensor offsets = load(c.tensor("self"), DType::Int64), indices = empty(DType::Int64, offsets.sizes);
   PoolArguments a = pool_arguments(c, rank);
@@ -106,7 +102,7 @@ Value eval_offsets_to_indices(EvalCall& c) {
       indices.as<std::int64_t>()[n * plane + p] = index;
     }
   });
-  return with_elements(out, indices);
+  return indices;
 }
 
 }  // namespace

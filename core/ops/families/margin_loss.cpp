@@ -67,18 +67,15 @@ Meta fake_multilabel(FakeCall& c) {
   return MetaTuple{{new_like(self, by_row ? SymList{rows.count} : SymList{}), new_like(self, target.sizes)}};
 }
 
-/// Reduces the rows' losses to the result. A mean divides by the number of rows.
+/// The rows' losses as the result. A mean divides by the number of rows.
 template <class T>
-void reduce_rows(const Tensor& out, const std::vector<T>& losses, Reduction reduction) {
-  Tensor y = empty(out.dtype, out.sizes);
-  if (reduction == Reduction::None) {
-    std::copy(losses.begin(), losses.end(), y.as<T>());
-  } else {
-    T sum = 0;
-    for (T v : losses) sum += v;
-    *y.as<T>() = reduction == Reduction::Mean ? sum / static_cast<T>(losses.size()) : sum;
-  }
-  Tensor(out).copy_from(y);
+Tensor reduced_rows(const Tensor& losses, Reduction reduction) {
+  if (reduction == Reduction::None) return losses;
+  Tensor y = zeros(losses.dtype, {});
+  T& sum = *y.as<T>();
+  for (std::int64_t i : steps(losses.numel())) sum += losses.as<T>()[i];
+  if (reduction == Reduction::Mean) sum /= static_cast<T>(losses.numel());
+  return y;
 }
 
 /// The factor of a row's hinge derivatives in the gradient: grad_output over the number of classes (and of rows, for a
@@ -106,31 +103,27 @@ void each_hinge(const EvalCall& c, const Tensor& x, const Tensor& target, std::i
 }
 
 Value eval_multi_margin(EvalCall& c) {
-  Tensor out = allocate(c, fake_multi_margin);
-  Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
-  Tensor weight = load_optional(c, "weight", out.dtype);
+  Tensor x = load(c.tensor("self"), c.tensor("self").dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor weight = load_optional(c, "weight", x.dtype), losses = zeros(x.dtype, {target.numel()});
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back();
   bool squared = as_double(c.number("p")) == 2;
-  dispatch_floating(out.dtype, "multi_margin_loss", [&]<class T>() {
-    std::vector<T> losses(static_cast<std::size_t>(target.numel()), T(0));
+  return dispatch_floating(x.dtype, "multi_margin_loss", [&]<class T>() {
     each_hinge<T>(c, x, target, classes, [&](std::int64_t row, std::int64_t own, std::int64_t, T z) {
       T h = squared ? z * z : z;
-      losses[static_cast<std::size_t>(row)] += weight.storage ? h * weight.as<T>()[own] : h;
+      losses.as<T>()[row] += weight.storage ? h * weight.as<T>()[own] : h;
     });
-    for (T& v : losses) v /= static_cast<T>(classes);
-    reduce_rows(out, losses, reduction_of(c));
+    for (std::int64_t i : steps(losses.numel())) losses.as<T>()[i] /= static_cast<T>(classes);
+    return reduced_rows<T>(losses, reduction_of(c));
   });
-  return out;
 }
 
 Value eval_multi_margin_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_multi_margin_backward);
-  Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
-  Tensor weight = load_optional(c, "weight", out.dtype), grad = load(c.tensor("grad_output"), out.dtype);
+  Tensor x = load(c.tensor("self"), c.tensor("self").dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor weight = load_optional(c, "weight", x.dtype), grad = load(c.tensor("grad_output"), x.dtype);
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back();
   bool squared = as_double(c.number("p")) == 2;
-  Tensor dx = zeros(out.dtype, out.sizes);
-  dispatch_floating(out.dtype, "multi_margin_loss_backward", [&]<class T>() {
+  Tensor dx = zeros(x.dtype, x.sizes);
+  dispatch_floating(x.dtype, "multi_margin_loss_backward", [&]<class T>() {
     each_hinge<T>(c, x, target, classes, [&](std::int64_t row, std::int64_t own, std::int64_t k, T z) {
       T g = row_gradient<T>(c, grad, row, target.numel(), classes) * (squared ? 2 * z : T(1));
       if (weight.storage) g *= weight.as<T>()[own];
@@ -138,7 +131,7 @@ Value eval_multi_margin_backward(EvalCall& c) {
       dx.as<T>()[row * classes + own] -= g;
     });
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 /// Calls f for each target class of a row. The list of classes ends at the first negative number.
@@ -151,17 +144,16 @@ void each_label(const std::int64_t* labels, std::int64_t classes, F f) {
 }
 
 Value eval_multilabel(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_multilabel);
-  DType dtype = outputs[0].dtype;
+  const DType dtype = c.tensor("self").dtype;
   Tensor x = load(c.tensor("self"), dtype), target = load(c.tensor("target"), DType::Int64);
   Tensor is_target = zeros(dtype, target.sizes);
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back(), rows = x.numel() / classes;
-  dispatch_floating(dtype, "multilabel_margin_loss_forward_out_frame", [&]<class T>() {
-    std::vector<T> losses(static_cast<std::size_t>(rows), T(0));
+  Tensor losses = zeros(dtype, {rows});
+  return dispatch_floating(dtype, "multilabel_margin_loss_forward_out_frame", [&]<class T>() {
     for (std::int64_t row : steps(rows, 4096)) {
       const std::int64_t* labels = target.as<std::int64_t>() + row * classes;
       const T* scores = x.as<T>() + row * classes;
-      T *marks = is_target.as<T>() + row * classes, &loss = losses[static_cast<std::size_t>(row)];
+      T *marks = is_target.as<T>() + row * classes, &loss = losses.as<T>()[row];
       each_label(labels, classes, [&](std::int64_t own) { marks[own] = T(1); });
       each_label(labels, classes, [&](std::int64_t own) {
         for (std::int64_t k = 0; k < classes; ++k)
@@ -169,21 +161,18 @@ Value eval_multilabel(EvalCall& c) {
       });
       loss /= static_cast<T>(classes);
     }
-    reduce_rows(outputs[0], losses, reduction_of(c));
+    return ValueList{reduced_rows<T>(losses, reduction_of(c)), is_target};
   });
-  outputs[1].copy_from(is_target);
-  return ValueList{outputs[0], outputs[1]};
 }
 
 Value eval_multilabel_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_like_self);
-  Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
-  Tensor marks = load(c.tensor("is_target"), out.dtype), grad = load(c.tensor("grad_output"), out.dtype);
+  Tensor x = load(c.tensor("self"), c.tensor("self").dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor marks = load(c.tensor("is_target"), x.dtype), grad = load(c.tensor("grad_output"), x.dtype);
   if (target.numel() != x.numel() || marks.numel() != x.numel())
     fail("multilabel_margin_loss_backward: target or is_target does not fit self");
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back(), rows = x.numel() / classes;
-  Tensor dx = zeros(out.dtype, out.sizes);
-  dispatch_floating(out.dtype, "multilabel_margin_loss_backward_out_frame", [&]<class T>() {
+  Tensor dx = zeros(x.dtype, x.sizes);
+  dispatch_floating(x.dtype, "multilabel_margin_loss_backward_out_frame", [&]<class T>() {
     for (std::int64_t row : steps(rows, 4096)) {
       const T* scores = x.as<T>() + row * classes;
       T *to = dx.as<T>() + row * classes, g = row_gradient<T>(c, grad, row, rows, classes);
@@ -196,7 +185,7 @@ Value eval_multilabel_backward(EvalCall& c) {
       });
     }
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 }  // namespace

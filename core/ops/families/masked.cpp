@@ -46,7 +46,8 @@ Meta fake_nonzero(FakeCall& c) {
 Value eval_nonzero(EvalCall& c) {
   Tensor rows = nonzero(c.tensor("self"));
   Tensor out = unwrap(Tensor::empty_strided(DType::Int64, rows.sizes, {1, std::max<std::int64_t>(rows.sizes[0], 1)}));
-  return with_elements(out, rows);
+  out.copy_from(rows);
+  return out;
 }
 
 Meta fake_masked_select(FakeCall& c) {
@@ -74,9 +75,9 @@ Meta fake_masked_scatter(FakeCall& c) {
 }
 
 Value eval_masked_scatter(EvalCall& c) {
-  Tensor out = allocate(c, fake_masked_scatter);
-  Tensor y = unwrap(expand_load(c.tensor("self"), out.sizes, out.dtype).clone());
-  Tensor mask = expand_load(c.tensor("mask"), out.sizes, DType::Bool), source = load(c.tensor("source"), out.dtype);
+  Tensor y = allocate(c, fake_masked_scatter);
+  y.copy_from(expand_load(c.tensor("self"), y.sizes, y.dtype));
+  Tensor mask = expand_load(c.tensor("mask"), y.sizes, DType::Bool), source = load(c.tensor("source"), y.dtype);
   dispatch_width(y.dtype, [&]<class T>() {
     std::int64_t next = 0;
     for (std::int64_t i : steps(y.numel())) {
@@ -86,7 +87,7 @@ Value eval_masked_scatter(EvalCall& c) {
       y.as<T>()[i] = source.as<T>()[next++];
     }
   });
-  return with_elements(out, y);
+  return y;
 }
 
 Meta fake_masked_scatter_backward(FakeCall& c) {

@@ -67,7 +67,7 @@ void lower_max_pool_backward(LowerCall& call) {
   const SymExpr plane = product(sides);
   if (plane.is(0) || plane.is(1))
     fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
-  Bound bound{call.to.origin, "a plane", plane, false};
+  Bound bound{call.to.origin, "index {} is out of bounds for a plane with size {}", plane, false};
   LoweredTensor zero = call.to.constant(grad.dtype, self.sizes, 0);
   Definition::Write fill{self.sizes, [zero](Body& body, const Index& i) { return body.read(zero, i); },
                          [](Body&, const Index& i) { return i; }};
@@ -99,7 +99,7 @@ template <std::size_t rank>
 Value eval_max_pool(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_max_pool<rank>);
   Cells cells = sliding_cells(pool_arguments(c, rank), c.tensor("self").sizes, outputs[0].sizes, rank);
-  return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
+  return max_of_cells(c, outputs[0].sizes, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
 constexpr char backward_2d[] = "aten.max_pool2d_with_indices_backward.default";

@@ -50,12 +50,11 @@ Meta fake_max_unpool(FakeCall& c) {
 
 template <std::size_t rank>
 Value eval_max_unpool(EvalCall& c) {
-  Tensor out = allocate(c, fake_max_unpool<rank>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), at = load(c.tensor("indices"), DType::Int64), y = zeros(dtype, out.sizes);
+  Tensor y = zeros_for(c, fake_max_unpool<rank>), x = load(c.tensor("self"), y.dtype);
+  Tensor at = load(c.tensor("indices"), DType::Int64);
   std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0,
                out_plane = count ? y.numel() / count : 0;
-  dispatch_ordered(dtype, "max_unpooling", [&]<class T>() {
+  dispatch_ordered(y.dtype, "max_unpooling", [&]<class T>() {
     // When the output is empty nothing is written, and no index is checked.
     for (std::int64_t i = 0; i < x.numel() && out_plane > 0; ++i) {
       std::int64_t place = at.as<std::int64_t>()[i];
@@ -65,7 +64,7 @@ Value eval_max_unpool(EvalCall& c) {
       y.as<T>()[i / in_plane * out_plane + place] = x.as<T>()[i];
     }
   });
-  return with_elements(out, y);
+  return y;
 }
 
 /// Writes the values into zeros. Indices are made to count through all planes.

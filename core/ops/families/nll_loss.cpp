@@ -1,7 +1,6 @@
 // nll_loss for [N, C] and [N, C, H, W] inputs, and its gradient.
 
 #include "core/ops/families/loss.h"
-#include "core/ops/kernels/outputs.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
@@ -12,9 +11,6 @@
 namespace partita {
 namespace {
 using namespace loops;
-
-/// at::Reduction
-enum class Reduction : std::int64_t { None, Mean, Sum };
 
 /// Log probabilities as [samples, classes, positions], and the classes as [samples, positions]: one position unless
 /// they are images, and a tensor [classes] is one sample.
@@ -32,9 +28,9 @@ struct Samples {
     const std::size_t dim = x.dim() == 1 ? 0 : 1;
     const std::span<const SymExpr> sizes(x.sizes);
     const SymExpr classes = sizes[dim];
-    if (classes.is(0) || classes.is(1))
+    if (classes.is(0) || (classes.is(1) && !call.evaluates))
       fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
-    bound = {call.to.origin, "the classes", classes, false};
+    bound = {call.to.origin, "Target {} is out of bounds.", classes, false};
     if (call.has("weight")) weight = call.to.reshape(call.in("weight"), {classes});
     x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)),
                         {product(sizes.first(dim)), classes, product(sizes.subspan(dim + 1))});
@@ -89,20 +85,19 @@ void lower_nll_loss_backward(LowerCall& call) {
   const bool each = !grad.numel().is(1);
   grad = call.to.reshape(grad, each ? samples.targets() : SymList{1, 1});
   LoweredTensor total = call.to.reshape(call.in("total_weight"), {1});
-  call.give(call.to.map(samples.x.dtype, samples.x.sizes, [=](Body& body, const Index& i) {
+  call.give(call.to.map(samples.x.dtype, samples.x.sizes, [=, dtype = call.out().dtype](Body& body, const Index& i) {
     ScalarBuilder& b = body.b;
     DType t = samples.x.dtype;
     const Index at{i[0], i[2]};
     Scalar c = samples.class_of(body, at);
     Scalar g = b.cast(body.read(grad, each ? at : Index{0, 0}), t);
-    if (samples.reduction == Reduction::Mean) g = b.Div(g, b.cast(body.read(total, {0}), t));
+    // Eager PyTorch rounds the mean's gradient to its dtype.
+    if (samples.reduction == Reduction::Mean) g = b.cast(b.cast(b.Div(g, b.cast(body.read(total, {0}), t)), dtype), t);
     Scalar value = b.Neg(b.Mul(samples.weight_of(body, c), g));
     Scalar hit = b.BitAnd(b.Eq(samples.checked(body, c), body.scalar(i[1])), samples.counts(body, c));
     return b.where(hit, value, b.constant(t, 0));
   }));
 }
-
-using namespace kernels;
 
 /// Fails unless target and weight fit the input, which is [classes], [samples, classes] or, for images, [samples,
 /// classes, h, w].
@@ -149,81 +144,6 @@ Meta fake_nll_loss_backward(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
-/// The input seen as [samples, classes, positions].
-struct ClassPositions {
-  std::int64_t samples, classes, positions;
-  std::int64_t at(std::int64_t i, std::int64_t label) const {
-    return (i / positions * classes + label) * positions + i % positions;
-  }
-};
-
-ClassPositions positions_of(const Tensor& self) {
-  if (self.dim() == 1) return {1, self.sizes[0], 1};
-  DimSplit split = split_at(self.sizes, 1);
-  return {split.outer, split.length, split.inner};
-}
-
-/// Calls f(i, label, class weight) for every target that is not ignored.
-template <class T, class F>
-void each_target(const EvalCall& c, const ClassPositions& g, const Tensor& target, const Tensor& weight, F f) {
-  std::int64_t ignore = c.integer("ignore_index");
-  for (std::int64_t i : steps(target.numel())) {
-    std::int64_t label = target.as<std::int64_t>()[i];
-    if (label == ignore) continue;
-    if (label < 0 || label >= g.classes) fail("Target " + std::to_string(label) + " is out of bounds.");
-    f(i, label, weight.storage ? weight.as<T>()[label] : T(1));
-  }
-}
-
-Value eval_nll_loss_forward(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_nll_loss_forward);
-  const Tensor& self = c.tensor("self");
-  DType dtype = evaluation_dtype(self.dtype);
-  Tensor x = load(self, dtype), target = load(c.tensor("target"), DType::Int64),
-         weight = load_optional(c, "weight", dtype);
-  ClassPositions g = positions_of(x);
-  auto reduction = static_cast<Reduction>(c.integer("reduction"));
-  dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
-    Tensor losses = zeros(DType::Float64, target.sizes);
-    double sum = 0, total = 0;
-    each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
-      const double loss = -static_cast<double>(x.as<T>()[g.at(i, label)]) * static_cast<double>(w);
-      losses.as<double>()[i] = loss;
-      sum += loss;
-      total += static_cast<double>(w);
-    });
-    const bool none = reduction == Reduction::None;
-    if (none)
-      outputs[0].copy_from(losses);
-    else
-      outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, reduction == Reduction::Mean ? sum / total : sum)));
-    // Without a reduction PyTorch returns 0 for the total weight of a batch, but computes that of a single sample.
-    const bool untold = none && self.dim() > 1;
-    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, untold ? 0 : total)));
-  });
-  return ValueList{outputs[0], outputs[1]};
-}
-
-Value eval_nll_loss_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_nll_loss_backward);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor target = load(c.tensor("target"), DType::Int64), weight = load_optional(c, "weight", dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
-  double total = c.tensor("total_weight").item_as_double();
-  ClassPositions g = positions_of(dx);
-  auto reduction = static_cast<Reduction>(c.integer("reduction"));
-  if (reduction == Reduction::None && grad.numel() != target.numel())
-    fail("nll_loss_backward: grad_output does not fit the input");
-  dispatch_floating(dtype, "nll_loss_backward_out_frame", [&]<class T>() {
-    each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
-      T gradient = grad.as<T>()[reduction == Reduction::None ? i : 0];
-      if (reduction == Reduction::Mean) gradient = rounded(out.dtype, gradient / static_cast<T>(total));
-      dx.as<T>()[g.at(i, label)] = -w * gradient;
-    });
-  });
-  return with_elements(out, dx);
-}
-
 constexpr char nll_backward_1d[] = "aten.nll_loss_backward.default",
                nll_backward_2d[] = "aten.nll_loss2d_backward.default";
 
@@ -261,17 +181,17 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
 
 void register_nll_loss(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add(forward_1d, fake_nll_loss_forward, eval_nll_loss_forward,
+  t.add(forward_1d, fake_nll_loss_forward, nullptr,
         {{"self", "aten.nll_loss_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
         {.lower = lower_nll_loss});
-  t.add(forward_2d, fake_nll_loss_forward, eval_nll_loss_forward,
+  t.add(forward_2d, fake_nll_loss_forward, nullptr,
         {{"self", "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
         {.lower = lower_nll_loss});
-  t.add(nll_backward_1d, fake_nll_loss_backward, eval_nll_loss_backward,
+  t.add(nll_backward_1d, fake_nll_loss_backward, nullptr,
         {{"grad_output", "aten.nll_loss_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
          {"self", "zeros_like(self)"}},
         {.lower = lower_nll_loss_backward});
-  t.add(nll_backward_2d, fake_nll_loss_backward, eval_nll_loss_backward,
+  t.add(nll_backward_2d, fake_nll_loss_backward, nullptr,
         {{"grad_output", "aten.nll_loss2d_forward.default(grad, target, weight, reduction, ignore_index)[0]"},
          {"self", "zeros_like(self)"}},
         {.lower = lower_nll_loss_backward});

@@ -30,43 +30,14 @@ constexpr auto from_polar = []<class T>(T radius, T angle) {
 
 template <auto f>
 Value eval_complex(EvalCall& call) {
+  if (call.tensor(call.schema.args[0].name).dtype == DType::Float16)
+    fail_unsupported(call.schema.name + " of half precision");
   SpecialCall s(call);
-  auto run = [&]<class T>(T) -> Value {
-    Tensor flat = unwrap(Tensor::empty(complex_of(s.computed.dtype), s.result.sizes));
+  Tensor out = kernels::empty(complex_of(s.computed.dtype), s.computed.sizes);
+  kernels::dispatch_floating(s.computed.dtype, call.schema.name.c_str(), [&]<class T>() {
     const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
-    for (std::int64_t i : steps(flat.numel())) flat.as<std::complex<T>>()[i] = f(a[i], b[i]);
-    Tensor out = unwrap(Tensor::empty_strided(complex_of(s.result.dtype), s.result.sizes, s.result.strides));
-    out.copy_from(flat);
-    return out;
-  };
-  if (s.result.dtype == DType::Float16) fail_unsupported(call.schema.name + " of half precision");
-  return s.computed.dtype == DType::Float64 ? run(double()) : run(float());
-}
-
-/// The real (0) or imaginary (1) part of a complex tensor.
-Node* part_of(Builder& b, Node* x, std::int64_t part) {
-  return b.call("aten.select.int", {b.call("aten.view_as_real.default", {x}), Arg(-1), Arg(part)});
-}
-
-std::vector<Node*> complex_gradient(GradCall& call) {
-  std::vector<Node*> out(call.args.size(), nullptr);
-  for (std::size_t i = 0; i < 2; ++i)
-    if (call.wants[i]) out[i] = part_of(call.build, call.grads[0], static_cast<std::int64_t>(i));
-  return out;
-}
-
-/// The derivative of r e^(i t) by r is e^(i t), that by t is i times the result. The gradient is multiplied by their
-/// conjugates.
-std::vector<Node*> polar_gradient(GradCall& call) {
-  Builder& b = call.build;
-  std::vector<Node*> out(call.args.size(), nullptr);
-  Node *grad = call.grads[0], *result = call.results[0];
-  auto real_product = [&](Node* direction) {
-    Node* conjugate = b.call("aten._conj.default", {direction});
-    return part_of(b, b.call("aten.mul.Tensor", {grad, conjugate}), 0);
-  };
-  if (call.wants[0]) out[0] = real_product(b.call("aten.sgn.default", {result}));
-  if (call.wants[1]) out[1] = real_product(b.call("aten.mul.Tensor", {result, Arg(std::complex<double>(0, 1))}));
+    for (std::int64_t i : steps(out.numel())) out.as<std::complex<T>>()[i] = f(a[i], b[i]);
+  });
   return out;
 }
 
@@ -79,42 +50,15 @@ Meta fake_angle(FakeCall& call) {
 
 /// The angle of a real number is pi when it is negative, else 0. NaN stays NaN.
 Value eval_angle(EvalCall& call) {
-  const Tensor& self = call.tensor("self");
   SpecialCall s(call);
-  DType real = real_of(s.computed.dtype);
-  Tensor out = unwrap(Tensor::empty_strided(real_of(s.result.dtype), s.result.sizes, s.result.strides));
-  Tensor flat = unwrap(Tensor::empty(real, s.result.sizes));
-  auto run = [&]<class T>(T) {
-    for (std::int64_t i : steps(flat.numel())) {
-      if (is_complex(self.dtype)) {
-        flat.as<T>()[i] = std::arg(s.inputs[0].as<std::complex<T>>()[i]);
-      } else {
-        T x = s.inputs[0].as<T>()[i];
-        flat.as<T>()[i] = std::isnan(x) ? x : x < 0 ? std::numbers::pi_v<T> : T(0);
-      }
+  const bool complex = is_complex(s.computed.dtype);
+  Tensor out = kernels::empty(real_of(s.computed.dtype), s.computed.sizes);
+  kernels::dispatch_floating(out.dtype, "angle", [&]<class T>() {
+    for (std::int64_t i : steps(out.numel())) {
+      const T x = complex ? std::arg(s.inputs[0].as<std::complex<T>>()[i]) : s.inputs[0].as<T>()[i];
+      out.as<T>()[i] = complex || std::isnan(x) ? x : x < 0 ? std::numbers::pi_v<T> : T(0);
     }
-  };
-  if (real == DType::Float64)
-    run(double());
-  else
-    run(float());
-  out.copy_from(flat);
-  return out;
-}
-
-/// The derivative is 0 for real numbers; i z / |z|^2 for complex ones, and 0 at z = 0.
-std::vector<Node*> angle_gradient(GradCall& call) {
-  Builder& b = call.build;
-  std::vector<Node*> out(call.args.size(), nullptr);
-  Node* self = call.arg("self").node();
-  if (!is_complex(call.tensor("self").dtype)) {
-    out[0] = b.call("aten.zeros_like.default", {self});
-    return out;
-  }
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"grad", call.grads[0]}, {"z", self}, {"i", Arg(std::complex<double>(0, 1))}};
-  names.emplace_back("r", b.call("aten.abs.default", {self}));
-  out[0] = b.expression("where(eq(z, 0), 0.0, grad * (mul(z, i) / (r * r)))", names).node();
+  });
   return out;
 }
 
@@ -128,22 +72,12 @@ Meta fake_frexp(FakeCall& call) {
 
 Value eval_frexp(EvalCall& call) {
   SpecialCall s(call);
-  Tensor exponent = unwrap(Tensor::empty_strided(DType::Int32, s.result.sizes, s.result.strides));
-  Tensor whole = unwrap(Tensor::empty(DType::Int32, s.result.sizes));
-  auto run = [&]<class T>(T) {
-    for (std::int64_t i : steps(whole.numel())) {
-      int e = 0;
-      s.computed.as<T>()[i] = std::frexp(s.inputs[0].as<T>()[i], &e);
-      whole.as<std::int32_t>()[i] = e;
-    }
-  };
-  if (s.computed.dtype == DType::Float64)
-    run(double());
-  else
-    run(float());
-  s.result.copy_from(s.computed);
-  exponent.copy_from(whole);
-  return ValueList{s.result, exponent};
+  Tensor exponent = kernels::empty(DType::Int32, s.computed.sizes);
+  kernels::dispatch_floating(s.computed.dtype, "frexp", [&]<class T>() {
+    for (std::int64_t i : steps(exponent.numel()))
+      s.computed.as<T>()[i] = std::frexp(s.inputs[0].as<T>()[i], &exponent.as<std::int32_t>()[i]);
+  });
+  return ValueList{s.computed, exponent};
 }
 
 template <class T>
@@ -178,19 +112,27 @@ Value eval_divisor(EvalCall& call) {
       for (std::int64_t i : steps(s.computed.numel())) s.computed.as<T>()[i] = f(a[i], b[i]);
     }
   });
-  s.result.copy_from(s.computed);
-  return s.result;
+  return s.computed;
 }
 
 }  // namespace
 
 void register_number_parts(OpTable& t) {
   t.default_family = Family::Pointwise;
-  t.add("aten.complex.default", fake_complex, eval_complex<cartesian>, {},
-        {.autograd = {.gradient = complex_gradient}});
-  t.add("aten.polar.default", fake_complex, eval_complex<from_polar>, {}, {.autograd = {.gradient = polar_gradient}});
-  t.add("aten.angle.default", fake_angle, eval_angle, {},
-        {.pointwise = {.promotion = Promotion::IntToFloat}, .autograd = {.gradient = angle_gradient}});
+  t.add(
+      "aten.complex.default", fake_complex, eval_complex<cartesian>,
+      {{"real", "aten.select.int(view_as_real(grad), -1, 0)"}, {"imag", "aten.select.int(view_as_real(grad), -1, 1)"}});
+  // The derivative of r e^(i t) by r is e^(i t), that by t is i times the result. The gradient is multiplied by their
+  // conjugates.
+  t.add("aten.polar.default", fake_complex, eval_complex<from_polar>,
+        {{"abs", "aten.select.int(view_as_real(grad * conj(sgn(result))), -1, 0)"},
+         {"angle", "aten.select.int(view_as_real(grad * conj(aten.mul.Tensor(result, imaginary_unit))), -1, 0)"}});
+  // The derivative is 0 for real numbers; i z / |z|^2 for complex ones, and 0 at z = 0.
+  t.add("aten.angle.default", fake_angle, eval_angle,
+        {{"self",
+          "r = abs(self) if is_complex(self) else None; zeros_like(self) if r is None else "
+          "where(eq(self, 0), 0.0, grad * (mul(self, imaginary_unit) / (r * r)))"}},
+        {.pointwise = {.promotion = Promotion::IntToFloat}});
   t.add("aten.frexp.Tensor", fake_frexp, eval_frexp, {{"self", "grad / exp2(result1)"}});
   t.add("aten.gcd.default", fake_special, eval_divisor<gcd>, {}, {.autograd = {.not_differentiable = true}});
   t.add("aten.lcm.default", fake_special, eval_divisor<lcm>, {}, {.autograd = {.not_differentiable = true}});

@@ -117,18 +117,14 @@ Value eval_logaddexp(EvalCall& call) {
   if (!is_complex(call.tensor("self").dtype) && !is_complex(call.tensor("other").dtype))
     return eval_pointwise(*ops().find(Op::torch(call.schema.name)), call);
   SpecialCall s(call);
-  auto run = [&]<class T>(T) {
+  kernels::dispatch_inexact(s.computed.dtype, "logaddexp", [&]<class T>() {
     const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
-    for (std::int64_t i : steps(s.computed.numel()))
-      s.computed.as<T>()[i] = static_cast<T>(
-          kernels::log_add_exp(static_cast<std::complex<double>>(a[i]), static_cast<std::complex<double>>(b[i])));
-  };
-  if (s.computed.dtype == DType::Complex64)
-    run(std::complex<float>());
-  else
-    run(std::complex<double>());
-  s.result.copy_from(s.computed);
-  return s.result;
+    if constexpr (is_complex_type<T>::value)
+      for (std::int64_t i : steps(s.computed.numel()))
+        s.computed.as<T>()[i] = static_cast<T>(
+            kernels::log_add_exp(static_cast<std::complex<double>>(a[i]), static_cast<std::complex<double>>(b[i])));
+  });
+  return s.computed;
 }
 
 V hypot(In& x) {

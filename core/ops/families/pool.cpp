@@ -169,10 +169,10 @@ Cells adaptive_cells(const Sizes& in, const Sizes& out, std::size_t rank) {
   });
 }
 
-Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::size_t rank,
+Value max_of_cells(const EvalCall& c, const Sizes& sizes, std::size_t rank,
                    const std::function<const Cells&(std::int64_t plane)>& cells_of) {
-  DType dtype = evaluation_dtype(outputs[0].dtype);
-  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, outputs[0].sizes), at = empty(DType::Int64, y.sizes);
+  DType dtype = evaluation_dtype(c.tensor("self").dtype);
+  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, sizes), at = empty(DType::Int64, sizes);
   dispatch_ordered(dtype, c.schema.base.c_str(), [&]<class T>() {
     using Limits = std::numeric_limits<T>;
     for (std::int64_t p = 0; p < planes(x.sizes, rank); ++p) {
@@ -195,27 +195,25 @@ Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::s
       });
     }
   });
-  return wanted_results(outputs, {y, at});
+  return ValueList{y, at};
 }
 
 Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
-  Tensor out = allocate(c, fake);
-  DType dtype = evaluation_dtype(out.dtype);
   const std::string name = c.schema.base.substr(5);
-  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64);
-  Tensor dx = zeros(dtype, out.sizes);
+  Tensor dx = zeros_for(c, fake), grad = load(c.tensor("grad_output"), dx.dtype);
+  Tensor at = load(c.tensor("indices"), DType::Int64);
   if (grad.sizes != at.sizes || at.dim() != dx.dim() || planes(at.sizes, rank) != planes(dx.sizes, rank))
     fail(name + ": the sizes of grad_output, indices and self do not fit together");
   std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
                out_plane = count ? grad.numel() / count : 0;
-  dispatch_floating(dtype, name.c_str(), [&]<class T>() {
+  dispatch_floating(dx.dtype, name.c_str(), [&]<class T>() {
     for (std::int64_t i : steps(count * out_plane)) {
       std::int64_t place = at.as<std::int64_t>()[i];
       if (place < 0 || place >= in_plane) fail(name + ": index " + std::to_string(place) + " is out of range");
       dx.as<T>()[i / out_plane * in_plane + place] += grad.as<T>()[i];
     }
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 namespace {

@@ -81,8 +81,8 @@ std::int64_t planes(const Sizes& sizes, std::size_t rank);
 void check_planes(const Tensor& grad, const Tensor& dx, std::size_t rank);
 
 /// The largest element of each cell and its position in the plane. NaN wins; of equal elements the first does.
-/// `outputs` are the call's results {values, indices}. cells(plane) may differ between planes.
-Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::size_t rank,
+/// `sizes` are those of the results, values and indices. cells(plane) may differ between planes.
+Value max_of_cells(const EvalCall& c, const Sizes& sizes, std::size_t rank,
                    const std::function<const Cells&(std::int64_t plane)>& cells);
 /// The gradient of a maximum: adds each element of grad_output at the position in its plane that `indices` gives.
 Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank);

@@ -65,18 +65,14 @@ Drawn draw(const EvalCall& c) {
 template <bool in_place>
 Value eval_rrelu(EvalCall& c) {
   Drawn drawn = draw(c);
-  Tensor out = in_place ? c.tensor("self") : allocate(c, fake_rrelu);
-  out.copy_from(drawn.output);
+  if (in_place) Tensor(c.tensor("self")).copy_from(drawn.output);
   if (c.boolean("training")) Tensor(c.tensor("noise")).copy_from(drawn.noise);
-  return out;
+  return in_place ? c.tensor("self") : drawn.output;
 }
 
 Value eval_rrelu_functional(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_rrelu_functional);
   Drawn drawn = draw(c);
-  outputs[0].copy_from(drawn.output);
-  outputs[1].copy_from(drawn.noise);
-  return ValueList{outputs[0], outputs[1]};
+  return ValueList{drawn.output, drawn.noise};
 }
 
 /// In training `noise` holds the factor of each element: the drawn slope, or 1.

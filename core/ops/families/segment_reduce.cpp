@@ -92,14 +92,12 @@ struct Segments {
 };
 
 Value eval_segment_reduce(EvalCall& c) {
-  Tensor out = allocate(c, fake_segment_reduce);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("data"), dtype), y = empty(dtype, out.sizes);
+  Tensor y = zeros_for(c, fake_segment_reduce), x = load(c.tensor("data"), y.dtype);
   Segments segments(c);
   Reduce how = reduction(c.string("reduce"));
   bool has_initial = c.has("initial");
   double initial = has_initial ? as_double(c.number("initial")) : 0;
-  dispatch_floating(dtype, "segment_reduce", [&]<class T>() {
+  dispatch_floating(y.dtype, "segment_reduce", [&]<class T>() {
     constexpr T inf = std::numeric_limits<T>::infinity();
     T start = has_initial           ? static_cast<T>(initial)
               : how == Reduce::Max  ? -inf
@@ -129,7 +127,7 @@ Value eval_segment_reduce(EvalCall& c) {
       y.as<T>()[to] = value;
     });
   });
-  return with_elements(out, y);
+  return y;
 }
 
 Meta fake_segment_reduce_backward(FakeCall& c) {
@@ -147,15 +145,12 @@ Meta fake_segment_reduce_backward(FakeCall& c) {
 /// Elements that equal the extreme share the gradient equally. For prod, a factor of 0 or NaN gets the product of the
 /// other factors.
 Value eval_segment_reduce_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_segment_reduce_backward);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad"), dtype), result = load(c.tensor("output"), dtype),
-         x = load(c.tensor("data"), dtype);
-  Tensor y = zeros(dtype, out.sizes);
+  Tensor y = zeros_for(c, fake_segment_reduce_backward), grad = load(c.tensor("grad"), y.dtype);
+  Tensor result = load(c.tensor("output"), y.dtype), x = load(c.tensor("data"), y.dtype);
   Segments segments(c);
   Reduce how = reduction(c.string("reduce"));
   double initial = c.has("initial") ? as_double(c.number("initial")) : 1;
-  dispatch_floating(dtype, "_segment_reduce_backward", [&]<class T>() {
+  dispatch_floating(y.dtype, "_segment_reduce_backward", [&]<class T>() {
     std::int64_t step = segments.split.inner;
     segments.each([&](std::int64_t to, std::int64_t from, std::int64_t length) {
       T g = grad.as<T>()[to], r = result.as<T>()[to];
@@ -192,7 +187,7 @@ Value eval_segment_reduce_backward(EvalCall& c) {
       for (std::int64_t k = 0; shared > 1 && k < length; ++k) at[k * step] /= static_cast<T>(shared);
     });
   });
-  return with_elements(out, y);
+  return y;
 }
 
 }  // namespace

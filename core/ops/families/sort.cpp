@@ -209,8 +209,7 @@ Meta fake_median_of_all(FakeCall& c) {
 
 template <bool ignore_nan>
 Value eval_median_of_all(EvalCall& c) {
-  Tensor out = allocate(c, fake_median_of_all);
-  DType dtype = evaluation_dtype(out.dtype);
+  const DType dtype = evaluation_dtype(c.tensor("self").dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, {});
   dispatch_ordered(dtype, "median", [&]<class T>() {
     std::vector<T> values(x.as<T>(), x.as<T>() + x.numel());
@@ -223,7 +222,7 @@ Value eval_median_of_all(EvalCall& c) {
     else
       *y.as<T>() = values.empty() ? std::numeric_limits<T>::min() : values[(numbers - 1) / 2];
   });
-  return with_elements(out, y);
+  return y;
 }
 
 /// The most frequent element; of several the smallest.
@@ -252,10 +251,10 @@ Meta fake_histc(FakeCall& c) {
 /// Positions among the bins are computed in the tensor's dtype, and rounded for half types, since they decide the bin
 /// of an element at an edge.
 Value eval_histc(EvalCall& c) {
-  Tensor out = allocate(c, fake_histc), counts = zeros(DType::Float64, out.sizes);
-  const DType dtype = is_floating(out.dtype) ? evaluation_dtype(out.dtype) : DType::Float64;
-  Tensor x = load(c.tensor("self"), dtype);
+  const Tensor& self = c.tensor("self");
   const std::int64_t bins = c.integer("bins");
+  const DType dtype = is_floating(self.dtype) ? evaluation_dtype(self.dtype) : DType::Float64;
+  Tensor x = load(self, dtype), counts = zeros(DType::Float64, {bins});
   double low = as_double(c.number("min")), high = as_double(c.number("max"));
   dispatch_floating(dtype, "histogram_cpu", [&]<class T>() {
     const T* values = x.as<T>();
@@ -271,7 +270,7 @@ Value eval_histc(EvalCall& c) {
     if (!std::isfinite(low) || !std::isfinite(high))
       fail("range of [" + std::to_string(low) + ", " + std::to_string(high) + "] is not finite");
     if (!(low < high)) fail("max must be larger than min");
-    auto step = [&](T v) { return rounded(out.dtype, v); };
+    auto step = [&](T v) { return rounded(self.dtype, v); };
     const T first = static_cast<T>(low), last = static_cast<T>(high), width = step(last - first);
     for (std::int64_t i : steps(x.numel())) {
       if (!(values[i] >= first && values[i] <= last)) continue;
@@ -279,7 +278,7 @@ Value eval_histc(EvalCall& c) {
       counts.as<double>()[position < static_cast<T>(bins) ? static_cast<std::int64_t>(position) : bins - 1] += 1;
     }
   });
-  return with_elements(out, counts);
+  return counts;
 }
 
 Meta fake_searchsorted(FakeCall& c) {
@@ -313,7 +312,6 @@ Meta fake_searchsorted(FakeCall& c) {
 }
 
 Value eval_searchsorted(EvalCall& c) {
-  Tensor out = allocate(c, fake_searchsorted);
   bool bucketize = c.schema.index_of("boundaries") >= 0;
   const Tensor& sequence = c.tensor(bucketize ? "boundaries" : "sorted_sequence");
   Tensor values =
@@ -346,7 +344,7 @@ Value eval_searchsorted(EvalCall& c) {
       at.as<std::int64_t>()[i] = low;
     }
   });
-  return with_elements(out, at);
+  return at;
 }
 
 }  // namespace

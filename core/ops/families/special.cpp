@@ -25,25 +25,10 @@ constexpr auto one = eval_special<unary<f>>;
 template <auto f>
 constexpr auto two = eval_special<binary<f>>;
 
-/// Evaluates f on every element. f holds an integer argument of the call.
-template <class F>
-Value eval_with_integer(EvalCall& call, F f) {
-  SpecialCall s(call);
-  auto run = [&]<class T>(T) {
-    for (std::int64_t i : steps(s.computed.numel())) s.computed.as<T>()[i] = f(s.inputs[0].as<T>()[i]);
-  };
-  if (s.computed.dtype == DType::Float64)
-    run(double());
-  else
-    run(float());
-  s.result.copy_from(s.computed);
-  return s.result;
-}
-
 Value eval_polygamma(EvalCall& call) {
   std::int64_t n = call.integer("n");
   if (n < 0) fail("polygamma(n, x) does not support negative n.");
-  return eval_with_integer(call, [n]<class T>(T x) { return gamma::polygamma(static_cast<int>(n), x); });
+  return each_element(call, [n]<class T>(T x) { return gamma::polygamma(static_cast<int>(n), x); });
 }
 
 /// The number of its terms, each of which is a call in the gradient.
@@ -61,8 +46,8 @@ Meta fake_mvlgamma(FakeCall& call) {
 
 Value eval_mvlgamma(EvalCall& call) {
   const std::int64_t p = call.integer("p");
-  return eval_with_integer(
-      call, [p]<class T>(T x) { return static_cast<T>(gamma::multivariate_lgamma(x, static_cast<int>(p))); });
+  return each_element(call,
+                      [p]<class T>(T x) { return static_cast<T>(gamma::multivariate_lgamma(x, static_cast<int>(p))); });
 }
 
 /// The derivative is the sum of digamma(self - j / 2) for j below p.

@@ -1,6 +1,7 @@
 #pragma once
 // Pointwise operators whose function is C++ code instead of a scalar body. They are evaluated here, and compiled code
 // calls the evaluation.
+#include "core/ops/kernels/outputs.h"
 #include "core/ops/record/pointwise.h"
 #include "core/ops/record/values.h"
 
@@ -16,32 +17,27 @@ struct SpecialCall {
   explicit SpecialCall(const EvalCall& call);
   std::vector<Tensor> inputs;
   Tensor computed;  ///< row-major, computation dtype
-  Tensor result;    ///< with the meta's dtype and strides
 };
 
-/// Applies f(T, ...) to each element; T is float or double.
+/// Applies f to each element, of type float or double, or to those of two inputs.
+template <class F>
+Value each_element(const EvalCall& call, F f) {
+  SpecialCall s(call);
+  kernels::dispatch_floating(s.computed.dtype, call.schema.name.c_str(), [&]<class T>() {
+    T* to = s.computed.as<T>();
+    const T* a = s.inputs[0].as<T>();
+    for (std::int64_t i : steps(s.computed.numel())) {
+      if constexpr (requires { f(T(), T()); })
+        to[i] = f(a[i], s.inputs[1].as<T>()[i]);
+      else
+        to[i] = f(a[i]);
+    }
+  });
+  return s.computed;
+}
 template <auto f>
 Value eval_special(EvalCall& call) {
-  SpecialCall s(call);
-  auto run = [&]<class T>(T) {
-    T* to = s.computed.as<T>();
-    std::int64_t n = s.computed.numel();
-    const T* a = s.inputs[0].as<T>();
-    if constexpr (requires { f(T(), T()); }) {
-      const T* b = s.inputs[1].as<T>();
-      for (std::int64_t i : steps(n)) to[i] = f(a[i], b[i]);
-    } else {
-      for (std::int64_t i : steps(n)) to[i] = f(a[i]);
-    }
-  };
-  if (s.computed.dtype == DType::Float32)
-    run(float());
-  else if (s.computed.dtype == DType::Float64)
-    run(double());
-  else
-    fail_unsupported(call.schema.name + " of " + std::string(torch_name(s.computed.dtype)));
-  s.result.copy_from(s.computed);
-  return s.result;
+  return each_element(call, f);
 }
 
 Value eval_i0e(EvalCall& call);

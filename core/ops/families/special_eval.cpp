@@ -35,13 +35,12 @@ Meta fake_special(FakeCall& call) {
 SpecialCall::SpecialCall(const EvalCall& call) {
   const OpRecord& record = record_of(call.schema);
   CallOfValues metas(call);
-  result = empty_of(*fake_pointwise(record, metas.call).tensor());
   DType compute = pointwise_dtypes(record, metas.call).compute;
-  computed = unwrap(Tensor::empty(compute, result.sizes));
+  computed = unwrap(Tensor::empty(compute, *concrete(fake_pointwise(record, metas.call).tensor()->sizes)));
   for (std::string_view name : pointwise_inputs(record)) {
     Tensor t = call.is_tensor(name) ? unwrap(call.tensor(name).to(compute))
                                     : unwrap(Tensor::scalar(compute, as_double(call.number(name))));
-    inputs.push_back(broadcast_to(t, result.sizes));
+    inputs.push_back(broadcast_to(t, computed.sizes));
   }
 }
 

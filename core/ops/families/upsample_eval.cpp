@@ -222,15 +222,14 @@ Meta fake_upsample_backward(FakeCall& c) {
 
 template <Resampling mode, std::size_t rank>
 Value eval_upsample(EvalCall& c) {
-  Tensor out = allocate(c, fake_upsample<rank>);
+  const Tensor& self = c.tensor("self");
   constexpr bool copies = mode == Resampling::Nearest || mode == Resampling::NearestExact;
-  if (!copies && out.dtype == DType::UInt8) fail_unsupported("interpolation of uint8 in fixed-point numbers");
-  if (!is_floating(out.dtype) && out.dtype != DType::UInt8)
-    fail("\"" + c.schema.base.substr(6) + "\" not implemented for '" + std::string(torch_name(out.dtype)) + "'");
-  DType dtype = out.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
-  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
+  if (!copies && self.dtype == DType::UInt8) fail_unsupported("interpolation of uint8 in fixed-point numbers");
+  if (!is_floating(self.dtype) && self.dtype != DType::UInt8)
+    fail("\"" + c.schema.base.substr(6) + "\" not implemented for '" + std::string(torch_name(self.dtype)) + "'");
+  DType dtype = self.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor x = load(self, dtype), y = zeros_for(c, fake_upsample<rank>, dtype);
   dispatch_floating(dtype, "upsample", [&]<class T>() {
-    const Tensor& self = c.tensor("self");
     const bool special = is_small_or_channels_last(c, y.sizes);
     // PyTorch's general kernel rounds weights to the tensor's dtype.
     const DType weights = mode == Resampling::Linear && special ? DType::Float32 : self.dtype;
@@ -250,16 +249,14 @@ Value eval_upsample(EvalCall& c) {
       y.as<T>()[position] = sum;
     });
   });
-  return with_elements(out, y);
+  return y;
 }
 
 template <Resampling mode, std::size_t rank>
 Value eval_upsample_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_upsample_backward<mode, rank>);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
-  dispatch_floating(dtype, "upsample_backward", [&]<class T>() {
-    Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dtype, true);
+  Tensor dx = zeros_for(c, fake_upsample_backward<mode, rank>), grad = load(c.tensor("grad_output"), dx.dtype);
+  dispatch_floating(dx.dtype, "upsample_backward", [&]<class T>() {
+    Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dx.dtype, true);
     resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
       T g = grad.as<T>()[position];
       for (const Tap<T>& d : ds)
@@ -269,7 +266,7 @@ Value eval_upsample_backward(EvalCall& c) {
         }
     });
   });
-  return with_elements(out, dx);
+  return dx;
 }
 
 }  // namespace

@@ -34,16 +34,11 @@ Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&)) {
   return std::move(allocate_all(call, fake)[0]);
 }
 
-Tensor with_elements(Tensor result, const Tensor& computed) {
-  result.copy_from(computed);
-  return result;
-}
-
-ValueList wanted_results(std::vector<Tensor> results, const std::vector<Tensor>& computed) {
-  ValueList values(results.size());
-  for (std::size_t i = 0; i < results.size(); ++i)
-    if (results[i].storage) values[i] = with_elements(results[i], computed[i]);
-  return values;
+Tensor zeros_for(const EvalCall& call, Meta (*fake)(FakeCall&), std::optional<DType> dtype) {
+  CallOfValues metas(call);
+  const Meta meta = fake(metas.call);
+  const TensorMeta& t = *meta.tensor();
+  return zeros(dtype.value_or(evaluation_dtype(t.dtype)), *concrete(t.sizes));
 }
 
 DType evaluation_dtype(DType t) {

@@ -1,5 +1,6 @@
 #pragma once
 // What eval functions share: results with the fake's metas, and operands in the dtype that arithmetic is done in.
+#include <optional>
 #include <vector>
 
 #include "core/ops/record/call.h"
@@ -10,10 +11,9 @@ namespace partita::kernels {
 /// the fake becomes an empty tensor without storage.
 std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&));
 Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&));  ///< of a call with one result
-/// An allocated result with the elements of `computed`, rounded to its dtype.
-Tensor with_elements(Tensor result, const Tensor& computed);
-/// The same for several results; None where there was nothing to allocate.
-ValueList wanted_results(std::vector<Tensor> results, const std::vector<Tensor>& computed);
+/// Zeros in which a result is computed, row-major, of the sizes that `fake` promises: in `dtype`, or in the one that
+/// arithmetic is done in. evaluate() rounds and lays out what an evaluation returns (as_promised).
+Tensor zeros_for(const EvalCall& call, Meta (*fake)(FakeCall&), std::optional<DType> dtype = {});
 
 /// The dtype that arithmetic is done in: float32 for half types, int64 for bool and integers, else `t`.
 DType evaluation_dtype(DType t);

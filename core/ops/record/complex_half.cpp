@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/ir/place.h"
+#include "core/ops/record/evaluate.h"
 #include "core/ops/record/pointwise.h"
 #include "core/ops/record/values.h"
 
@@ -142,12 +143,6 @@ bool is_complex_half(const Meta& m) {
   return m.tensor() && m.tensor()->dtype == DType::Complex32;
 }
 
-Tensor with_strides(const Tensor& values, DType dtype, const Sizes& strides) {
-  Tensor out = unwrap(Tensor::empty_strided(dtype, values.sizes, strides));
-  out.copy_from(values);
-  return out;
-}
-
 Value widened(const Value& v) {
   if (const auto* list = v.get<ValueList>()) {
     ValueList out;
@@ -156,21 +151,10 @@ Value widened(const Value& v) {
   }
   if (const auto* dtype = v.get<DType>()) return wide(*dtype);
   const auto* t = v.get<Tensor>();
-  return t && wide(t->dtype) != t->dtype ? Value(with_strides(*t, wide(t->dtype), t->strides)) : v;
-}
-
-/// The result in the dtype that the call promises.
-Value rounded(const Value& v, const Meta& promised) {
-  if (const auto* list = v.get<ValueList>()) {
-    const MetaTuple* metas = promised.tuple();
-    ValueList out;
-    for (std::size_t i = 0; i < list->size(); ++i)
-      out.push_back(rounded((*list)[i], metas && i < metas->items.size() ? metas->items[i] : Meta()));
-    return out;
-  }
-  const auto* t = v.get<Tensor>();
-  const TensorMeta* to = promised.tensor();
-  return t && to && t->dtype != to->dtype ? Value(with_strides(*t, to->dtype, t->strides)) : v;
+  if (!t || wide(t->dtype) == t->dtype) return v;
+  Tensor out = unwrap(Tensor::empty_strided(wide(t->dtype), t->sizes, t->strides));
+  out.copy_from(*t);
+  return out;
 }
 
 }  // namespace
@@ -209,7 +193,7 @@ std::optional<Value> eval_complex_half(const OpRecord& record, const EvalCall& c
     else
       args.push_back(widened(call.args[i]));
   }
-  return rounded(unwrap(evaluate(op, std::move(args), std::move(kwargs), call.context, node)), promised);
+  return as_promised(unwrap(evaluate(op, std::move(args), std::move(kwargs), call.context, node)), promised);
 }
 
 }  // namespace partita

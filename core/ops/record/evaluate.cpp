@@ -52,25 +52,6 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
 
 namespace {
 
-/// Turns a value into an argument of a scratch graph: a tensor becomes a placeholder, anything else a literal.
-Arg import(const Value& value, Graph& graph, std::unordered_map<const Node*, Value>& held) {
-  return std::visit(
-      [&]<class T>(const T& v) -> Arg {
-        if constexpr (std::is_same_v<T, Tensor>) {
-          Node* n = graph.placeholder("input", meta_of(v));
-          held[n] = v;
-          return n;
-        } else if constexpr (std::is_same_v<T, ValueList>) {
-          std::vector<Arg> items;
-          for (const Value& item : v) items.push_back(import(item, graph, held));
-          return Arg::list(std::move(items));
-        } else {
-          return v;
-        }
-      },
-      value.v);
-}
-
 Value look_up(const Arg& arg, const std::unordered_map<const Node*, Value>& held) {
   if (Node* n = arg.node()) return held.at(n);
   if (auto* list = arg.get<ArgList>()) {
@@ -88,7 +69,7 @@ Result<Value> evaluate_by_decomposition(const Schema& schema, Arg (*decompose)(D
   Graph graph("decomposition");
   std::unordered_map<const Node*, Value> held;
   Args args;
-  for (const Value& v : bound) args.push_back(import(v, graph, held));
+  for (const Value& v : bound) args.push_back(as_arg(v, graph, &held));
   Builder build(graph, nullptr);
   DecomposeCall call(schema, std::move(args), build);
   Result<Arg> result = catch_raised<Arg>([&] { return decompose(call); });
@@ -110,13 +91,23 @@ Result<Value> evaluate_by_decomposition(const Schema& schema, Arg (*decompose)(D
   return look_up(*result, held);
 }
 
-Value laid_out(Value value, const Meta& promised) {
+Value as_promised(Value value, const Meta& promised) {
+  if (auto* list = std::get_if<ValueList>(&value.v)) {
+    const MetaTuple* metas = promised.tuple();
+    for (std::size_t i = 0; metas && i < list->size() && i < metas->items.size(); ++i)
+      (*list)[i] = as_promised(std::move((*list)[i]), metas->items[i]);
+    return value;
+  }
   const TensorMeta* meta = promised.tensor();
   const Tensor* t = value.get<Tensor>();
-  if (!meta || !t || concrete(meta->strides) == t->strides) return value;
-  Tensor as_promised = empty_of(*meta);
-  as_promised.copy_from(*t);
-  return as_promised;
+  if (t && !t->storage) return {};
+  const auto sizes = meta ? concrete(meta->sizes) : std::nullopt;
+  if (!t || !sizes || t->numel() != numel(*sizes)) return value;
+  const auto strides = concrete(meta->strides);
+  if (!strides || (t->dtype == meta->dtype && t->sizes == *sizes && t->strides == *strides)) return value;
+  Tensor out = empty_of(*meta);
+  out.copy_from(t->sizes == *sizes ? *t : t->view_as(*sizes, row_major_strides(*sizes), t->offset));
+  return out;
 }
 
 namespace {
@@ -143,7 +134,7 @@ struct LoopsOfCall {
   /// If `widened`, all of single precision is computed in double.
   LoopsOfCall(const OpRecord& record, const EvalCall& call, bool widened) {
     Args args;
-    for (const Value& v : call.args) args.push_back(import(v, graph, held));
+    for (const Value& v : call.args) args.push_back(as_arg(v, graph, &held));
     FakeCall metas(call.schema, args, *graph.shapes);
     promised = record.fake(metas);
     node = graph.create(Op::torch(call.schema.name), args);
@@ -157,6 +148,7 @@ struct LoopsOfCall {
       memory.emplace(made.id, t.dtype == meta.dtype ? t : unwrap(t.to(meta.dtype)));
       return made;
     });
+    lower.evaluates = true;
     record.lower(lower);
     results = std::move(lower.results);
   }
@@ -174,20 +166,11 @@ struct LoopsOfCall {
     const MetaTuple* tuple = promised.tuple();
     ValueList values(results.size());
     std::vector<Tensor> computed(values.size());
-    const auto meta_of = [&](const Meta& whole, std::size_t i) {
-      return *(tuple ? whole.tuple()->items.at(i) : whole).tensor();
-    };
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (results[i].valid()) computed[i] = empty_of(meta_of(node->meta, i));
+      if (results[i].valid()) computed[i] = empty_of(*(tuple ? node->meta.tuple()->items.at(i) : node->meta).tensor());
     unwrap(loops::evaluate(lowering, std::move(memory), results, computed));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!results[i].valid()) continue;
-      const TensorMeta& meta = meta_of(promised, i);
-      Tensor out = computed[i].dtype == meta.dtype ? computed[i] : empty_of(meta);
-      if (computed[i].dtype != meta.dtype) out.copy_from(computed[i]);
-      values[i] = std::move(out);
-    }
-    return tuple ? Value(std::move(values)) : values[0];
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = computed[i];
+    return as_promised(tuple ? Value(std::move(values)) : values[0], promised);
   }
 };
 
@@ -202,11 +185,7 @@ Value eval_by_loops(EvalCall& call) {
 
 Value eval_by_compile_decomposition(EvalCall& call) {
   const OpRecord& record = *ops().find(Op::torch(call.schema.name));
-  CallOfValues metas(call);
-  const Meta promised = record.fake(metas.call);
-  return laid_out(
-      unwrap(evaluate_by_decomposition(call.schema, record.compile_decompose, call.args, call.context, nullptr)),
-      promised);
+  return unwrap(evaluate_by_decomposition(call.schema, record.compile_decompose, call.args, call.context, nullptr));
 }
 
 }  // namespace partita

@@ -11,8 +11,10 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
 /// Evaluates a call by a decomposition of it: decomposes it for the values' metas and evaluates the resulting calls.
 Result<Value> evaluate_by_decomposition(const Schema& schema, Arg (*decompose)(DecomposeCall&),
                                         std::vector<Value> bound, const EvalContext& context, const Node* node);
-/// A decomposition gives the elements, and the fake promises how they lie: the value in memory of that kind.
-Value laid_out(Value value, const Meta& promised);
+/// What an evaluation or a decomposition computes, as the fake promises it: in its dtype, sizes and strides. It may be
+/// in any dtype, and row-major elements in other sizes. Sizes that only values decide stay; a tensor without storage is
+/// None.
+Value as_promised(Value value, const Meta& promised);
 
 // What OpTable::add() gives a record that has no evaluation, pointwise body or decomposition: its `lower`, or its
 // compile_decompose, says what the operator computes.

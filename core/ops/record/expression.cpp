@@ -234,6 +234,7 @@ class Expression {
     if (name == "True" || name == "False") return Arg(name == "True");
     if (name == "inf") return Arg(HUGE_VAL);
     if (name == "nan") return Arg(std::nan(""));
+    if (name == "imaginary_unit") return Arg(std::complex<double>(0, 1));
     if (name == "contiguous_format") return MemoryFormat::Contiguous;
     if (name.starts_with("torch."))
       if (auto t = dtype_from_torch(name.substr(6))) return *t;

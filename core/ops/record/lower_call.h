@@ -23,6 +23,7 @@ class LowerCall : public FakeCall {
 
   const Node& node;
   Lowering& to;
+  bool evaluates = false;              ///< loops that are evaluated read every index, and combine elements in any way
   std::vector<LoweredTensor> results;  ///< in order; an invalid one for a result that is None
 
   /// A tensor argument by its name.

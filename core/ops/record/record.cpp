@@ -386,8 +386,10 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
             unwrap(check_copy(t->dtype, results.tensor()->dtype, op, node));
       }
     }
-    if (record->eval) return record->eval(call);
-    return laid_out(unwrap(evaluate_by_decomposition(*schema, record->decompose, call.args, context, node)), results);
+    Value value = record->eval
+                      ? record->eval(call)
+                      : unwrap(evaluate_by_decomposition(*schema, record->decompose, call.args, context, node));
+    return schema->is_view ? value : as_promised(std::move(value), results);
   });
 }
 

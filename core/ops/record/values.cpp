@@ -12,30 +12,31 @@ Sizes numbers(const SymList& list) {
   return *std::move(values);
 }
 
-Arg as_arg(Graph& graph, const Value& value) {
-  return std::visit(
-      [&](const auto& v) -> Arg {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, Tensor>) {
-          return graph.placeholder("value", meta_of(v));
-        } else if constexpr (std::is_same_v<T, ValueList>) {
-          std::vector<Arg> items;
-          for (const Value& item : v) items.push_back(as_arg(graph, item));
-          return Arg::list(std::move(items));
-        } else {
-          return Arg(v);
-        }
-      },
-      value.v);
-}
-
 Args as_args(Graph& graph, const std::vector<Value>& values) {
   Args args;
-  for (const Value& v : values) args.push_back(as_arg(graph, v));
+  for (const Value& v : values) args.push_back(as_arg(v, graph));
   return args;
 }
 
 }  // namespace
+
+Arg as_arg(const Value& value, Graph& graph, std::unordered_map<const Node*, Value>* held) {
+  return std::visit(
+      [&]<class T>(const T& v) -> Arg {
+        if constexpr (std::is_same_v<T, Tensor>) {
+          Node* n = graph.placeholder("value", meta_of(v));
+          if (held) held->emplace(n, v);
+          return n;
+        } else if constexpr (std::is_same_v<T, ValueList>) {
+          std::vector<Arg> items;
+          for (const Value& item : v) items.push_back(as_arg(item, graph, held));
+          return Arg::list(std::move(items));
+        } else {
+          return v;
+        }
+      },
+      value.v);
+}
 
 TensorMeta meta_of(const Tensor& t) {
   TensorMeta m;

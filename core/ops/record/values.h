@@ -1,5 +1,7 @@
 #pragma once
 // Conversions between values and metas, for evals that follow their operator's fake in sizes, strides and dtype.
+#include <unordered_map>
+
 #include "core/ops/record/call.h"
 
 namespace partita {
@@ -12,6 +14,10 @@ Tensor empty_of(const TensorMeta& meta);
 Tensor empty_of(const EvalCall& call, Meta (*fake)(FakeCall&));
 /// A view with another geometry over base's memory. Fails with PyTorch's message when it reaches beyond that memory.
 Tensor view_of(const Tensor& base, const TensorMeta& meta);
+
+/// A value as an argument of a scratch graph: a tensor becomes a placeholder, whose value `held` keeps, anything else a
+/// literal.
+Arg as_arg(const Value& value, Graph& graph, std::unordered_map<const Node*, Value>* held = nullptr);
 
 /// The call of an evaluation, as fakes see it.
 class CallOfValues {
