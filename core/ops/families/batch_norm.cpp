@@ -131,34 +131,21 @@ void lower_batch_norm_backward(LowerCall& call) {
   std::vector<bool> reduced = but_channel(rank);
   LoweredTensor centred = make.sub(x, mean);
   LoweredTensor sum_g = make.sum(g, reduced), dot = make.sum(make.mul(g, centred), reduced);
-  const ArgList* mask = call.arg("output_mask").get<ArgList>();
-  auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
+  const std::vector<bool> wanted = call.booleans("output_mask");
   const SymExpr n = samples(x);
-  if (wanted(0)) {
+  give_if(call, wanted.at(0), [&] {
     LoweredTensor scale = weight.valid() ? make.mul(rstd, weight) : rstd;
-    if (train) {
-      LoweredTensor slope = make({dot, rstd}, [=](ScalarBuilder& b, auto v) {
-        return b.Div(b.Mul(b.Mul(v[0], v[1]), v[1]), b.count(b.dtype(v[0]), n));
-      });
-      LoweredTensor shift =
-          make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.count(b.dtype(v[0]), n)); });
-      call.give(make({g, shift, centred, slope, scale}, [](ScalarBuilder& b, auto v) {
-        return b.Mul(b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3])), v[4]);
-      }));
-    } else {
-      call.give(make.mul(g, scale));
-    }
-  } else {
-    call.give_none();
-  }
-  if (wanted(1))
-    call.give(make.mul(dot, rstd));
-  else
-    call.give_none();
-  if (wanted(2))
-    call.give(sum_g);
-  else
-    call.give_none();
+    if (!train) return make.mul(g, scale);
+    LoweredTensor slope = make({dot, rstd}, [=](ScalarBuilder& b, auto v) {
+      return b.Div(b.Mul(b.Mul(v[0], v[1]), v[1]), b.count(b.dtype(v[0]), n));
+    });
+    LoweredTensor shift =
+        make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.count(b.dtype(v[0]), n)); });
+    return make({g, shift, centred, slope, scale},
+                [](ScalarBuilder& b, auto v) { return b.Mul(b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3])), v[4]); });
+  });
+  give_if(call, wanted.at(1), [&] { return make.mul(dot, rstd); });
+  give_if(call, wanted.at(2), [&] { return sum_g; });
 }
 
 using namespace kernels;
@@ -235,10 +222,8 @@ Meta fake_batch_norm(FakeCall& c) {
 Meta fake_batch_norm_backward(FakeCall& c) {
   const TensorMeta &input = c.tensor("input"), &grad = c.tensor(c.schema.args[0].name);
   if (input.dim() < 2) fail("batch norm expects an input of at least 2 dimensions, got " + std::to_string(input.dim()));
-  bool fits = grad.dim() == input.dim();
-  for (std::size_t d = 0; fits && d < grad.dim(); ++d)
-    fits = checked(c, sym_eq(grad.sizes[d], input.sizes[d]), "batch norm gradient");
-  if (!fits) fail("batch norm backward: the gradient does not have the sizes of the input");
+  if (!checked_sizes(c, grad.sizes, input.sizes, "batch norm gradient"))
+    fail("batch norm backward: the gradient does not have the sizes of the input");
   for (std::string_view name : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"}) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);

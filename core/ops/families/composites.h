@@ -12,6 +12,8 @@ std::vector<Node*> tensor_list(const FakeCall& call, std::string_view name);
 Node* slice(Builder& b, Node* x, std::int64_t dim, Arg start, Arg end = Arg());
 Node* concatenate(Builder& b, const std::vector<Node*>& parts, std::int64_t dim = 0);
 Node* stacked(Builder& b, const std::vector<Node*>& parts, std::int64_t dim = 0);
+/// Views each vector along its own dimension of a grid, expanded over the other dimensions.
+std::vector<Node*> grids(Builder& b, const std::vector<Node*>& vectors);
 Arg list_of(const std::vector<Node*>& nodes);
 Arg list_of(const std::vector<std::int64_t>& numbers);
 /// {dtype, layout, device} of a tensor, as PyTorch's C++ code passes a tensor's options to a factory.

@@ -94,10 +94,8 @@ Meta fake_convolution(FakeCall& c) {
 Meta fake_convolution_backward(FakeCall& c) {
   const TensorMeta &input = c.tensor("input"), &weight = c.tensor("weight");
   const TensorMeta forward = *fake_convolution(c).tensor(), &grad = c.tensor("grad_output");
-  bool fits = grad.dim() == forward.dim();
-  for (std::size_t d = 0; fits && d < grad.dim(); ++d)
-    fits = checked(c, sym_eq(grad.sizes[d], forward.sizes[d]), "convolution_backward");
-  if (!fits) fail("convolution_backward: grad_output does not have the sizes of the convolution's output");
+  if (!checked_sizes(c, grad.sizes, forward.sizes, "convolution_backward"))
+    fail("convolution_backward: grad_output does not have the sizes of the convolution's output");
   if (grad.dtype != input.dtype) fail("convolution_backward: grad_output and input must have the same dtype");
   MemoryFormat format = convolution_format(c, input, weight);
   bool transposed = c.boolean("transposed");

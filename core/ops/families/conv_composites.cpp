@@ -4,6 +4,7 @@
 #include "core/ops/families/convolution.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
+#include "core/ops/record/program.h"
 #include "core/ops/record/record.h"
 
 namespace partita {
@@ -26,35 +27,14 @@ struct Call {
 
 /// A complex convolution as three real ones: p of the real parts, q of the imaginary parts, r of their sums. The result
 /// is p - q + i (r - p - q).
-Node* complex_convolution(DecomposeCall& c, Node* input, const Args& geometry) {
-  Builder& b = c.build;
-  struct Parts {
-    Arg real, imaginary;
-  };
-  auto parts = [&](const Arg& x) -> Parts {
-    if (x.is_none()) return {};
-    const auto last = static_cast<std::int64_t>(b.tensor(x).dim());
-    Node* pairs = b.call("aten.view_as_real.default", {x});
-    Node* real = b.call("aten.select.int", {pairs, last, 0});
-    return {real, b.call("aten.select.int", {pairs, last, 1})};
-  };
-  auto sum = [&](const Parts& x) -> Arg {
-    return x.real.is_none() ? Arg() : b.call("aten.add.Tensor", {x.real, x.imaginary});
-  };
-  auto real_convolution = [&](Arg x, Arg weight, Arg bias) {
-    Args args = {std::move(x), std::move(weight), std::move(bias)};
-    args.insert(args.end(), geometry.begin(), geometry.end());
-    return b.call("aten.convolution.default", std::move(args));
-  };
-  const Parts x = parts(input), w = parts(c.arg("weight")), bias = parts(c.arg("bias"));
-  Node* p = real_convolution(x.real, w.real, bias.real);
-  Node* q = real_convolution(x.imaginary, w.imaginary, Arg());
-  Arg bias_sum = sum(bias), weight_sum = sum(w), input_sum = sum(x);
-  Node* r = real_convolution(input_sum, weight_sum, bias_sum);
-  r = b.call("aten.sub.Tensor", {b.call("aten.sub.Tensor", {r, p}), q});
-  r = b.call("aten.mul.Scalar", {r, std::complex<double>(0, 1)});
-  return b.call("aten.add.Tensor", {b.call("aten.sub.Tensor", {p, q}), r});
-}
+constexpr std::string_view complex_convolution =
+    "X = view_as_real(x); xr = select(X, dim(x), 0); xi = select(X, dim(x), 1); "
+    "W = view_as_real(weight); wr = select(W, dim(weight), 0); wi = select(W, dim(weight), 1); "
+    "B = None if bias is None else view_as_real(bias); "
+    "br = None if bias is None else select(B, dim(bias), 0); bi = None if bias is None else select(B, dim(bias), 1); "
+    "p = convolution(xr, wr, br, s, pad, d, t, o, g); q = convolution(xi, wi, None, s, pad, d, t, o, g); "
+    "b = None if bias is None else br + bi; w = wr + wi; x = xr + xi; "
+    "r = (convolution(x, w, b, s, pad, d, t, o, g) - p - q) * imaginary_unit; p - q + r";
 
 /// Adds the batch dimension where the caller left it out, and removes it from the result.
 Node* convolution(DecomposeCall& c, Node* input, std::size_t rank, const Call& call) {
@@ -65,17 +45,16 @@ Node* convolution(DecomposeCall& c, Node* input, std::size_t rank, const Call& c
          "D (batched) input to conv" + std::to_string(rank) + "d, but got input of " +
          std::to_string(b.tensor(input).dim()) + " dimensions");
   if (!batched) input = b.call("aten.unsqueeze.default", {input, 0});
-  Args geometry = {repeated(call.stride, rank),         repeated(call.padding, rank),
-                   repeated(call.dilation, rank),       call.transposed,
-                   repeated(call.output_padding, rank), call.groups};
-  Node* result = nullptr;
-  if (is_complex(b.tensor(input).dtype)) {
-    result = complex_convolution(c, input, geometry);
-  } else {
-    Args args = {input, c.arg("weight"), c.arg("bias")};
-    args.insert(args.end(), geometry.begin(), geometry.end());
-    result = b.call("aten.convolution.default", std::move(args));
-  }
+  const bool complex = is_complex(b.tensor(input).dtype);
+  Node* result = build_program(c, complex ? complex_convolution : "convolution(x, weight, bias, s, pad, d, t, o, g)",
+                               {{"x", input},
+                                {"s", repeated(call.stride, rank)},
+                                {"pad", repeated(call.padding, rank)},
+                                {"d", repeated(call.dilation, rank)},
+                                {"t", call.transposed},
+                                {"o", repeated(call.output_padding, rank)},
+                                {"g", call.groups}})
+                     .node();
   return batched ? result : b.call("aten.squeeze.dim", {result, 0});
 }
 

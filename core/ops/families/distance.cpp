@@ -80,11 +80,8 @@ Meta fake_cdist_backward(FakeCall& c) {
   SymList batch = common_batch(c, a, b);
   const SymList distances = with_batch(batch, {rows_of(a), rows_of(b)});
   for (const char* name : {"grad", "cdist"}) {
-    const SymList& sizes = c.tensor(name).sizes;
-    bool fits = sizes.size() == distances.size();
-    for (std::size_t d = 0; fits && d < sizes.size(); ++d)
-      fits = checked(c, sym_eq(sizes[d], distances[d]), "cdist_backward");
-    if (!fits) fail(std::string("_cdist_backward: ") + name + " must have one element per pair of rows");
+    if (!checked_sizes(c, c.tensor(name).sizes, distances, "cdist_backward"))
+      fail(std::string("_cdist_backward: ") + name + " must have one element per pair of rows");
   }
   return new_like(a, with_batch(std::move(batch), {rows_of(a), columns_of(a)}));
 }

@@ -72,25 +72,19 @@ void lower_group_norm_backward(LowerCall& call) {
   const auto weighted = [&](const LoweredTensor& t) {
     return weight.valid() ? make.mul(t, shaped(weight, {1, groups, channels, 1})) : t;
   };
-  const ArgList* mask = call.arg("output_mask").get<ArgList>();
-  const auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
-  if (wanted(0)) {
+  const std::vector<bool> wanted = call.booleans("output_mask");
+  give_if(call, wanted.at(0), [&] {
     const std::vector<bool> in_group{false, false, true, false};
     const LoweredTensor sum = for_channels(to, make.sum(weighted(sums), in_group), channels),
                         dot = for_channels(to, make.sum(weighted(dots), in_group), channels);
     const SymExpr n = channels * inner;
-    call.give(make({weighted(grad), sum, normal, dot, rstd}, [=](ScalarBuilder& b, auto v) {
+    return make({weighted(grad), sum, normal, dot, rstd}, [=](ScalarBuilder& b, auto v) {
       const Scalar mean = b.Div(b.Add(v[1], b.Mul(v[2], v[3])), b.count(b.dtype(v[0]), n));
       return b.Mul(b.Sub(v[0], mean), v[4]);
-    }));
-  } else {
-    call.give_none();
-  }
+    });
+  });
   for (std::size_t i : {1, 2})
-    if (wanted(i))
-      call.give(make.sum(i == 1 ? dots : sums, {true, false, false, false}));
-    else
-      call.give_none();
+    give_if(call, wanted.at(i), [&] { return make.sum(i == 1 ? dots : sums, {true, false, false, false}); });
 }
 
 using namespace kernels;

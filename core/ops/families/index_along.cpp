@@ -113,13 +113,8 @@ Meta fake_like_self(FakeCall& c) {
          std::string(torch_name(self.dtype)) + " and " + std::string(torch_name(source.dtype)));
   SymList slices = self.sizes;
   (self.dim() == 0 ? slices.emplace_back(1) : slices[dim]) = c.tensor("index").numel();
-  bool fits = self.dim() == source.dim() || self.dim() == 0 || source.dim() == 0;
-  if (self.dim() == 0 || source.dim() == 0) {
-    fits = checked(c, sym_eq(source.numel(), product(slices)), "slices");
-  } else {
-    for (std::size_t d = 0; fits && d < self.dim(); ++d)
-      fits = checked(c, sym_eq(source.sizes[d], slices[d]), "slices");
-  }
+  const bool fits = self.dim() == 0 || source.dim() == 0 ? checked(c, sym_eq(source.numel(), product(slices)), "slices")
+                                                         : checked_sizes(c, source.sizes, slices, "slices");
   if (!fits) fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
   return new_like(self, self.sizes);
 }

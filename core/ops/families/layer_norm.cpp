@@ -56,24 +56,15 @@ void lower_layer_norm_backward(LowerCall& call) {
   LoweredTensor mean = call.to.reshape(call.in("mean"), statistics);
   LoweredTensor rstd = call.to.reshape(call.in("rstd"), statistics), weight = optional(call, "weight");
   LoweredTensor hat = make.mul(make.sub(x, mean), rstd);
-  const ArgList* mask = call.arg("output_mask").get<ArgList>();
-  auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
-  if (wanted(0)) {
+  const std::vector<bool> wanted = call.booleans("output_mask");
+  give_if(call, wanted.at(0), [&] {
     LoweredTensor scaled = weight.valid() ? make.mul(g, weight) : g;
     LoweredTensor m1 = make.mean(scaled, row), m2 = make.mean(make.mul(scaled, hat), row);
-    call.give(make({scaled, m1, hat, m2, rstd},
-                   [](ScalarBuilder& b, auto v) { return b.Mul(v[4], b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3]))); }));
-  } else {
-    call.give_none();
-  }
-  if (wanted(1) && weight.valid())
-    call.give(make.sum(make.mul(g, hat), outer));
-  else
-    call.give_none();
-  if (wanted(2) && call.has("bias"))
-    call.give(make.sum(g, outer));
-  else
-    call.give_none();
+    return make({scaled, m1, hat, m2, rstd},
+                [](ScalarBuilder& b, auto v) { return b.Mul(v[4], b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3]))); });
+  });
+  give_if(call, wanted.at(1) && weight.valid(), [&] { return make.sum(make.mul(g, hat), outer); });
+  give_if(call, wanted.at(2) && call.has("bias"), [&] { return make.sum(g, outer); });
 }
 
 void lower_rms_norm(LowerCall& call) {
@@ -105,19 +96,14 @@ SymList leading_sizes(FakeCall& c) {
     fail(
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
         "normalized_shape = []");
-  bool fits = input.dim() >= shape.size();
-  std::size_t lead = fits ? input.dim() - shape.size() : 0;
-  for (std::size_t i = 0; fits && i < shape.size(); ++i)
-    fits = checked(c, sym_eq(input.sizes[lead + i], shape[i]), "normalized_shape");
-  if (!fits)
+  const std::size_t lead = input.dim() - std::min(input.dim(), shape.size());
+  if (!checked_sizes(c, std::span(input.sizes).subspan(lead), shape, "normalized_shape"))
     fail("Given normalized_shape=" + text(shape) + ", expected input with shape " + text(shape) +
          ", but got input of size" + text(input.sizes));
   for (const char* name : {"weight", "bias"}) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const SymList& sizes = c.tensor(name).sizes;
-    bool same = sizes.size() == shape.size();
-    for (std::size_t i = 0; same && i < shape.size(); ++i) same = checked(c, sym_eq(sizes[i], shape[i]), name);
-    if (!same)
+    if (!checked_sizes(c, sizes, shape, name))
       fail("Expected " + std::string(name) + " to be of same shape as normalized_shape, but got " + name +
            " of shape " + text(sizes) + " and normalized_shape = " + text(shape));
   }

@@ -70,10 +70,7 @@ void check_square(FakeCall& c, const TensorMeta& t, const char* what) {
 }
 
 void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta& pivots, const char* what) {
-  bool same = pivots.dim() + 1 == matrices.dim();
-  for (std::size_t d = 0; same && d < pivots.dim(); ++d)
-    same = checked(c, sym_eq(pivots.sizes[d], matrices.sizes[d]), what);
-  if (same) return;
+  if (checked_sizes(c, pivots.sizes, leading(matrices.sizes, 1), what)) return;
   std::vector<std::string> found;
   for (SymExpr s : pivots.sizes) found.push_back(s.str());
   fail(fmt::format(

@@ -102,9 +102,8 @@ Value eval_geqrf(EvalCall& c) {
 
 void check_tau(FakeCall& c, const TensorMeta& a, const TensorMeta& tau, const char* what) {
   if (tau.dim() + 1 != a.dim()) fail(std::string(what) + ": tau must have one dimension less than the reflectors");
-  for (std::size_t d = 0; d + 2 < a.dim(); ++d)
-    if (!checked(c, sym_eq(a.sizes[d], tau.sizes[d]), what))
-      fail(std::string(what) + ": the batch dimensions of tau and of the reflectors differ");
+  if (!checked_sizes(c, leading(a.sizes, 2), leading(tau.sizes, 1), what))
+    fail(std::string(what) + ": the batch dimensions of tau and of the reflectors differ");
   if (!checked(c, sym_le(tau.sizes.back(), smaller(rows_of(a), columns_of(a))), what))
     fail(std::string(what) + ": there are more scales in tau than reflectors");
   if (tau.dtype != a.dtype) fail(std::string(what) + ": tau's dtype is not the reflectors' dtype");
@@ -131,10 +130,8 @@ Meta fake_ormqr(FakeCall& c) {
   const TensorMeta &a = c.tensor("self"), &other = c.tensor("input3");
   check_matrix(a, "torch.ormqr");
   check_matrix(other, "torch.ormqr");
-  bool same_batch = a.dim() == other.dim();
-  for (std::size_t d = 0; same_batch && d + 2 < a.dim(); ++d)
-    same_batch = checked(c, sym_eq(a.sizes[d], other.sizes[d]), "torch.ormqr");
-  if (!same_batch) fail("torch.ormqr: batch dimensions of other should be equal to input.shape[:-2]");
+  if (!checked_sizes(c, leading(a.sizes, 2), leading(other.sizes, 2), "torch.ormqr"))
+    fail("torch.ormqr: batch dimensions of other should be equal to input.shape[:-2]");
   if (other.dtype != a.dtype) fail("torch.ormqr: Expected input and other to have the same dtype");
   check_tau(c, a, c.tensor("input2"), "torch.ormqr");
   if (!checked(c, sym_eq(rows_of(a), c.boolean("left") ? rows_of(other) : columns_of(other)), "torch.ormqr"))

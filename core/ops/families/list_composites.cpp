@@ -46,20 +46,25 @@ Node* reshape(Builder& b, Node* x, const SymList& sizes) {
   return b.expression("reshape(x, size)", {{"x", x}, {"size", b.sizes(sizes)}}).node();
 }
 
-namespace {
-
-/// `rank` views of the vector x; view i runs along dimension i of a grid and is expanded over the others.
-std::vector<Node*> grid_of(Builder& b, Node* x, std::size_t rank) {
-  SymList shape(rank, b.tensor(x).sizes.at(0));
-  std::vector<Node*> grids;
-  for (std::size_t i = 0; i < rank; ++i) {
-    std::vector<std::int64_t> along(rank, 1);
-    along[i] = -1;
-    Node* view = b.call("aten.view.default", {x, list_of(along)});
-    grids.push_back(b.call("aten.expand.default", {view, b.sizes(shape)}));
+std::vector<Node*> grids(Builder& b, const std::vector<Node*>& vectors) {
+  SymList shape;
+  for (Node* t : vectors) {
+    if (b.tensor(t).dim() > 1)
+      fail(fmt::format("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {} dimensions",
+                       b.tensor(t).dim()));
+    shape.push_back(b.tensor(t).numel());
   }
-  return grids;
+  std::vector<Node*> out;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    std::vector<std::int64_t> along(vectors.size(), 1);
+    along[i] = -1;
+    Node* laid = b.call("aten.view.default", {vectors[i], list_of(along)});
+    out.push_back(b.call("aten.expand.default", {laid, b.sizes(shape)}));
+  }
+  return out;
 }
+
+namespace {
 
 constexpr std::int64_t most_dimensions = 64;  // of a tensor, in PyTorch
 
@@ -73,18 +78,18 @@ Arg combinations(DecomposeCall& c) {
   if (r > most_dimensions) fail_unsupported(fmt::format("combinations of {} elements", r));
   if (r == 0) return b.call("aten.empty.memory_format", {Arg::list({0})}, options_of(self));
   auto copies = static_cast<std::size_t>(r);
-  std::vector<Node*> grids = grid_of(b, tensor_node(c, "self"), copies);
+  std::vector<Node*> values = grids(b, std::vector(copies, tensor_node(c, "self")));
   Node* range = b.call("aten.arange.default", {b.size(self.numel())}, options_of(self, DType::Int64));
-  std::vector<Node*> indices = grid_of(b, range, copies);
+  const std::vector<Node*> indices = grids(b, std::vector(copies, range));
   Node* mask = b.call("aten.full.default", {b.sizes(b.tensor(indices[0]).sizes), true}, options_of(self, DType::Bool));
   const char* rises = c.boolean("with_replacement") ? "aten.le.Tensor" : "aten.lt.Tensor";
   for (std::size_t i = 0; i + 1 < copies; ++i)
     mask = b.call("aten.mul_.Tensor", {mask, b.call(rises, {indices[i], indices[i + 1]})});
   // nonzero is called once, so that all selections have the same symbolic length.
   Arg places = build_program(c, "aten.squeeze.dim(nonzero(reshape(mask, [-1])), 1)", {{"mask", mask}});
-  for (Node*& grid : grids)
+  for (Node*& grid : values)
     grid = b.call("aten.index_select.default", {b.call("aten.flatten.using_ints", {grid}), 0, places});
-  return stacked(b, grids, 1);
+  return stacked(b, values, 1);
 }
 
 Node* flat(Builder& b, Node* x) {

@@ -80,6 +80,12 @@ inline LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred
   return y;
 }
 
+/// Gives a result where it is wanted, else none.
+template <class Make>
+void give_if(LowerCall& call, bool wanted, Make make) {
+  return wanted ? call.give(make()) : call.give_none();
+}
+
 inline LoweredTensor optional(LowerCall& call, std::string_view name) {
   return call.has(name) ? call.in(name) : LoweredTensor();
 }

@@ -59,10 +59,8 @@ Meta fake_like_self(FakeCall& c) {
 Meta fake_multilabel(FakeCall& c) {
   Rows rows = rows_of(c);
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
-  bool same = self.dim() == target.dim();
-  for (std::size_t d = 0; same && d < self.dim(); ++d)
-    same = checked(c, sym_eq(self.sizes[d], target.sizes[d]), "multilabel_margin_loss target");
-  if (!same) fail("inconsistent target size for multilabel_margin_loss");
+  if (!checked_sizes(c, self.sizes, target.sizes, "multilabel_margin_loss target"))
+    fail("inconsistent target size for multilabel_margin_loss");
   bool by_row = reduction_of(c) == Reduction::None && target.dim() == 2;
   return MetaTuple{{new_like(self, by_row ? SymList{rows.count} : SymList{}), new_like(self, target.sizes)}};
 }

@@ -121,22 +121,17 @@ Arg condition(DecomposeCall& c) {
   if (std::abs(ord) == 2) {
     SymExpr count = sym_min(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]);
     Names names = {{"k", c.build.size(count)}, {"j", c.build.size(count - 1)}};
+    names.emplace_back("up", ord > 0);
     return build_program(c,
-                         ord > 0 ? "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
-                                   "aten.squeeze.dim(a / z, -1)"
-                                 : "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
-                                   "aten.squeeze.dim(z / a, -1)",
+                         "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
+                         "aten.squeeze.dim(a / z if up else z / a, -1)",
                          names);
   }
   if (!checked(c, sym_eq(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]), "cond"))
     fail("linalg.cond(with this order): A must be batches of square matrices");
-  if (self.numel().is(0)) {
-    DType dtype = self.dtype == DType::Complex64    ? DType::Float32
-                  : self.dtype == DType::Complex128 ? DType::Float64
-                                                    : self.dtype;
+  if (self.numel().is(0))
     return c.build.call("aten.zeros.default", {c.build.sizes({self.sizes.begin(), self.sizes.end() - 2})},
-                        options_of(self, dtype));
-  }
+                        options_of(self, real_of(self.dtype)));
   if (auto* name = order.get<std::string>(); name && *name == "nuc")
     return build_program(c,
                          "s = linalg_svdvals(self); inverses = aten.sum.dim_IntList(reciprocal(s), [-1]);"

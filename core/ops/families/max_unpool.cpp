@@ -28,10 +28,8 @@ Meta fake_max_unpool(FakeCall& c) {
   if (self.dim() != rank + 1 && self.dim() != rank + 2)
     fail("Input to " + name + " should be a " + std::to_string(rank + 1) + "d or " + std::to_string(rank + 2) +
          "d Tensor, but got a tensor with " + std::to_string(self.dim()) + " dimensions.");
-  bool same = self.dim() == indices.dim();
-  for (std::size_t d = 0; same && d < self.dim(); ++d)
-    same = checked(c, sym_eq(self.sizes[d], indices.sizes[d]), "max_unpool indices");
-  if (!same) fail(name + ": Expected shape of indices to be same as that of the input tensor");
+  if (!checked_sizes(c, self.sizes, indices.sizes, "max_unpool indices"))
+    fail(name + ": Expected shape of indices to be same as that of the input tensor");
   for (std::size_t d = 1; d < self.dim(); ++d)
     if (!checked(c, sym_lt(0, self.sizes[d]), "max_unpool input"))
       fail(name + "(): Expected input to have non-zero size for non-batch dimensions, but got dimension " +

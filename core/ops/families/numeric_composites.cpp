@@ -64,15 +64,6 @@ Arg nanmean(DecomposeCall& c) {
   return b.call("aten.div.Tensor", {sum, count});
 }
 
-/// x without its last element along `dim` (left), and without its first (right).
-struct Neighbours {
-  Node *left, *right;
-};
-Neighbours neighbours(Builder& b, Node* x, std::int64_t dim) {
-  Node* left = b.call("aten.slice.Tensor", {x, dim, 0, -1});
-  return {left, b.call("aten.slice.Tensor", {x, dim, 1})};
-}
-
 /// The sum, or the running sum, of the averages of neighbours times their distance. The distance is dx or the
 /// difference of x.
 template <bool cumulative>
@@ -88,19 +79,13 @@ Arg trapezoid(DecomposeCall& c) {
   }
   const bool spaced = c.schema.index_of("x") >= 0;
   if (!spaced && !cumulative) {
-    Node* last = b.call("aten.select.int", {c.arg("y"), c.arg("dim"), -1});
-    Node* ends = b.call("aten.add.Tensor", {b.call("aten.select.int", {c.arg("y"), c.arg("dim"), 0}), last});
-    ends = b.call("aten.mul.Scalar", {ends, 0.5});
-    Node* sum = b.call("aten.sum.dim_IntList", {c.arg("y"), Arg::list({c.arg("dim")})});
-    return b.call("aten.mul.Scalar", {b.call("aten.sub.Tensor", {sum, ends}), c.arg("dx")});
+    return build_program(c,
+                         "last = select(y, dim, -1); ends = (select(y, dim, 0) + last) * 0.5; "
+                         "(aten.sum.dim_IntList(y, [dim]) - ends) * dx");
   }
-  if (!spaced) {
-    const Neighbours sides = neighbours(b, tensor_node(c, "y"), c.integer("dim"));
-    Node* areas = b.call("aten.add.Tensor", {sides.left, sides.right});
-    areas = b.call("aten.mul.Scalar", {areas, as_double(c.number("dx")) / 2.0});
-    return b.call("aten.cumsum.default", {areas, c.arg("dim")});
-  }
-  const auto dim = static_cast<std::int64_t>(at);
+  if (!spaced)
+    return build_program(c, "left = slice(y, dim, 0, -1); cumsum((left + slice(y, dim, 1)) * half, dim)",
+                         {{"half", as_double(c.number("dx")) / 2.0}});
   Node* x = tensor_node(c, "x");
   const TensorMeta& points = c.tensor("x");
   if (points.dim() == 1) {
@@ -114,13 +99,11 @@ Arg trapezoid(DecomposeCall& c) {
     sizes.insert(sizes.end(), points.sizes.begin(), points.sizes.end());
     x = b.call("aten.view.default", {x, b.sizes(sizes)});
   }
-  const Neighbours ends = neighbours(b, x, dim);
-  Node* widths = b.call("aten.sub.Tensor", {ends.right, ends.left});
-  const Neighbours sides = neighbours(b, tensor_node(c, "y"), dim);
-  Node* areas = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {sides.left, sides.right}), widths});
-  areas = cumulative ? b.call("aten.cumsum.default", {areas, dim})
-                     : b.call("aten.sum.dim_IntList", {areas, Arg::list({dim})});
-  return b.call("aten.div.Scalar", {areas, 2.0});
+  return build_program(c,
+                       "start = slice(x, d, 0, -1); widths = slice(x, d, 1) - start; left = slice(y, d, 0, -1); "
+                       "areas = (left + slice(y, d, 1)) * widths; "
+                       "(cumsum(areas, d) if cumulative else aten.sum.dim_IntList(areas, [d])) / 2.0",
+                       {{"x", x}, {"d", static_cast<std::int64_t>(at)}, {"cumulative", cumulative}});
 }
 
 }  // namespace

@@ -176,10 +176,7 @@ template <bool reflect>
 Meta fake_border_backward(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
   const SymList padded = bordered_sizes<reflect>(c);
-  bool fits = grad.dim() == padded.size();
-  for (std::size_t d = 0; fits && d < padded.size(); ++d)
-    fits = checked(c, sym_eq(grad.sizes[d], padded[d]), "padding");
-  if (!fits) fail("grad_output does not have the sizes of the padded input");
+  if (!checked_sizes(c, grad.sizes, padded, "padding")) fail("grad_output does not have the sizes of the padded input");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }
 

@@ -133,11 +133,8 @@ Value eval_segment_reduce(EvalCall& c) {
 Meta fake_segment_reduce_backward(FakeCall& c) {
   const TensorMeta reduced = *fake_segment_reduce(c).tensor();
   for (const char* name : {"grad", "output"}) {
-    const SymList& sizes = c.tensor(name).sizes;
-    bool fits = sizes.size() == reduced.dim();
-    for (std::size_t d = 0; fits && d < sizes.size(); ++d)
-      fits = checked(c, sym_eq(sizes[d], reduced.sizes[d]), "segment_reduce gradient");
-    if (!fits) fail(std::string("_segment_reduce_backward: ") + name + " does not have the sizes of the reduced data");
+    if (!checked_sizes(c, c.tensor(name).sizes, reduced.sizes, "segment_reduce gradient"))
+      fail(std::string("_segment_reduce_backward: ") + name + " does not have the sizes of the reduced data");
   }
   return new_like(c.tensor("grad"), c.tensor("data").sizes);
 }

@@ -129,10 +129,8 @@ Meta fake_softmax_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
   wrap_dim(c.integer("dim"), grad.dim());
   const TensorMeta& output = c.tensor("output");
-  bool same = grad.dim() == output.dim();
-  for (std::size_t d = 0; same && d < grad.dim(); ++d)
-    same = checked(c, sym_eq(grad.sizes[d], output.sizes[d]), "softmax_backward sizes");
-  if (!same) fail("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'");
+  if (!checked_sizes(c, grad.sizes, output.sizes, "softmax_backward sizes"))
+    fail("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'");
   TensorMeta meta = new_like(grad, grad.sizes);
   meta.dtype = *c.dtype("input_dtype");
   const bool narrows = grad.dtype == DType::Float32 && (meta.dtype == DType::Float16 || meta.dtype == DType::BFloat16);

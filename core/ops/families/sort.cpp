@@ -300,10 +300,8 @@ Meta fake_searchsorted(FakeCall& c) {
         "tensor and input value tensor must match");
   if (!bucketize && c.has("sorter")) {
     const TensorMeta& sorter = c.tensor("sorter");
-    bool same = sorter.dim() == sorted.dim();
-    for (std::size_t d = 0; same && d < sorted.dim(); ++d)
-      same = checked(c, sym_eq(sorter.sizes[d], sorted.sizes[d]), "searchsorted sorter");
-    if (!same) fail("torch.searchsorted(): boundary and sorter must have the same size");
+    if (!checked_sizes(c, sorter.sizes, sorted.sizes, "searchsorted sorter"))
+      fail("torch.searchsorted(): boundary and sorter must have the same size");
     if (sorter.dtype != DType::Int64) fail("torch.searchsorted(): sorter must be a tensor of long dtype");
   }
   TensorMeta meta = new_like(sorted, c.is_tensor("self") ? c.tensor("self").sizes : SymList{});

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/families/view_parts.h"
-#include "core/ops/record/gradients.h"
+#include "core/ops/families/composites.h"
 #include "core/ops/record/guards.h"
-#include "core/ops/record/program.h"
-#include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 
 namespace partita {
@@ -30,8 +27,7 @@ Arg atleast(DecomposeCall& c) {
 }
 
 std::vector<Node*> tensors_of(const DecomposeCall& c) {
-  std::vector<Node*> out;
-  for (const Arg& a : c.arg("tensors").get<ArgList>()->items) out.push_back(a.node());
+  std::vector<Node*> out = tensor_list(c, "tensors");
   if (out.empty()) fail(c.schema.base + " expects a non-empty TensorList");
   return out;
 }
@@ -43,44 +39,21 @@ Arg atleast_list(DecomposeCall& c) {
   return Arg::list(std::move(out));
 }
 
-Arg cat(Builder& b, std::span<Node* const> tensors, std::int64_t dim) {
-  return b.call("aten.cat.default", {Arg::list(std::vector<Arg>(tensors.begin(), tensors.end())), dim});
-}
-
 /// hstack, vstack, dstack: bring tensors to 1, 2 or 3 dimensions and concatenate them along dimension 1, 0 or 2; hstack
 /// concatenates vectors along dimension 0.
 template <std::size_t rank>
 Arg stack(DecomposeCall& c) {
   std::vector<Node*> tensors = tensors_of(c);
   for (Node*& t : tensors) t = at_least(c.build, t, rank);
-  if constexpr (rank == 1) return cat(c.build, tensors, c.build.tensor(tensors[0]).dim() == 1 ? 0 : 1);
-  return cat(c.build, tensors, rank == 2 ? 0 : 2);
+  if constexpr (rank == 1) return concatenate(c.build, tensors, c.build.tensor(tensors[0]).dim() == 1 ? 0 : 1);
+  return concatenate(c.build, tensors, rank == 2 ? 0 : 2);
 }
 
 Arg column_stack(DecomposeCall& c) {
   std::vector<Node*> tensors = tensors_of(c);
   for (Node*& t : tensors)
     if (c.build.tensor(t).dim() <= 1) t = view(c.build, t, {c.build.tensor(t).numel(), 1});
-  return cat(c.build, tensors, 1);
-}
-
-/// Views each vector along its own dimension of a grid, expanded over the other dimensions.
-std::vector<Arg> grids(Builder& b, std::span<Node* const> tensors) {
-  SymList shape;
-  for (Node* t : tensors) {
-    if (b.tensor(t).dim() > 1)
-      fail(fmt::format("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {} dimensions",
-                       b.tensor(t).dim()));
-    shape.push_back(b.tensor(t).numel());
-  }
-  std::vector<Arg> out;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    std::vector<Arg> sizes(tensors.size(), Arg(1));
-    sizes[i] = Arg(-1);
-    Node* laid = b.call("aten.view.default", {tensors[i], Arg::list(std::move(sizes))});
-    out.emplace_back(b.call("aten.expand.default", {laid, b.sizes(shape)}));
-  }
-  return out;
+  return concatenate(c.build, tensors, 1);
 }
 
 Arg meshgrid(DecomposeCall& c) {
@@ -90,20 +63,20 @@ Arg meshgrid(DecomposeCall& c) {
     fail("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + indexing);
   const bool swapped = indexing == "xy" && tensors.size() >= 2;
   if (swapped) std::swap(tensors[0], tensors[1]);
-  std::vector<Arg> out = grids(c.build, tensors);
-  if (swapped) std::swap(out[0], out[1]);
-  return Arg::list(std::move(out));
+  tensors = grids(c.build, tensors);
+  if (swapped) std::swap(tensors[0], tensors[1]);
+  return list_of(tensors);
 }
 
 Arg cartesian_prod(DecomposeCall& c) {
   Builder& b = c.build;
-  const std::vector<Node*> tensors = tensors_of(c);
+  std::vector<Node*> tensors = tensors_of(c);
   for (Node* t : tensors)
     if (b.tensor(t).dim() != 1) fail(fmt::format("Expect a 1D vector, but got {} dimensions", b.tensor(t).dim()));
   if (tensors.size() == 1) return tensors[0];
-  std::vector<Arg> out = grids(b, tensors);
-  for (Arg& grid : out) grid = b.call("aten.flatten.using_ints", {grid});
-  return b.call("aten.stack.default", {Arg::list(std::move(out)), 1});
+  tensors = grids(b, tensors);
+  for (Node*& grid : tensors) grid = b.call("aten.flatten.using_ints", {grid});
+  return stacked(b, tensors, 1);
 }
 
 /// hsplit, vsplit, dsplit: split along dimension 1 (vectors: 0), 0 or 2.

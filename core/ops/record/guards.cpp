@@ -27,6 +27,10 @@ bool checked(const DecomposeCall& call, SymExpr condition, const char* reason) {
   return true;
 }
 
+bool checked_sizes(const FakeCall& call, std::span<const SymExpr> a, std::span<const SymExpr> b, const char* reason) {
+  return std::ranges::equal(a, b, [&](SymExpr x, SymExpr y) { return checked(call, sym_eq(x, y), reason); });
+}
+
 std::optional<std::int64_t> guarded_number(const FakeCall& call, SymExpr size, const char* reason) {
   const auto number = call.shapes.hint(size);
   if (number && !size.is_int()) call.test(sym_eq(size, *number), reason);

@@ -17,6 +17,9 @@ bool checked(const FakeCall& call, SymExpr condition, const char* reason);
 /// The same where a call is taken apart, after which nobody asks again: the graph asserts it.
 bool checked(const DecomposeCall& call, SymExpr condition, const char* reason);
 
+/// Whether two tensors, or parts of them, have the same sizes, without which a call is refused.
+bool checked_sizes(const FakeCall& call, std::span<const SymExpr> a, std::span<const SymExpr> b, const char* reason);
+
 /// The number that a size is for the sizes at hand, which a guard fixes; nullopt when only values decide it.
 std::optional<std::int64_t> guarded_number(const FakeCall& call, SymExpr size, const char* reason);
 
