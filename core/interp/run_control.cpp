@@ -144,32 +144,19 @@ Result<Value> while_loop(const ControlCall& c) {
   }
 }
 
-Result<Value> map_impl(const ControlCall& c) {
+/// scan, or map_impl, which carries nothing from one row to the next.
+Result<Value> scan(const ControlCall& c, bool carries) {
+  const std::size_t first = carries ? 2 : 1;
+  ValueList carry;
   TRY(const Graph* body, graph_argument(c, 0));
-  TRY(const ValueList xs, list_argument(c, 1));
-  TRY(const ValueList rest, list_argument(c, 2));
-  TRY(const std::int64_t length, common_length(c, xs));
-  Stack stack(length);
-  for (std::int64_t i = 0; i < length; ++i) {
-    ValueList inputs;
-    for (const Value& x : xs) inputs.emplace_back(row(*x.get<Tensor>(), i));
-    inputs.insert(inputs.end(), rest.begin(), rest.end());
-    TRY(const ValueList results, c.run(*body, std::move(inputs)));
-    TRY_DO(stack.put(c, i, results));
+  if (carries) {
+    TRY(carry, list_argument(c, 1));
   }
-  ValueList out;
-  stack.append_to(out);
-  return Value(std::move(out));
-}
-
-Result<Value> scan(const ControlCall& c) {
-  TRY(const Graph* body, graph_argument(c, 0));
-  TRY(ValueList carry, list_argument(c, 1));
-  TRY(const ValueList xs, list_argument(c, 2));
-  TRY(ValueList rest, list_argument(c, 3, true));
+  TRY(const ValueList xs, list_argument(c, first));
+  TRY(const ValueList rest, list_argument(c, first + 1, carries));
   TRY(const std::int64_t length, common_length(c, xs));
   ValueList operands = carry;
-  for (const ValueList* list : {&xs, &std::as_const(rest)}) operands.insert(operands.end(), list->begin(), list->end());
+  for (const ValueList* list : {&xs, &rest}) operands.insert(operands.end(), list->begin(), list->end());
   Stack stack(length);
   for (std::int64_t i = 0; i < length; ++i) {
     ValueList inputs = carry;
@@ -240,9 +227,9 @@ Result<Value> run_control(const ControlCall& call) {
     case Control::WhileLoop:
       return while_loop(call);
     case Control::Map:
-      return map_impl(call);
+      return scan(call, false);
     case Control::Scan:
-      return scan(call);
+      return scan(call, true);
     case Control::Wrapper:
     case Control::Checkpoint:
       return call_graph(call, 0, 1);

@@ -1,4 +1,4 @@
-// Operators that copy a part of a tensor or change its sizes: _chunk_cat, narrow_copy, resize.
+// Operators that copy a part of a tensor or change its sizes: _chunk_cat, resize.
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
@@ -58,52 +58,6 @@ Value eval_chunk_cat(EvalCall& c) {
     at += each * split.inner;
   }
   return out;
-}
-
-SymExpr narrow_start(const FakeCall& c, SymExpr size) {
-  SymExpr start = c.sym("start");
-  const SymExpr from_end = sym_lt(start, 0);
-  if (const auto known = guard_if_known(c, from_end, "narrow_copy"))
-    start = *known ? start + size : start;
-  else
-    start = sym_call("Where", {from_end, start + size, start});
-  if (!checked(c, sym_le(0, start), "narrow_copy")) fail("start out of range (got " + c.sym("start").str() + ")");
-  if (!checked(c, sym_le(0, c.sym("length")), "narrow_copy")) fail("narrow(): length must be non-negative.");
-  if (!checked(c, sym_le(start + c.sym("length"), size), "narrow_copy"))
-    fail("start (" + start.str() + ") + length (" + c.sym("length").str() + ") exceeds dimension size (" + size.str() +
-         ").");
-  return start;
-}
-
-Meta fake_narrow_copy(FakeCall& c) {
-  const TensorMeta& self = c.tensor("self");
-  if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
-  auto dim = wrap_dim(c.integer("dim"), self.dim());
-  narrow_start(c, self.sizes[dim]);
-  SymList sizes = self.sizes;
-  sizes[dim] = c.sym("length");
-  return new_like(self, sizes);
-}
-
-Value eval_narrow_copy(EvalCall& c) {
-  Tensor out = allocate(c, fake_narrow_copy);
-  const Tensor& self = c.tensor("self");
-  auto dim = wrap_dim(c.integer("dim"), self.dim());
-  std::int64_t start = c.integer("start");
-  if (start < 0) start += self.sizes[dim];
-  if (out.numel() > 0) out.copy_from(self.view_as(out.sizes, self.strides, self.offset + start * self.strides[dim]));
-  return out;
-}
-
-std::vector<Node*> grad_narrow_copy(GradCall& c) {
-  const TensorMeta& self = c.tensor("self");
-  SymExpr size = self.sizes[wrap_dim(c.integer("dim"), self.dim())];
-  SymExpr start = narrow_start(c, size);
-  Builder& b = c.build;
-  std::vector<Node*> slots(c.args.size(), nullptr);
-  slots[0] = b.call("aten.slice_backward.default",
-                    {c.grads[0], b.sizes(self.sizes), c.arg("dim"), b.size(start), b.size(start + c.sym("length")), 1});
-  return slots;
 }
 
 /// A dense tensor of the given sizes; self's strides have no influence.
@@ -196,8 +150,6 @@ Value eval_resize_storage(EvalCall&) {
 void register_blocks(OpTable& t) {
   t.default_family = Family::View;
   t.add("aten._chunk_cat.default", fake_chunk_cat, eval_chunk_cat);
-  t.add("aten.narrow_copy.default", fake_narrow_copy, eval_narrow_copy, {},
-        {.autograd = {.gradient = grad_narrow_copy}});
   t.add("aten.resize.default", fake_resize, eval_resize<fake_resize, false>);
   t.add("aten.resize_.default", fake_resize, eval_resize<fake_resize, true>);
   t.add("aten.resize_as.default", fake_resize_as, eval_resize<fake_resize_as, false>, {},

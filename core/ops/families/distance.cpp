@@ -3,10 +3,10 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/kernels/broadcast.h"
-#include "core/ops/kernels/wrapping.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
+#include "core/ops/record/program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 
@@ -165,24 +165,11 @@ Meta fake_cross(FakeCall& c) {
   return new_like(a, broadcast(c, sizes));
 }
 
-Value eval_cross(EvalCall& c) {
-  Tensor y = zeros_for(c, fake_cross);
-  Tensor a = expand_load(c.tensor("self"), y.sizes, y.dtype), b = expand_load(c.tensor("other"), y.sizes, y.dtype);
-  DimSplit split = split_at(y.sizes, wrap_dim(c.integer("dim"), y.dim()));
-  const DType dtype = c.tensor("self").dtype;
-  dispatch_compute(y.dtype, "cross", [&]<class T>() {
-    for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t i : steps(split.inner, split.length)) {
-        auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
-        const T *u = a.as<T>(), *v = b.as<T>();
-        auto product = [&](std::int64_t j, std::int64_t k) {
-          return rounded(dtype, wrapping_product(u[at(j)], v[at(k)]));
-        };
-        for (std::int64_t k = 0; k < 3; ++k)
-          y.as<T>()[at(k)] = wrapping_difference(product(k + 1, k + 2), product(k + 2, k + 1));
-      }
-  });
-  return y;
+/// Element k along the dimension is u[k + 1] v[k + 2] - u[k + 2] v[k + 1], where 3 is 0 again.
+Arg decompose_cross(DecomposeCall& c) {
+  return build_program(c,
+                       "back = [dim]; roll(self, [2], back) * roll(other, [1], back) - "
+                       "roll(self, [1], back) * roll(other, [2], back)");
 }
 
 }  // namespace
@@ -206,8 +193,9 @@ void register_distance(OpTable& t) {
   t.add("aten._pdist_forward.default", fake_pdist, eval_pdist,
         {{"self", "_pdist_backward(contiguous(grad), self, p, result)"}});
   t.add("aten._pdist_backward.default", fake_pdist_backward, eval_pdist_backward);
-  t.add("aten.linalg_cross.default", fake_cross, eval_cross,
-        {{"self", "linalg_cross(conj(other), grad, dim=dim)"}, {"other", "linalg_cross(grad, conj(self), dim=dim)"}});
+  t.add("aten.linalg_cross.default", fake_cross, nullptr,
+        {{"self", "linalg_cross(conj(other), grad, dim=dim)"}, {"other", "linalg_cross(grad, conj(self), dim=dim)"}},
+        {.compile_decompose = decompose_cross, .kept = Kept::CoreAten});
 }
 
 }  // namespace partita

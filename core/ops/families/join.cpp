@@ -273,10 +273,7 @@ Meta fake_stack(FakeCall& call) {
   std::vector<Operand> operands;
   for (const TensorMeta* t : tensors) {
     operands.push_back(Operand::of(*t));
-    bool same = t->dim() == tensors[0]->dim();
-    for (std::size_t d = 0; same && d < t->dim(); ++d)
-      same = checked_equal(call, t->sizes[d], tensors[0]->sizes[d], "stack");
-    if (!same) fail("stack expects each tensor to be equal size");
+    if (!checked_sizes(call, t->sizes, tensors[0]->sizes, "stack")) fail("stack expects each tensor to be equal size");
   }
   const auto count = static_cast<std::int64_t>(tensors.size());
   SymList joined = tensors[0]->sizes, sizes = joined;

@@ -3,110 +3,73 @@
 
 #include "core/ops/families/loss.h"
 #include "core/ops/record/formula_functions.h"
-#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
-#include "core/ops/record/layout.h"
+#include "core/ops/record/program.h"
 #include "core/ops/record/record.h"
 
 namespace partita {
 
 namespace {
 
-Reduction reduction(FakeCall& c) {
-  return static_cast<Reduction>(c.integer("reduction"));
-}
+// The programs of cross_entropy_loss read, beside its arguments, p, the logarithms of the probabilities, k, the
+// dimension of the classes, shape, with which the weights broadcast against p, hard, 1 - label_smoothing, and the part
+// of label_smoothing that each class gets: share if the number of classes is known, else label_smoothing / classes.
 
-/// The class weights with the sizes that broadcast against the input.
-Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
-  std::vector<Arg> shape(c.tensor("self").dim(), Arg(1));
-  shape[class_dim] = c.build.size(c.tensor("weight").sizes[0]);
-  return c.build.call("aten.view.default", {c.arg("weight"), Arg::list(std::move(shape))});
-}
+constexpr char of_probabilities[] =
+    "t = target * hard if 0 < smoothing else target;"
+    "t = t if not 0 < smoothing else t + share if known else t + ones_like(t) * smoothing / classes;"
+    "losses = p * t; losses = losses if weight is None else losses * view(weight, shape);"
+    "-sum(losses, [k]) if reduction == 0 else -sum(losses) if reduction == 2 else -sum(losses) / samples";
 
-/// x * smoothing / classes
-Node* smoothed(Builder& b, Node* x, double smoothing, SymExpr classes) {
-  if (classes.is_int()) return b.call("aten.mul.Scalar", {x, smoothing / static_cast<double>(classes.as_int())});
-  return b.call("aten.div.Scalar", {b.call("aten.mul.Scalar", {x, smoothing}), b.size(classes)});
-}
-
-Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim,
-                                     double smoothing) {
-  Builder& b = c.build;
-  SymExpr classes = c.tensor("self").sizes[class_dim];
-  Node* target = tensor_node(c, "target");
-  if (smoothing > 0) {
-    target = b.call("aten.mul.Scalar", {target, 1 - smoothing});
-    if (classes.is_int()) {
-      target = b.call("aten.add.Scalar", {target, smoothing / static_cast<double>(classes.as_int())});
-    } else {
-      Node* one = b.call("aten.ones_like.default", {target});
-      target = b.call("aten.add.Tensor", {target, smoothed(b, one, smoothing, classes)});
-    }
-  }
-  Node* losses = b.call("aten.mul.Tensor", {log_probabilities, target});
-  if (c.has("weight")) losses = b.call("aten.mul.Tensor", {losses, broadcast_weight(c, class_dim)});
-  if (reduction(c) == Reduction::None) {
-    Node* sums = b.call("aten.sum.dim_IntList", {losses, Arg::list({static_cast<std::int64_t>(class_dim)})});
-    return b.call("aten.neg.default", {sums});
-  }
-  Node* loss = b.call("aten.neg.default", {b.call("aten.sum.default", {losses})});
-  if (reduction(c) == Reduction::Sum) return loss;
-  const SymExpr samples = classes.is(0) ? SymExpr(0) : sym_floordiv(c.tensor("self").numel(), classes);
-  return b.call("aten.div.Scalar", {loss, b.size(samples)});
-}
-
-Node* smoothed_cross_entropy(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim, double smoothing) {
-  Builder& b = c.build;
-  Node* target = tensor_node(c, "target");
-  Node* hard = b.call("aten.nll_loss_nd.default",
-                      {log_probabilities, target, c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
-  Node* losses = log_probabilities;
-  if (c.has("weight")) losses = b.call("aten.mul.Tensor", {losses, broadcast_weight(c, class_dim)});
-  losses = b.call("aten.sum.dim_IntList", {losses, Arg::list({static_cast<std::int64_t>(class_dim)})});
-  losses = b.call("aten.neg.default", {losses});
-  Node* ignored = b.call("aten.eq.Scalar", {target, c.arg("ignore_index")});
-  losses = b.call("aten.masked_fill.Scalar", {losses, ignored, 0.0});
-  Node* smooth = losses;
-  if (reduction(c) == Reduction::Sum) smooth = b.call("aten.sum.default", {losses});
-  if (reduction(c) == Reduction::Mean) {
-    Node* total;
-    if (c.has("weight")) {
-      // PyTorch selects the targets that are not ignored, whose number is known only at run time. Here ignored targets
-      // get weight 0, which gives the same sum.
-      Node* label = b.call("aten.masked_fill.Scalar", {target, ignored, 0});
-      Node* weights = b.call("aten.index.Tensor", {c.arg("weight"), Arg::list({label})});
-      total = b.call("aten.sum.default", {b.call("aten.masked_fill.Scalar", {weights, ignored, 0.0})});
-    } else {
-      total = b.call("aten.sum.default", {b.call("aten.bitwise_not.default", {ignored})});
-    }
-    smooth = b.call("aten.div.Tensor", {b.call("aten.sum.default", {losses}), total});
-  }
-  smooth = smoothed(b, smooth, smoothing, c.tensor("self").sizes[class_dim]);
-  hard = b.call("aten.mul.Scalar", {hard, 1 - smoothing});
-  return b.call("aten.add.Tensor", {hard, smooth});
-}
+// PyTorch selects the targets that are not ignored, whose number is known only at run time. Here ignored targets get
+// weight 0, which gives the same sum.
+constexpr char smoothed[] =
+    "of_targets = nll_loss_nd(p, target, weight, reduction, ignore_index);"
+    "losses = p if weight is None else p * view(weight, shape);"
+    "losses = -sum(losses, [k]);"
+    "ignored = aten.eq.Scalar(target, ignore_index);"
+    "losses = aten.masked_fill.Scalar(losses, ignored, 0.0);"
+    "total = None if not reduction == 1 else sum(aten.bitwise_not.default(ignored)) if weight is None else "
+    "sum(aten.masked_fill.Scalar(aten.index.Tensor(weight, [aten.masked_fill.Scalar(target, ignored, 0)]), ignored, "
+    "0.0));"
+    "smooth = losses if reduction == 0 else sum(losses) if reduction == 2 else sum(losses) / total;"
+    "smooth = smooth * share if known else smooth * smoothing / classes;"
+    "of_targets * hard + smooth";
 
 Arg decompose_cross_entropy_loss(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& self = c.tensor("self");
   if (self.dim() == 0) fail("cross_entropy_loss expects an input of at least 1 dimension");
-  std::size_t class_dim = self.dim() == 1 ? 0 : 1;
-  if (c.has("weight") &&
-      (c.tensor("weight").dim() != 1 ||
-       !checked(c, sym_eq(c.tensor("weight").sizes[0], self.sizes[class_dim]), "cross_entropy weight")))
-    fail("cross_entropy: weight tensor should be defined either for all " + self.sizes[class_dim].str() +
-         " classes or no classes");
-  double smoothing = as_double(c.number("label_smoothing"));
+  const std::size_t class_dim = self.dim() == 1 ? 0 : 1;
+  const SymExpr classes = self.sizes[class_dim];
+  if (c.has("weight") && (c.tensor("weight").dim() != 1 ||
+                          !checked(c, sym_eq(c.tensor("weight").sizes[0], classes), "cross_entropy weight")))
+    fail("cross_entropy: weight tensor should be defined either for all " + classes.str() + " classes or no classes");
+  const double smoothing = as_double(c.number("label_smoothing"));
   if (smoothing < 0 || smoothing > 1)
     fail("label_smoothing must be between 0.0 and 1.0. Got: " + std::to_string(smoothing));
-  Node* log_probabilities =
-      b.call("aten.log_softmax.int", {c.arg("self"), static_cast<std::int64_t>(class_dim), self.dtype});
+  std::vector<std::pair<std::string, Arg>> names = {{"k", static_cast<std::int64_t>(class_dim)},
+                                                    {"smoothing", smoothing},
+                                                    {"hard", 1 - smoothing},
+                                                    {"known", classes.is_int()},
+                                                    {"dtype", self.dtype}};
+  names.emplace_back("p", build_program(c, "aten.log_softmax.int(self, k, dtype)", names));
   const auto equal = [&](SymExpr a, SymExpr b) { return guard_or(c, sym_eq(a, b), false, "a target for each class"); };
-  if (std::ranges::equal(self.sizes, c.tensor("target").sizes, equal))
-    return cross_entropy_of_probabilities(c, log_probabilities, class_dim, smoothing);
-  if (smoothing > 0) return smoothed_cross_entropy(c, log_probabilities, class_dim, smoothing);
-  return b.call("aten.nll_loss_nd.default",
-                {log_probabilities, c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
+  const bool probabilities = std::ranges::equal(self.sizes, c.tensor("target").sizes, equal);
+  if (!probabilities && smoothing == 0)
+    return build_program(c, "nll_loss_nd(p, target, weight, reduction, ignore_index)", names);
+  if (smoothing > 0 && classes.is_int())
+    names.emplace_back("share", smoothing / static_cast<double>(classes.as_int()));
+  else if (smoothing > 0)
+    names.emplace_back("classes", b.size(classes));
+  if (c.has("weight")) {
+    std::vector<Arg> shape(self.dim(), Arg(1));
+    shape[class_dim] = b.size(c.tensor("weight").sizes[0]);
+    names.emplace_back("shape", Arg::list(std::move(shape)));
+  }
+  if (probabilities && static_cast<Reduction>(c.integer("reduction")) == Reduction::Mean)
+    names.emplace_back("samples", b.size(classes.is(0) ? SymExpr(0) : sym_floordiv(self.numel(), classes)));
+  return build_program(c, probabilities ? of_probabilities : smoothed, names);
 }
 
 /// reduced(losses, reduction): the losses, their mean or their sum (apply_loss_reduction, native/Loss.cpp).

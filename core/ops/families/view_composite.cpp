@@ -71,24 +71,51 @@ Arg unflatten(DecomposeCall& call) {
   return call.build.call("aten.view.default", {call.arg("self"), call.build.sizes(sizes)});
 }
 
-Arg narrow(DecomposeCall& call) {
-  SymExpr start = call.sym("start"), length = call.sym("length");
+/// Where narrow() begins in its dimension. A call that is taken apart asserts what is not known (`checked`).
+template <class Call>
+SymExpr narrow_start(const Call& call) {
+  SymExpr start = call.sym("start");
+  const SymExpr length = call.sym("length");
   const TensorMeta& self = call.tensor("self");
   if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
-  std::size_t d = wrap_dim(call.integer("dim"), self.dim());
-  const SymExpr from_end = sym_lt(start, 0);
+  const SymExpr size = self.sizes[wrap_dim(call.integer("dim"), self.dim())], from_end = sym_lt(start, 0);
   if (const auto known = guard_if_known(call, from_end, "narrow"))
-    start = *known ? start + self.sizes[d] : start;
+    start = *known ? start + size : start;
   else
-    start = sym_call("Where", {from_end, start + self.sizes[d], start});
+    start = sym_call("Where", {from_end, start + size, start});
   if (!checked(call, sym_le(0, start), "narrow"))
     fail(fmt::format("start out of range (got {})", call.sym("start").str()));
   if (!checked(call, sym_le(0, length), "narrow")) fail("narrow(): length must be non-negative.");
-  if (!checked(call, sym_le(start + length, self.sizes[d]), "narrow"))
-    fail(fmt::format("start ({}) + length ({}) exceeds dimension size ({}).", start.str(), length.str(),
-                     self.sizes[d].str()));
-  return call.build.call("aten.slice.Tensor",
-                         {call.arg("self"), call.arg("dim"), call.build.size(start), call.build.size(start + length)});
+  if (!checked(call, sym_le(start + length, size), "narrow"))
+    fail(fmt::format("start ({}) + length ({}) exceeds dimension size ({}).", start.str(), length.str(), size.str()));
+  return start;
+}
+
+Arg narrow(DecomposeCall& call) {
+  const SymExpr start = narrow_start(call);
+  return call.build.call("aten.slice.Tensor", {call.arg("self"), call.arg("dim"), call.build.size(start),
+                                               call.build.size(start + call.sym("length"))});
+}
+
+Meta fake_narrow_copy(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  narrow_start(call);
+  SymList sizes = self.sizes;
+  sizes[wrap_dim(call.integer("dim"), self.dim())] = call.sym("length");
+  return new_like(self, sizes);
+}
+
+Arg decompose_narrow_copy(DecomposeCall& call) {
+  return build_program(call, "clone(part, memory_format=contiguous_format)", {{"part", narrow(call)}});
+}
+
+std::vector<Node*> grad_narrow_copy(GradCall& call) {
+  Builder& b = call.build;
+  const SymExpr start = narrow_start(call);
+  std::vector<Node*> slots(call.args.size(), nullptr);
+  slots[0] = b.call("aten.slice_backward.default", {call.grads[0], b.sizes(call.tensor("self").sizes), call.arg("dim"),
+                                                    b.size(start), b.size(start + call.sym("length")), 1});
+  return slots;
 }
 
 Arg chunk(DecomposeCall& call) {
@@ -213,6 +240,10 @@ void register_view_composite(OpTable& t) {
   t.add("aten.flatten.using_ints", {.decompose = flatten});
   t.add("aten.unflatten.int", {.decompose = unflatten});
   t.add("aten.narrow.default", {.decompose = narrow});
+  t.add("aten.narrow_copy.default", {.fake = fake_narrow_copy,
+                                     .compile_decompose = decompose_narrow_copy,
+                                     .kept = Kept::CoreAten,
+                                     .autograd = {.gradient = grad_narrow_copy}});
   t.add("aten.chunk.default", {.decompose = chunk});
   t.add("aten.unsafe_chunk.default", {.decompose = chunk});
   t.add("aten.movedim.int", {.decompose = move_dims});
