@@ -145,26 +145,18 @@ Result<int> take_screenshot(QApplication& app, views::Session& bench, const Open
   return 0;
 }
 
-Result<int> run(const OpenVerbOptions& options) {
-  TRY_DO(check_display());
-  // Qt only warns when no thread can be started, and jobs would wait for ever. This raises what main reports.
-  std::thread([] {}).join();
+Status check_paths(const OpenVerbOptions& options) {
   // The window itself reports missing files; a screenshot of such a report would not be a success.
   for (const std::string& path : options.paths)
     if (!options.screenshot.empty() && !std::filesystem::exists(path))
       return input_error("open.missing", path + ": no such file or folder; give one that exists");
   if (!options.profile.empty() && options.paths.empty())
     return input_error("cli.usage", "--profile belongs to a log; give the path that TORCH_TRACE wrote, too");
-  if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
-  // For a screenshot, Qt's messages about its platform do not matter to the user.
-  if (!options.screenshot.empty())
-    qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
-      if (type == QtFatalMsg) std::fprintf(stderr, "partita: %s\n", qPrintable(message));
-    });
-  int argc = 1;
-  char name[] = "partita";
-  char* argv[] = {name, nullptr};
-  views::WatchedApplication app(argc, argv);
+  return {};
+}
+
+/// The name, the fonts and the style of the program's windows.
+Status set_up_application() {
   const QFont font = views::interface_font();  // may add the fonts that the program carries
   if (QFontDatabase::families().isEmpty())
     return input_error(
@@ -176,6 +168,25 @@ Result<int> run(const OpenVerbOptions& options) {
   QApplication::setFont(font);
   QApplication::setWindowIcon(views::program_icon());
   QGuiApplication::setDesktopFileName("partita");  // by which desktops find the icon and name of its windows
+  return {};
+}
+
+Result<int> run(const OpenVerbOptions& options) {
+  TRY_DO(check_display());
+  // Qt only warns when no thread can be started, and jobs would wait for ever. This raises what main reports.
+  std::thread([] {}).join();
+  TRY_DO(check_paths(options));
+  if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
+  // For a screenshot, Qt's messages about its platform do not matter to the user.
+  if (!options.screenshot.empty())
+    qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
+      if (type == QtFatalMsg) std::fprintf(stderr, "partita: %s\n", qPrintable(message));
+    });
+  int argc = 1;
+  char name[] = "partita";
+  char* argv[] = {name, nullptr};
+  views::WatchedApplication app(argc, argv);
+  TRY_DO(set_up_application());
   if (!options.screenshot.empty()) TRY_DO(check_picture_file(options.screenshot));
   // A screenshot must not depend on what was open before.
   std::optional<QTemporaryDir> fresh;

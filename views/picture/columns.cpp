@@ -261,21 +261,22 @@ void pull_to_cut(Rack& rack, const Picture& picture, Side side) {
   }
 }
 
-}  // namespace
+/// The cards of one side and the lanes of their links as items of a rack.
+struct Placed {
+  Rack rack;
+  std::vector<int> item_of;              ///< by card; -1: it is of the other side
+  std::vector<std::vector<int>> trunks;  ///< by card: its lane's items in the following rows
+};
 
-Columns place_columns(const Picture& picture, const std::vector<int>& rows, const Adjacency& sources,
-                      const Adjacency& readers, Side side) {
-  Columns columns;
-  int count = static_cast<int>(picture.cards.size());
-  columns.x.assign(count, 0);
-  columns.lanes.resize(count);
+Placed rack_of(const Picture& picture, const std::vector<int>& rows, const Adjacency& sources, const Adjacency& readers,
+               Side side) {
+  const int count = static_cast<int>(picture.cards.size());
+  Placed placed{{}, std::vector<int>(count, -1), std::vector<std::vector<int>>(count)};
+  auto& [rack, item_of, trunks] = placed;
   int row_count = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end()) + 1;
   // Rows in the direction of flow: down for the forward, up for the backward.
   auto flow_row = [&](int card) { return side == Side::Forward ? rows[card] : row_count - 1 - rows[card]; };
-
-  Rack rack;
   rack.rows.resize(row_count);
-  std::vector<int> item_of(count, -1);
   for (int i = 0; i < count; ++i) {
     const Card& card = picture.cards[i];
     if (card.side != side) continue;
@@ -286,7 +287,6 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
     if (card.minor && feeds_only) item.bias = side == Side::Forward ? -card.width * 0.7F : card.width * 0.7F;
     item_of[i] = rack.add(flow_row(i), item);
   }
-  std::vector<std::vector<int>> trunks(count);
   for (int i = 0; i < count; ++i) {
     if (item_of[i] < 0) continue;
     int longest = 0;
@@ -313,6 +313,14 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
       rack.tie(span == 1 ? item_of[i] : trunks[i][span - 2], item_of[out], weight);
     }
   }
+  return placed;
+}
+
+}  // namespace
+
+Columns place_columns(const Picture& picture, const std::vector<int>& rows, const Adjacency& sources,
+                      const Adjacency& readers, Side side) {
+  auto [rack, item_of, trunks] = rack_of(picture, rows, sources, readers, side);
   for (int round = 0; round < 2; ++round) {
     sweep(rack, true, true);
     sweep(rack, false, true);
@@ -335,6 +343,8 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
     high = first ? item.x + item.width / 2 : std::max(high, item.x + item.width / 2);
     first = false;
   }
+  const int count = static_cast<int>(picture.cards.size());
+  Columns columns{std::vector<float>(count), std::vector<std::vector<float>>(count), high - low};
   for (int i = 0; i < count; ++i) {
     if (item_of[i] < 0) continue;
     columns.x[i] = std::round(rack.items[item_of[i]].x - low) - picture.cards[i].width / 2;
@@ -346,7 +356,6 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
       columns.lanes[i].push_back(course);
     }
   }
-  columns.width = high - low;
   return columns;
 }
 

@@ -188,6 +188,40 @@ void drop_useless(std::vector<Frame>& frames, std::vector<int>& frame_of) {
   frames = std::move(kept);
 }
 
+/// The calls of one side in the order of the graph, and the frames around each.
+struct SideCalls {
+  std::vector<const Node*> nodes;
+  std::vector<Path> paths;
+  std::vector<const Node*> late;  ///< of a joint graph's forward: those that stand among the backward
+};
+
+SideCalls calls_of(const Graph& graph, Side side, const std::function<Side(const Node&)>& side_of, bool two_sides,
+                   bool backward_alone, const std::vector<bool>& of_tangents) {
+  SideCalls calls;
+  std::vector<bool> again;  // by node
+  bool modules = false, backward_began = false;
+  for (const Node* node : graph) {
+    if (!node->op()->is_call()) continue;
+    backward_began =
+        backward_began || std::ranges::any_of(node->inputs(), [](const Node* in) { return is_tangent(*in); });
+    if (side_of(*node) != side) continue;
+    if (two_sides && side == Side::Forward && backward_began &&
+        std::ranges::any_of(node->inputs(), [](const Node* in) { return in->op()->is_call(); })) {
+      calls.late.push_back(node);
+      continue;
+    }
+    calls.nodes.push_back(node);
+    calls.paths.push_back(path_of(*node));
+    again.push_back(backward_alone && !of_tangents[node->id()]);
+    modules = modules || (node->origin && !node->origin->modules.empty());
+  }
+  if (modules)
+    name_lines_in_modules(calls.nodes, calls.paths);
+  else
+    name_blocks(calls.paths, side == Side::Backward || backward_alone, again);
+  return calls;
+}
+
 }  // namespace
 
 std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(const Node&)>& side_of,
@@ -212,30 +246,7 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
     backward_alone = !two_sides && (backward_alone || needs_one);
   }
   for (Side side : {Side::Forward, Side::Backward}) {
-    std::vector<const Node*> nodes;
-    std::vector<Path> paths;
-    std::vector<bool> again;  // by node
-    bool modules = false, backward_began = false;
-    std::vector<const Node*> late;
-    for (const Node* node : graph) {
-      if (!node->op()->is_call()) continue;
-      backward_began =
-          backward_began || std::ranges::any_of(node->inputs(), [](const Node* in) { return is_tangent(*in); });
-      if (side_of(*node) != side) continue;
-      if (two_sides && side == Side::Forward && backward_began &&
-          std::ranges::any_of(node->inputs(), [](const Node* in) { return in->op()->is_call(); })) {
-        late.push_back(node);
-        continue;
-      }
-      nodes.push_back(node);
-      paths.push_back(path_of(*node));
-      again.push_back(backward_alone && !of_tangents[node->id()]);
-      modules = modules || (node->origin && !node->origin->modules.empty());
-    }
-    if (modules)
-      name_lines_in_modules(nodes, paths);
-    else
-      name_blocks(paths, side == Side::Backward || backward_alone, again);
+    const auto [nodes, paths, late] = calls_of(graph, side, side_of, two_sides, backward_alone, of_tangents);
     std::vector<int> open;  // frames of the current run, outermost first
     Path open_path;         // their parts
     for (std::size_t n = 0; n < nodes.size(); ++n) {

@@ -156,6 +156,35 @@ std::optional<std::int64_t> rows_of_block(const ConcreteView& input, const Concr
   return std::nullopt;
 }
 
+/// The rows of the result from `first`, with the rows of the input that they read.
+Rows rows_at(const ConvolutionArguments& g, std::int64_t image, std::int64_t first, std::int64_t rows,
+             std::int64_t input_rows, std::int64_t span) {
+  Rows r{image, first, rows};
+  const std::int64_t begin = first * g.strides[0] - g.padding[0];
+  const std::int64_t end = (first + r.rows - 1) * g.strides[0] - g.padding[0] + span;
+  r.input_first = std::clamp<std::int64_t>(begin, 0, input_rows);
+  r.input_rows = std::clamp<std::int64_t>(end, 0, input_rows) - r.input_first;
+  r.before = r.input_first - begin;
+  r.after = end - r.input_first - r.input_rows;
+  return r;
+}
+
+/// So many rows of one image.
+ConcreteView part_of(ConcreteView v, std::int64_t rows) {
+  v.sizes[0] = 1;
+  v.sizes[2] = rows;
+  return v;
+}
+
+memory::desc channels_last(const ConcreteView& v) {
+  memory::dims strides(v.sizes.size());
+  std::int64_t next = v.sizes[1];
+  strides[1] = 1;
+  for (std::size_t d = v.sizes.size(); d-- > 2; next *= v.sizes[d]) strides[d] = next;
+  strides[0] = next;
+  return memory::desc(v.sizes, onednn_type(v.dtype), strides);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> iterations_per_row(const ConcreteView& result, const ResultWork& work) {
@@ -183,30 +212,6 @@ Prepared prepare_convolution_rows(const ExternContext& context, const Convolutio
 
   const std::int64_t span =
       (kernel.sizes[kernel.sizes.size() - (input.sizes.size() - 2)] - 1) * (g.dilation[0] + 1) + 1;
-  const auto rows_at = [&](std::int64_t image, std::int64_t first) {
-    Rows r{image, first, std::min(*height, out.sizes[2] - first)};
-    const std::int64_t begin = first * g.strides[0] - g.padding[0];
-    const std::int64_t end = (first + r.rows - 1) * g.strides[0] - g.padding[0] + span;
-    r.input_first = std::clamp<std::int64_t>(begin, 0, input.sizes[2]);
-    r.input_rows = std::clamp<std::int64_t>(end, 0, input.sizes[2]) - r.input_first;
-    r.before = r.input_first - begin;
-    r.after = end - r.input_first - r.input_rows;
-    return r;
-  };
-  const auto part_of = [](ConcreteView v, std::int64_t rows) {
-    v.sizes[0] = 1;
-    v.sizes[2] = rows;
-    return v;
-  };
-  const auto channels_last = [](const ConcreteView& v) {
-    memory::dims strides(v.sizes.size());
-    std::int64_t next = v.sizes[1];
-    strides[1] = 1;
-    for (std::size_t d = v.sizes.size(); d-- > 2; next *= v.sizes[d]) strides[d] = next;
-    strides[0] = next;
-    return memory::desc(v.sizes, onednn_type(v.dtype), strides);
-  };
-
   OnednnThreads limit(1);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -217,7 +222,7 @@ Prepared prepare_convolution_rows(const ExternContext& context, const Convolutio
   std::string library;
   for (std::int64_t image = 0; image < out.sizes[0]; ++image)
     for (std::int64_t first = 0; first < out.sizes[2]; first += *height) {
-      const Rows r = rows_at(image, first);
+      const Rows r = rows_at(g, image, first, std::min(*height, out.sizes[2] - first), input.sizes[2], span);
       if (r.input_rows < 1) return refused(why_not, "rows that read only padding");
       const auto [at, fresh] = known.try_emplace({r.rows, r.input_rows, r.before, r.after}, shapes.size());
       if (fresh) {

@@ -352,6 +352,33 @@ std::optional<schedule::PlanView> broadcast(schedule::PlanView view, const SymLi
 }
 
 /// The arguments begin with query at `first`; dropout_p follows them at `options`.
+bool has_sum_type(const schedule::PlanView& v) {
+  return is_floating(v.dtype) && !sum_type(v.dtype).empty();
+}
+
+/// Why there is no kernel for them; null: there is one.
+const char* misfit(const schedule::PlanView& query, const schedule::PlanView& key, const schedule::PlanView& value) {
+  const bool fits = query.sizes.size() == 4 && key.sizes.size() == 4 && value.sizes == key.sizes &&
+                    key.sizes[0] == query.sizes[0] && key.sizes[1] == query.sizes[1] &&
+                    key.sizes[3] == query.sizes[3] && query.sizes[3].is_int() && !query.sizes[3].is(0);
+  if (!fits) return "sizes of query, key and value that do not fit together";
+  const bool known = has_sum_type(query) && has_sum_type(key) && has_sum_type(value);
+  return known ? nullptr : "a dtype that attention does not take";
+}
+
+/// The score with the mask that the call has in its argument `at`; unset: a mask that the kernel does not take.
+std::optional<std::string> masked_score(const ExternContext& context, MatrixKernelBuilder& builder, std::size_t at,
+                                        const SymList& scores) {
+  if (std::holds_alternative<Arg>(context.arg(at))) return "score";
+  auto mask = tensor_view(context, at);
+  if (mask) mask = broadcast(*mask, scores);
+  if (!mask || (mask->dtype != DType::Bool && !has_sum_type(*mask))) return std::nullopt;
+  const std::vector<std::string> indices = {"b", "h", "i", "j"};
+  return fmt::format("score + static_cast<Sum>({})", mask->dtype == DType::Bool
+                                                         ? builder.element(*mask, indices) + " != 0"
+                                                         : builder.number(*mask, indices));
+}
+
 std::optional<MatrixKernel> attention(const ExternContext& context, const MatrixNames& names, std::size_t first,
                                       std::size_t options, bool backward, std::string& why_not) {
   const auto refuse = [&](const char* why) {
@@ -363,12 +390,7 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
   const auto dropout = context.number(options), causal = context.number(options + 1);
   if (!query || !key || !value || !dropout || !causal) return refuse("symbolic numbers");
   if (*dropout != 0) return refuse("dropout");
-  const bool fits = query->sizes.size() == 4 && key->sizes.size() == 4 && value->sizes == key->sizes &&
-                    key->sizes[0] == query->sizes[0] && key->sizes[1] == query->sizes[1] &&
-                    key->sizes[3] == query->sizes[3] && query->sizes[3].is_int() && !query->sizes[3].is(0);
-  if (!fits) return refuse("sizes of query, key and value that do not fit together");
-  for (const auto& v : {query, key, value})
-    if (!is_floating(v->dtype) || sum_type(v->dtype).empty()) return refuse("a dtype that attention does not take");
+  if (const char* why = misfit(*query, *key, *value)) return refuse(why);
   const SymExpr batch = query->sizes[0], heads = query->sizes[1], queries = query->sizes[2], keys = key->sizes[2];
   const std::int64_t width = query->sizes[3].as_int();
   const bool in_double = query->dtype == DType::Float64;
@@ -387,19 +409,9 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
                         {"causal", *causal != 0 ? "true" : "false"},
                         {"causal_words", *causal != 0 ? ", causal" : ""},
                         {"scale", fmt::format("{:a}", scale ? *scale : 1 / std::sqrt(static_cast<double>(width)))}};
-  std::string masked = "score";
-  if (!std::holds_alternative<Arg>(context.arg(options + 2))) {
-    auto mask = tensor_view(context, options + 2);
-    if (mask) mask = broadcast(*mask, {batch, heads, queries, keys});
-    const bool known =
-        mask && (mask->dtype == DType::Bool || (is_floating(mask->dtype) && !sum_type(mask->dtype).empty()));
-    if (!known) return refuse("a mask of another dtype or size");
-    const std::vector<std::string> at_score = {"b", "h", "i", "j"};
-    masked = fmt::format("score + static_cast<Sum>({})", mask->dtype == DType::Bool
-                                                             ? builder.element(*mask, at_score) + " != 0"
-                                                             : builder.number(*mask, at_score));
-  }
-  words.emplace_back("masked", masked);
+  const auto masked = masked_score(context, builder, options + 2, {batch, heads, queries, keys});
+  if (!masked) return refuse("a mask of another dtype or size");
+  words.emplace_back("masked", *masked);
   const auto store = [&](std::string_view word, std::size_t i, const std::vector<std::string>& indices) {
     const auto view = result(context, i);
     words.emplace_back(word, view ? builder.store(*view, indices, "value") : std::string());
@@ -445,8 +457,8 @@ std::optional<MatrixKernel> attention(const ExternContext& context, const Matrix
   if (!grad_out || !out || !logsumexp) return refuse("symbolic numbers");
   if (grad_out->sizes != query->sizes || out->sizes != query->sizes || logsumexp->sizes.size() != 3)
     return refuse("sizes of gradients that do not fit those of query");
-  for (const auto& v : {grad_out, out, logsumexp})
-    if (!is_floating(v->dtype) || sum_type(v->dtype).empty()) return refuse("a dtype that attention does not take");
+  if (!has_sum_type(*grad_out) || !has_sum_type(*out) || !has_sum_type(*logsumexp))
+    return refuse("a dtype that attention does not take");
   factors.emplace_back("grad_out", *grad_out);
   words.emplace_back("out", builder.number(*out, at));
   words.emplace_back("grad_number", builder.number(*grad_out, at));
