@@ -1,5 +1,4 @@
 #pragma once
-
 // What pictures of numbers have in common.
 
 #include <QHelpEvent>
@@ -10,6 +9,7 @@
 
 namespace partita::views {
 
+/// Pen and brush of what is drawn next.
 inline void use(QPainter& painter, const QPen& pen, const QBrush& brush = Qt::NoBrush) {
   painter.setPen(pen);
   painter.setBrush(brush);
