@@ -108,9 +108,13 @@ void lower_fill(LowerCall& call) {
 
 }  // namespace
 
+TensorMeta made(const FakeCall& call, DType otherwise, SymList sizes) {
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(otherwise), std::move(sizes),
+                                call.device("device").value_or(Device{}));
+}
+
 TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size) {
-  TensorMeta out = TensorMeta::contiguous(call.dtype("dtype").value_or(otherwise), call.syms(size),
-                                          call.device("device").value_or(Device{}));
+  TensorMeta out = made(call, otherwise, call.syms(size));
   for (SymExpr s : out.sizes)
     if (s.is_int() && s.as_int() < 0)
       fail(fmt::format("Trying to create tensor with negative dimension {}", s.as_int()));
@@ -169,8 +173,7 @@ Value eval_nothing(EvalCall&) {
 }
 
 Meta fake_scalar_tensor(FakeCall& call) {
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {},
-                                call.device("device").value_or(Device{}));
+  return made(call, DType::Float32, {});
 }
 
 Meta fake_strided(FakeCall& call) {
@@ -280,41 +283,27 @@ Meta fake_arange(FakeCall& call) {
   return out;
 }
 
-/// Fills with whole(i) for integer dtypes, real(i) for others.
-template <class Whole, class Real>
-void fill_sequence(const Tensor& out, Whole whole, Real real) {
-  dispatch(out.dtype, [&]<class T>() {
-    for (std::int64_t i : steps(out.numel())) {
-      if constexpr (is_integral_type<T>)
-        out.as<T>()[i] = convert<T>(whole(i));
-      else
-        out.as<T>()[i] = convert<T>(real(i));
-    }
-  });
-}
-
-Value eval_arange(EvalCall& call) {
-  Tensor out = empty_of(call, fake_arange);
+/// start + step * i; of integers it wraps.
+template <Meta (*fake)(FakeCall&)>
+Value eval_range(EvalCall& call) {
+  Tensor out = empty_of(call, fake);
   auto number = [&](std::string_view name, std::int64_t otherwise) -> Number {
     return call.schema.index_of(name) >= 0 && call.has(name) ? call.number(name) : Number(otherwise);
   };
   Number start = number("start", 0), step = number("step", 1);
-  fill_sequence(
-      out,
-      [&](std::int64_t i) { return kernels::wrapping_sum(as_int(start), kernels::wrapping_product(i, as_int(step))); },
-      [&](std::int64_t i) { return as_double(start) + static_cast<double>(i) * as_double(step); });
+  dispatch(out.dtype, [&]<class T>() {
+    for (std::int64_t i : steps(out.numel())) {
+      if constexpr (is_integral_type<T>)
+        out.as<T>()[i] = convert<T>(kernels::wrapping_sum(as_int(start), kernels::wrapping_product(i, as_int(step))));
+      else
+        out.as<T>()[i] = convert<T>(as_double(start) + static_cast<double>(i) * as_double(step));
+    }
+  });
   return out;
 }
 
 Meta fake_iota(FakeCall& call) {
-  return TensorMeta::contiguous(*call.dtype("dtype"), {call.sym("length")}, call.device("device").value_or(Device{}));
-}
-Value eval_iota(EvalCall& call) {
-  Tensor out = unwrap(Tensor::empty(*call.dtype("dtype"), {call.integer("length")}));
-  std::int64_t start = call.integer("start"), step = call.integer("step");
-  auto at = [&](std::int64_t i) { return kernels::wrapping_sum(start, kernels::wrapping_product(i, step)); };
-  fill_sequence(out, at, at);
-  return out;
+  return made(call, DType::Int64, {call.sym("length")});
 }
 
 Meta fake_linspace(FakeCall& call) {
@@ -327,8 +316,7 @@ Meta fake_linspace(FakeCall& call) {
     if (is_complex(t)) type = complex_of(type);
     if (call.is_tensor(end) && is_floating(t) && !is_complex(type)) type = promote(type, t);
   }
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(type), {call.sym("steps")},
-                                call.device("device").value_or(Device{}));
+  return made(call, type, {call.sym("steps")});
 }
 std::complex<double> end_of(const EvalCall& call, std::string_view name) {
   if (!call.is_tensor(name)) {
@@ -380,8 +368,7 @@ Value eval_linspace(EvalCall& call) {
 
 Meta fake_eye(FakeCall& call) {
   SymExpr n = call.sym("n"), m = call.schema.index_of("m") >= 0 ? call.sym("m") : n;
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {n, m},
-                                call.device("device").value_or(Device{}));
+  return made(call, DType::Float32, {n, m});
 }
 /// The elements of a matrix on and below (lower) or above a diagonal, row by row.
 template <bool lower>
@@ -417,8 +404,7 @@ struct Triangle {
 
 template <bool lower>
 Meta fake_triangle(FakeCall& call) {
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {2, Triangle<lower>(call).count()},
-                                call.device("device").value_or(Device{}));
+  return made(call, DType::Int64, {2, Triangle<lower>(call).count()});
 }
 template <bool lower>
 Value eval_triangle(EvalCall& call) {
@@ -486,10 +472,10 @@ void register_factory(OpTable& t) {
   row("prims._make_token.default", fake_token, filled<fake_token, zero>);
   t.add("prims._sink_tokens.default", fake_nothing, eval_nothing, {},
         {.autograd = {.not_differentiable = true}, .side_effect = true});
-  row("aten.arange.default", fake_arange, eval_arange, give_range, true);
-  row("aten.arange.start", fake_arange, eval_arange, give_range, true);
-  row("aten.arange.start_step", fake_arange, eval_arange, give_range, true);
-  row("prims.iota.default", fake_iota, eval_iota, give_range, true);
+  row("aten.arange.default", fake_arange, eval_range<fake_arange>, give_range, true);
+  row("aten.arange.start", fake_arange, eval_range<fake_arange>, give_range, true);
+  row("aten.arange.start_step", fake_arange, eval_range<fake_arange>, give_range, true);
+  row("prims.iota.default", fake_iota, eval_range<fake_iota>, give_range, true);
   for (const char* ends : {"default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"}) {
     row(fmt::format("aten.linspace.{}", ends), fake_linspace, eval_linspace<false>);
     row(fmt::format("aten.logspace.{}", ends), fake_linspace, eval_linspace<true>);

@@ -3,8 +3,9 @@
 
 namespace partita {
 
-/// The meta of a factory call: dtype (`otherwise` when not given), device and memory_format as given, sizes from
-/// argument `size`.
+/// The meta of a factory call: dtype (`otherwise` when not given) and device as given.
+TensorMeta made(const FakeCall& call, DType otherwise, SymList sizes);
+/// The same with the memory_format that is given, and sizes from argument `size`.
 TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size);
 /// The meta of a ..._like call.
 TensorMeta like_meta(const FakeCall& call);

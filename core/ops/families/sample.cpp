@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/ops/families/factory_parts.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
@@ -20,8 +21,7 @@ using namespace kernels;
 Meta fake_permutation(FakeCall& call) {
   if (!checked(call, sym_le(0, call.sym("n")), "randperm"))
     fail("Trying to create tensor with negative dimension " + call.sym("n").str());
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {call.sym("n")},
-                                call.device("device").value_or(Device{}));
+  return made(call, DType::Int64, {call.sym("n")});
 }
 
 /// randperm_cpu of ATen/native/TensorFactories.cpp: a Fisher-Yates shuffle from the front.

@@ -63,18 +63,14 @@ Arg scale_grad_by_count(const FormulaCall& f) {
 
 /// amax_backward(grad, result, self, dims, keepdim)
 Arg extreme_backward(const FormulaCall& f) {
-  std::size_t rank = f.tensor(2).dim();
-  std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
-  bool keepdim = f.flag(4);
-  Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[1], dims, keepdim, rank);
-  Args scaled = {grad, f("eq(r, x2)", {{"r", result}}), f.args[2], f.has(3) ? f.args[3] : Arg()};
-  return scale_grad_by_count({f.build, scaled});
+  return f(
+      "grad = restore_reduced_dims(x0, x2, x3, x4); result = restore_reduced_dims(x1, x2, x3, x4);"
+      "scale_grad_by_count(grad, eq(result, x2), x2, x3)");
 }
 
 /// evenly_distribute_backward(grad, self, value): for max() and min() over all elements.
 Arg evenly_distribute_backward(const FormulaCall& f) {
-  Arg mask = f("logical_or(eq(x1, x2), logical_and(isnan(x1), isnan(x2)))");
-  return f("mask * (x0 / sum(mask))", {{"mask", mask}});
+  return f("mask = logical_or(eq(x1, x2), logical_and(isnan(x1), isnan(x2))); mask * (x0 / sum(mask))");
 }
 
 /// value_selecting_reduction_backward(grad, dim, indices, self, keepdim)
@@ -162,13 +158,12 @@ Arg cumprod_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   if (self.sizes.empty() || self.numel().is(1)) return f.args[0];
   if (self.numel().is(0)) return f("zeros_like(x1)");
-  Arg zero = f("eq(x1, 0)"), zeros = f("cumsum(z, x2)", {{"z", zero}}), hit = f("ge(n, 1)", {{"n", zeros}});
-  Arg before = f("flip(cumsum(flip(masked_fill(x0 * conj(x3), hit, 0), [x2]), x2), [x2]) / conj(x1)", {{"hit", hit}});
-  before = f("masked_fill(b, hit, 0)", {{"b", before}, {"hit", hit}});
-  Arg first = f("logical_and(z, eq(n, 1))", {{"z", zero}, {"n", zeros}});
-  Arg others = f("cumprod(masked_fill(x1, first, 1), x2)", {{"first", first}});
-  Arg at = f("sum(masked_fill(x0 * conj(o), ne(n, 1), 0), [x2], True)", {{"o", others}, {"n", zeros}});
-  return f("where(first, a, b)", {{"first", first}, {"a", at}, {"b", before}});
+  return f(
+      "zero = eq(x1, 0); zeros = cumsum(zero, x2); hit = ge(zeros, 1);"
+      "before = flip(cumsum(flip(masked_fill(x0 * conj(x3), hit, 0), [x2]), x2), [x2]) / conj(x1);"
+      "before = masked_fill(before, hit, 0);"
+      "first = logical_and(zero, eq(zeros, 1)); others = cumprod(masked_fill(x1, first, 1), x2);"
+      "at = sum(masked_fill(x0 * conj(others), ne(zeros, 1), 0), [x2], True); where(first, at, before)");
 }
 
 /// logcumsumexp_backward(grad, self, result, dim). Positive and negative gradients are handled separately, as
@@ -195,25 +190,19 @@ Arg logcumsumexp_backward(const FormulaCall& f) {
 
 /// trace_backward(grad, self)
 Arg trace_backward(const FormulaCall& f) {
-  const TensorMeta& self = f.tensor(1);
-  Node* zeros = f.build.call("aten.new_zeros.default", {f.args[0], f.build.sizes(self.sizes)});
-  return f("diagonal_scatter(z, expand(x0, sizes(diagonal(x1))))", {{"z", zeros}});
+  return f("zeros = new_zeros(x0, sizes(x1)); diagonal_scatter(zeros, expand(x0, sizes(diagonal(x1))))");
 }
 
 /// cumsum_backward(grad, dim)
 Arg cumsum_backward(const FormulaCall& f) {
-  const TensorMeta& grad = f.tensor(0);
-  if (grad.sizes.empty()) return f.args[0];
-  return f("flip(cumsum(flip(x0, [x1]), x1), [x1])");
+  return f("x0 if dim(x0) == 0 else flip(cumsum(flip(x0, [x1]), x1), [x1])");
 }
 
 /// logsumexp_backward(grad, self, result, dims, keepdim)
 Arg logsumexp_backward(const FormulaCall& f) {
-  std::size_t rank = f.tensor(1).dim();
-  std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
-  bool keepdim = f.flag(4);
-  Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[2], dims, keepdim, rank);
-  return f("g * conj(exp(x1 - r))", {{"g", grad}, {"r", result}});
+  return f(
+      "grad = restore_reduced_dims(x0, x1, x3, x4); result = restore_reduced_dims(x2, x1, x3, x4);"
+      "grad * conj(exp(x1 - result))");
 }
 
 /// linalg_vector_norm_backward(grad, self, ord, result, dims, keepdim)
