@@ -31,8 +31,8 @@ enum class ScalarOp : std::uint8_t {
 /// An index whose value is known only at run time, and what the error says when it is out of range.
 struct Bound {
   std::string node;   ///< name of the graph node
-  std::string space;  ///< what is indexed: "dimension 0"
-  SymExpr size = 0;   ///< its size, at least 1
+  std::string space;  ///< what the error says, with {} for the index that was given and for the size
+  SymExpr size = 0;   ///< of what is indexed; 0 only where loops are evaluated
   bool wraps = true;  ///< negative indices count from the end: `size` was already added to them
   bool operator==(const Bound&) const = default;
 };
