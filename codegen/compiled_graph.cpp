@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/pipeline.h"
-#include "core/base/verification.h"
+#include "core/base/config.h"
 #include "core/base/whereabouts.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -19,7 +19,6 @@
 #include "core/schedule/specialise.h"
 #include "core/store/code_store.h"
 #include "core/sym/float_symbol.h"
-#include "core/sym/unbacked.h"
 
 namespace partita {
 
@@ -457,7 +456,7 @@ Result<const CompiledGraph::Entry*> CompiledGraph::add_entry(const schedule::Pla
       if (!report.fixed.contains(symbol)) plan.symbols.emplace(symbol, value);
   TRY(entry.compiled, generate(plan, report));
   entry.compiled.objects.clear();
-  if (entry.symbolic && verification()) entry.plan = std::move(plan);
+  if (entry.symbolic && config().verify) entry.plan = std::move(plan);
   entries_.push_back(std::move(entry));
   return &entries_.back();
 }

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/aot/saved_case.h"
-#include "core/base/shell_word.h"
+#include "core/base/text.h"
 
 namespace partita {
 namespace {

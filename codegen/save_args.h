@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 
 namespace partita {
 

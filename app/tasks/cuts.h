@@ -7,7 +7,7 @@
 
 #include "app/tasks/kernels.h"
 #include "core/aot/aot.h"
-#include "core/load/step_graphs.h"
+#include "core/load/records.h"
 #include "core/partition/read_cut.h"
 
 namespace partita {

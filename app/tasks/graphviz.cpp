@@ -4,7 +4,7 @@
 
 #include "core/base/output.h"
 #include "core/base/scratch.h"
-#include "core/ir/dot.h"
+#include "core/ir/fx_dot.h"
 #include "core/load/file.h"
 #include "core/process/run.h"
 

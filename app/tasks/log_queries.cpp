@@ -10,7 +10,7 @@
 
 #include "app/tasks/profile_queries.h"
 #include "core/base/number_text.h"
-#include "core/diff/facts.h"
+#include "core/diff/compared_runs.h"
 #include "core/diff/timeline.h"
 #include "core/load/compile_times.h"
 #include "core/load/dynamo_reasons.h"

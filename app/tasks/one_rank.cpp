@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "app/tasks/rank_folder.h"
-#include "core/dtensor/mesh_of.h"
+#include "core/dtensor/enter.h"
 #include "core/load/file.h"
 
 namespace partita {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "codegen/backends.h"
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 
 namespace partita {
 

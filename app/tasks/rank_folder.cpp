@@ -13,7 +13,7 @@
 
 #include "app/tasks/one_rank.h"
 #include "core/aot/graph_io.h"
-#include "core/dtensor/mesh_of.h"
+#include "core/dtensor/enter.h"
 #include "core/load/file.h"
 
 namespace partita {

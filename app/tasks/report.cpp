@@ -18,7 +18,7 @@
 #include "core/base/number_text.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/report_json.h"
-#include "core/diff/facts.h"
+#include "core/diff/compared_runs.h"
 #include "core/diff/timeline.h"
 #include "core/load/records.h"
 #include "core/store/code_store.h"

@@ -12,7 +12,7 @@
 #include "app/own_picture.h"
 #include "app/report_drawing.h"
 #include "app/version.h"
-#include "core/process/become.h"
+#include "core/process/foreground.h"
 #include "core/process/run.h"
 
 namespace partita {

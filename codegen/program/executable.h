@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"
 #include "core/tensor/value.h"

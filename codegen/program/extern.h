@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/program/clamped_sum.h"
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"
 

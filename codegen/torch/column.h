@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 #include "core/base/config.h"
 #include "core/base/descriptor.h"
 #include "core/base/progress.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/aot/compile_fn.h"
 #include "core/aot/pipeline.h"
+#include "core/aot/run_compiled.h"
 #include "core/aot/split_constants.h"
 #include "core/functionalize/functionalize.h"
 #include "core/load/program.h"

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -15,19 +13,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/aot_case_graphs.h"
+#include "core/base/assign.h"
 #include "core/compare/compare.h"
+#include "core/load/file.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
 
 using CaseJson = nlohmann::json;
-
-Diagnostic differs(std::string message) {
-  Diagnostic d = input_error("compare.differs", std::move(message));
-  d.fault = Fault::Differs;
-  return d;
-}
 
 Diagnostic bad_case(std::string message) {
   return input_error("compare.cases", std::move(message));
@@ -214,9 +208,7 @@ class AotCase {
         key = fmt::format("tangent.input.{}", *i);
       }
       if (key.empty()) continue;
-      for (const auto& [suffix, part] : parts(entry)) {
-        TRY(io_.tensors[key + suffix], stored(*part));
-      }
+      for (const auto& [suffix, part] : parts(entry)) TRY_DO(assign(io_.tensors[key + suffix], stored(*part)));
     }
     return {};
   }
@@ -227,9 +219,7 @@ class AotCase {
     const Tolerance tolerance = default_tolerance(expected.dtype);
     Difference d = compare_values(key, Value(expected), Value(*found), tolerance, false);
     if (!d.ok() && d.layout.empty()) {
-      if (!exact_) {
-        TRY(exact_, run_in_double_(*artefact_, io_, train_));
-      }
+      if (!exact_) TRY_DO(assign(exact_, run_in_double_(*artefact_, io_, train_)));
       if (const Tensor* exact = exact_->find(key))
         std::ignore = judge_by_baseline(d, Value(*exact), Value(expected), Value(*found), tolerance);
       by_double |= d.rounding;
@@ -423,10 +413,8 @@ struct CaseFile {
 
 Result<CaseFile> read_case(const std::string& json_path) {
   CaseFile c;
-  std::ifstream in(json_path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  c.json = CaseJson::parse(text.str(), nullptr, false);
+  TRY(const auto file, FileBytes::open(json_path));
+  c.json = CaseJson::parse(file->text(), nullptr, false);
   if (c.json.is_discarded()) return bad_case(json_path + " is not JSON");
   c.folder = std::filesystem::path(json_path).parent_path();
   TRY(c.stored, read_safetensors((c.folder / "io.safetensors").string()));
@@ -461,11 +449,7 @@ CaseResult result_of(const std::string& json_path, const char* kind, const Statu
   CaseResult result;
   result.file = std::filesystem::path(json_path).parent_path().filename().string();
   result.kind = kind;
-  if (status) return result;
-  const Diagnostic& d = status.error();
-  result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
-  result.message = d.line();
-  if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
+  result.set(status);
   return result;
 }
 

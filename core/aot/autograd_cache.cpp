@@ -7,7 +7,7 @@
 
 #include "core/aot/freezing.h"
 #include "core/aot/graph_key.h"
-#include "core/base/verification.h"
+#include "core/base/config.h"
 #include "core/functionalize/functional_rng.h"
 #include "core/ir/archive_meta.h"
 #include "core/ir/print.h"
@@ -15,32 +15,26 @@
 
 namespace partita {
 
-template <class A>
-void fields(A& a, InputAliasInfo& i) {
+void fields(auto& a, InputAliasInfo& i) {
   a(i.is_leaf, i.mutates_data, i.mutates_metadata, i.mutations_under_no_grad, i.mutations_hidden_from_autograd,
     i.mutates_storage, i.resizes_storage, i.requires_grad);
   a.choice(i.mutation_type, 3);
   a(i.seen_by_autograd, i.memory_of, i.shown);
 }
-template <class A>
-void fields(A& a, Place& p) {
+void fields(auto& a, Place& p) {
   a(p.in_input, p.of, p.shown, p.strides);
 }
-template <class A>
-void fields(A& a, OutputAliasInfo& o) {
+void fields(auto& a, OutputAliasInfo& o) {
   a.choice(o.type, 7);
   a(o.base_idx, o.requires_grad, o.dynamic_dims, o.place);
 }
-template <class A>
-void fields(A& a, ViewAndMutationMeta& m) {
+void fields(auto& a, ViewAndMutationMeta& m) {
   a(m.inputs, m.outputs, m.num_intermediate_bases, m.keep_input_mutations);
 }
-template <class A>
-void fields(A& a, AotSummary& s) {
+void fields(auto& a, AotSummary& s) {
   a(s.meta, s.tangent_of, s.tangents, s.frozen, s.inputs);
 }
-template <class A>
-void fields(A& a, AotEntry& e) {
+void fields(auto& a, AotEntry& e) {
   a(e.summary, e.guards, e.wrappers, e.forward, e.backward, e.forward_constants, e.backward_constants, e.constants,
     e.constant_inputs, e.constants_constants);
 }
@@ -57,7 +51,7 @@ std::string text_of(const AotOptions& o, bool lazy_backward) {
       o.train, int(o.partition.partitioner), memory_budget_of(o.partition), fmt::join(o.partition.save, " "),
       fmt::join(o.partition.recompute, " "), int(o.decompositions), fmt::join(o.requires_grad, " "),
       fmt::join(o.is_leaf, " "), o.keep_input_mutations, o.tangents_for_aliases, o.passes, row_of(o.until).name,
-      o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification(), o.split_constants);
+      o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, config().verify, o.split_constants);
   if (o.partition.functorch)
     for (const auto& [name, value] : *o.partition.functorch) text += fmt::format("{}={}\n", name, value);
   if (o.partition.forward_outputs) text += fmt::format("forward_outputs={}\n", *o.partition.forward_outputs);

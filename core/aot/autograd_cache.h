@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/aot/aot.h"
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 #include "core/aot/stored_constants.h"
 #include "core/store/graph_entry.h"
 
@@ -49,11 +49,11 @@ struct AotEntry {
   std::vector<Guard> guards;  ///< for which sizes AOTAutograd's graphs are right
   std::string wrappers;       ///< as JSON
   std::string forward;        ///< keys in the compiler's cache
-  std::optional<std::string> backward;
-  StoredConstants forward_constants, backward_constants;
-  std::string constants;  ///< the text of AotGraphs::constants; empty: none
-  std::vector<std::size_t> constant_inputs;
-  StoredConstants constants_constants;  ///< its attributes
+  std::optional<std::string> backward = {};
+  StoredConstants forward_constants = {}, backward_constants = {};
+  std::string constants = {};  ///< the text of AotGraphs::constants; empty: none
+  std::vector<std::size_t> constant_inputs = {};
+  StoredConstants constants_constants = {};  ///< its attributes
 };
 
 /// Why the graph cannot be kept, in PyTorch's words; nullopt when it can.

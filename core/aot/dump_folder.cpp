@@ -7,9 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "core/base/output.h"
+#include "core/base/text.h"
 #include "core/ir/print.h"
 #include "core/load/pickle.h"
-#include "core/load/torch_save.h"
 
 namespace partita {
 namespace {
@@ -18,12 +18,10 @@ namespace fs = std::filesystem;
 
 std::string indented(std::string_view text, std::string_view by) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) out += by;
-    out += text.substr(at, end - at);
+  for (const std::string_view line : lines_of(text)) {
+    if (!line.empty()) out += by;
+    out += line;
     out += '\n';
-    at = end + 1;
   }
   return out;
 }

@@ -11,9 +11,11 @@
 #include "core/aot/graph_io.h"
 #include "core/aot/tree_spec.h"
 #include "core/aot/wrapper.h"
+#include "core/base/assign.h"
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
+#include "core/ir/symbols_of.h"
 
 namespace partita {
 namespace {
@@ -123,8 +125,7 @@ Result<Lifted> lifted(const Graph& graph, const ExportedProgram* program, const 
   struct Input {
     Node* node;
     InputBinding binding;
-    std::string key, memory;
-    Value value;
+    std::size_t at;  ///< its place in `given`
   };
   std::vector<Input> inputs;
   GraphInputs given;
@@ -135,16 +136,13 @@ Result<Lifted> lifted(const Graph& graph, const ExportedProgram* program, const 
   const std::vector<InputBinding> bindings = bind_inputs(*out.graph, program, {.train = train});
   const std::vector<Node*> placeholders = out.graph->placeholders();
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
-    inputs.push_back({placeholders[i], bindings[i]});
+    inputs.push_back({placeholders[i], bindings[i], i});
     const bool frozen = is_frozen(program, *placeholders[i]);
     if (!io) continue;
     const Tensor* t = io->find(given.keys[i]);
     inputs[i].binding.requires_grad =
         train && can_be_differentiated(*placeholders[i]) &&
         ((lift && !frozen && bindings[i].role == InputRole::Parameter) || (t && t->requires_grad));
-    inputs[i].key = given.keys[i];
-    inputs[i].memory = given.memory[i];
-    inputs[i].value = given.values[i];
   }
   if (lift) {
     std::erase_if(inputs, [&](const Input& input) {
@@ -163,9 +161,9 @@ Result<Lifted> lifted(const Graph& graph, const ExportedProgram* program, const 
   for (Input& input : inputs) {
     out.inputs.push_back(std::move(input.binding));
     if (!io) continue;
-    out.given.keys.push_back(std::move(input.key));
-    out.given.memory.push_back(std::move(input.memory));
-    out.given.values.push_back(std::move(input.value));
+    out.given.keys.push_back(std::move(given.keys[input.at]));
+    out.given.memory.push_back(std::move(given.memory[input.at]));
+    out.given.values.push_back(std::move(given.values[input.at]));
   }
   if (io) TRY_DO(check_devices(out, *io));
   return out;
@@ -185,28 +183,15 @@ Result<AotGraphs> traced(const Lifted& lifted, const ExportedProgram* program, c
   return aot(*lifted.graph, program, how);
 }
 
-void add_symbols(const Meta& meta, std::set<std::string>& names) {
-  const auto add = [&](const SymExpr& e) {
-    for (std::string& name : e.symbols()) names.insert(std::move(name));
-  };
-  if (const SymExpr* e = meta.sym()) add(*e);
-  if (const TensorMeta* t = meta.tensor()) {
-    std::ranges::for_each(t->sizes, add);
-    std::ranges::for_each(t->strides, add);
-  }
-  if (const MetaTuple* tuple = meta.tuple())
-    for (const Meta& item : tuple->items) add_symbols(item, names);
-}
-
 /// A number or a size that depends on values has no symbol to stand for it when all inputs have known sizes, as fake
 /// tensors without a ShapeEnv.
 Status refuse_data_dependence(const Lifted& lifted, const Graph& made) {
   std::set<std::string> of_inputs, of_results;
-  for (const Node* p : lifted.graph->placeholders()) add_symbols(p->meta, of_inputs);
+  for (const Node* p : lifted.graph->placeholders()) of_inputs.merge(symbols_of(p->meta));
   if (!of_inputs.empty()) return {};
   for (const Node* n : made) {
     if (!n->op()->is_call()) continue;
-    add_symbols(n->meta, of_results);
+    of_results.merge(symbols_of(n->meta));
     if (of_results.empty()) continue;
     const std::string what = fmt::format("{} depends on values; give an input a symbolic size", n->name());
     return refused("export.data_dependent",
@@ -458,9 +443,7 @@ Result<ExportedModule> export_module(const Graph& graph, const ExportedProgram* 
   TRY(AotGraphs graphs, traced(lifted_graph, program, options));
   TRY_DO(refuse_data_dependence(lifted_graph, *graphs.partition.forward));
   std::optional<std::size_t> loss;
-  if (options.trace_joint) {
-    TRY(loss, find_loss(lifted_graph, graphs, options.loss_index));
-  }
+  if (options.trace_joint) TRY_DO(assign(loss, find_loss(lifted_graph, graphs, options.loss_index)));
   TRY_DO(check_inputs(lifted_graph, graphs));
   ExportedModule out;
   if (loss) {

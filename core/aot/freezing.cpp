@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/text_roles.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
@@ -33,8 +34,7 @@ bool lies_as(const Tensor& value, const Meta& meta) {
 /// Null for a user's input, for what changes from run to run, and when it is not known.
 const Tensor* fixed_value(const ExportedProgram* program, const std::vector<Value>& values,
                           const std::vector<InputBinding>& inputs, std::size_t i) {
-  if (inputs[i].role == InputRole::User || inputs[i].role == InputRole::Symbol) return nullptr;
-  if (is_written(program, inputs[i].name)) return nullptr;
+  if (!is_weight(inputs[i].role) || is_written(program, inputs[i].name)) return nullptr;
   if (i < values.size()) return values[i].get<Tensor>();
   if (!values.empty() || !program) return nullptr;
   const auto stored = program->tensors.find(inputs[i].name);

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/aot.h"
-#include "core/aot/recorded.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/base/hash.h"
@@ -18,9 +17,8 @@
 #include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
-#include "core/load/file.h"
-#include "core/load/pickle.h"
 #include "core/ops/facts/effects.h"
+#include "core/ops/record/evaluate.h"
 #include "core/ops/schema/schema.h"
 #include "core/tensor/repeated_elements.h"
 #include "core/tensor/significant_strides.h"
@@ -35,29 +33,23 @@ std::vector<std::string> input_keys(const Graph& graph, const ExportedProgram* p
   int count = 0;
   for (const Node* placeholder : graph.placeholders()) {
     const ProgramInput* input = program->input(placeholder->name());
+    const InputBinding role = input_role(*placeholder, program);
     if (input && !input->key.empty())
       keys.push_back(input->key);
-    else if (input && input->kind == ProgramInputKind::Parameter)
-      keys.push_back("param." + input->target);
-    else if (input && input->kind == ProgramInputKind::Buffer)
-      keys.push_back("buffer." + input->target);
-    else if (input && input->kind == ProgramInputKind::Constant)
-      keys.push_back("constant." + input->target);
     else
-      keys.push_back(fmt::format("input.{}", count++));
+      keys.push_back(is_weight(role.role) ? plain_key(role) : fmt::format("input.{}", count++));
   }
   return keys;
 }
 
-/// Alternative keys: "tangent.K" for a joint graph's tangents, which come after the primals. A signature says which
-/// output each belongs to.
-std::vector<std::optional<std::string>> tangent_keys(const Graph& graph, const ExportedProgram* program) {
-  std::vector<std::optional<std::string>> keys;
+/// Alternative keys: "tangent.K" for a joint graph's tangents, which come after the primals; "" for other placeholders.
+/// A signature says which output each belongs to.
+std::vector<std::string> tangent_keys(const Graph& graph, const ExportedProgram* program) {
+  std::vector<std::string> keys;
   int count = 0;
   for (const Node* placeholder : graph.placeholders()) {
-    keys.emplace_back();
-    if (!program && graph.form == GraphForm::Joint && placeholder->name().starts_with("tangents_"))
-      keys.back() = fmt::format("tangent.{}", count++);
+    const bool is_tangent = !program && graph.form == GraphForm::Joint && placeholder->name().starts_with("tangents_");
+    keys.push_back(is_tangent ? fmt::format("tangent.{}", count++) : "");
   }
   return keys;
 }
@@ -94,26 +86,22 @@ bool is_handed_on(const Node& node) {
   return !node.meta.known() && std::ranges::all_of(node.users(), [](const Node* user) { return user->is_output(); });
 }
 
-Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,
+Result<Value> gather(const Node& node, const std::string& key, const std::string& second,
                      const ExportedProgram* program, const TensorFile& io, const SymbolMap& symbols,
                      std::optional<std::uint64_t> seed) {
   if (const Tensor* t = io.find(key)) {
     if (io.storages.contains(key) && !node.meta.sym()) return Value(*t);
     return as_meta_wants(node.meta, *t, key, symbols);
   }
-  if (second)
-    if (const Tensor* t = io.find(*second)) return as_meta_wants(node.meta, *t, *second, symbols);
+  if (const Tensor* t = io.find(second)) return as_meta_wants(node.meta, *t, second, symbols);
   if (program) {
     if (const Tensor* t = program->tensor_of(node.name())) return Value(*t);
     // Constants of the signature (None, numbers, strings) have no meta.
     if (const ProgramInput* input = program->input(node.name());
         input && (!input->constant.is_none() || (input->kind == ProgramInputKind::UserInput && !node.meta.known()))) {
-      if (input->constant.is_none()) return Value();
-      if (const auto* text = input->constant.get<std::string>()) return Value(*text);
-      if (const auto* i = input->constant.get<std::int64_t>()) return Value(*i);
-      if (const auto* d = input->constant.get<double>())
-        return node.meta.tensor() ? filled_value(node.meta, *node.graph().shapes, *d) : Result<Value>(Value(*d));
-      if (const auto* b = input->constant.get<bool>()) return Value(*b);
+      const auto* fill = input->constant.get<double>();
+      if (fill && node.meta.tensor()) return filled_value(node.meta, *node.graph().shapes, *fill);
+      return to_value(input->constant);
     }
   }
   if (!node.meta.known() && node.users().empty()) return Value();  // nothing reads it, as a device mesh
@@ -141,13 +129,9 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
 /// Has the layout elements that share memory, of which the given tensor, which lies otherwise, may have several values?
 bool cannot_hold(const TensorMeta& layout, const Tensor& given, const SymbolMap& symbols) {
   if (!layout.strides_known || layout.strides.size() != given.sizes.size()) return false;
-  Sizes strides;
-  for (SymExpr e : layout.strides) {
-    const auto stride = symbols.value(e);
-    if (!stride) return false;
-    strides.push_back(*stride);
-  }
-  return may_share_elements(given.sizes, strides) && !same_significant_strides(given.sizes, strides, given.strides);
+  const auto strides = values_of(layout.strides, symbols);
+  return strides && may_share_elements(given.sizes, *strides) &&
+         !same_significant_strides(given.sizes, *strides, given.strides);
 }
 
 /// Sets the hints of symbols from the given inputs, because text has no example values.
@@ -159,7 +143,7 @@ Result<SymbolMap> learn_hints(Graph& graph, const ExportedProgram* program, cons
   std::vector<const Tensor*> stored;
   for (const Node* node : placeholders) {
     const Tensor* t = io.find(keys[stored.size()]);
-    if (const auto& second = seconds[stored.size()]; !t && second) t = io.find(*second);
+    if (!t) t = io.find(seconds[stored.size()]);
     if (!t && program) t = program->tensor_of(node->name());
     stored.push_back(t);
   }
@@ -277,25 +261,35 @@ std::string after_key(const std::string& key) {
   return key.substr(0, dot) + "_after" + key.substr(dot);
 }
 
-void GraphInputs::erase(std::size_t i) {
+void GraphInputs::drop(std::size_t i, std::size_t kept, std::vector<std::size_t>& at) {
   const auto n = static_cast<std::ptrdiff_t>(i);
   values.erase(values.begin() + n);
   keys.erase(keys.begin() + n);
   memory.erase(memory.begin() + n);
+  for (std::size_t& place : at)
+    if (place == i)
+      place = kept;
+    else if (place > i)
+      --place;
+}
+
+std::optional<Sizes> values_of(const SymList& list, const SymbolMap& symbols) {
+  Sizes out;
+  for (SymExpr e : list) {
+    const auto value = symbols.value(e);
+    if (!value) return std::nullopt;
+    out.push_back(*value);
+  }
+  return out;
 }
 
 Result<Tensor> laid_out(const Tensor& t, const Meta& meta, const SymbolMap& symbols) {
   const TensorMeta* wanted = meta.tensor();
   if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;
-  Sizes strides;
-  for (std::size_t d = 0; d < t.sizes.size(); ++d) {
-    const auto stride = symbols.value(wanted->strides[d]);
-    if (!stride || symbols.value(wanted->sizes[d]) != t.sizes[d]) return t;
-    strides.push_back(*stride);
-  }
+  const auto sizes = values_of(wanted->sizes, symbols), strides = values_of(wanted->strides, symbols);
   // Elements that share memory may differ in the file.
-  if (strides == t.strides || may_share_elements(t.sizes, strides)) return t;
-  TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, strides));
+  if (!strides || sizes != t.sizes || *strides == t.strides || may_share_elements(t.sizes, *strides)) return t;
+  TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, *strides));
   out.copy_from(t);
   out.requires_grad = t.requires_grad;
   return out;
@@ -323,8 +317,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, 
     const std::size_t i = inputs.values.size();
     std::optional<std::uint64_t> seed;
     if (random_weights) seed = hash_combine(*random_weights, i + 1);
-    TRY(Value v, gather(*node, inputs.keys[i], seconds[i], program, io, symbols, seed));
-    inputs.values.push_back(std::move(v));
+    TRY(inputs.values.emplace_back(), gather(*node, inputs.keys[i], seconds[i], program, io, symbols, seed));
     const auto memory = io.storages.find(inputs.keys[i]);
     inputs.memory.push_back(memory == io.storages.end() ? "" : memory->second.key);
   }
@@ -394,17 +387,7 @@ Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphIn
         }
     }
     if (key.empty()) key = fmt::format("output.{}", count++);
-    const auto* t = outputs[i].get<Tensor>();
-    if (const auto* n = outputs[i].get<std::int64_t>()) {
-      TRY(Tensor number, Tensor::scalar(DType::Int64, static_cast<double>(*n)));
-      file.tensors[key] = std::move(number);
-    } else if (const auto* x = outputs[i].get<double>()) {
-      TRY(Tensor number, Tensor::scalar(DType::Float64, *x));
-      file.tensors[key] = std::move(number);
-    } else if (const auto* b = outputs[i].get<bool>()) {
-      TRY(Tensor number, Tensor::scalar(DType::Bool, *b ? 1 : 0));
-      file.tensors[key] = std::move(number);
-    }
+    TRY(const auto t, tensor_or_number(outputs[i]));
     if (!t) continue;
     file.tensors[key] = *t;
     const auto [it, is_new] = owner.emplace(t->storage.get(), std::pair(key, t->offset));
@@ -414,56 +397,6 @@ Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphIn
     if (const auto* t = inputs.values[i].get<Tensor>(); t && !same_bytes(before[i], inputs.values[i]))
       file.tensors.insert_or_assign(after_key(inputs.keys[i]), *t);
   return file;
-}
-
-Result<TensorFile> own_inputs(const Artefact& artefact) {
-  if (artefact.recorded) return recorded_values(artefact);
-  TensorFile io;
-  if (!artefact.companion) return io;
-  const std::vector<Value>& values = artefact.companion->sample_inputs;
-  std::map<const Storage*, std::vector<std::size_t>> users;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::string key = fmt::format("input.{}", i);
-    if (const Tensor* t = values[i].get<Tensor>()) {
-      io.tensors[key] = *t;
-      users[t->storage.get()].push_back(i);
-    } else if (const auto* n = values[i].get<std::int64_t>()) {
-      auto number = Tensor::empty(DType::Int64, {});
-      if (!number) return number.error();
-      *number->as<std::int64_t>() = *n;
-      io.tensors[key] = *std::move(number);
-    } else {
-      return TensorFile();  // None and strings have no place in an IO file
-    }
-  }
-  for (const auto& [storage, inputs] : users)
-    for (const std::size_t i : inputs) {
-      if (inputs.size() < 2) continue;
-      const std::string shared = fmt::format("storage.{}", inputs.front());
-      io.storages[fmt::format("input.{}", i)] = {shared, io.tensors[fmt::format("input.{}", i)].offset};
-    }
-  return io;
-}
-
-Result<TensorFile> read_inputs(const std::string& path) {
-  if (path.empty()) return TensorFile();
-  if (!path.ends_with(".input")) return read_recorded_values(path);
-  TRY(const auto bytes, FileBytes::open(path));
-  auto metas = read_dumped_inputs(bytes->text());
-  if (!metas) {
-    metas.error().where.file = path;
-    return std::move(metas).error();
-  }
-  TensorFile io;
-  for (std::size_t i = 0; i < metas->size(); ++i) {
-    auto made = get_input((*metas)[i], i);
-    if (!made) {
-      made.error().where = {.file = path, .node = fmt::format("input.{}", i)};
-      return std::move(made).error();
-    }
-    io.tensors[fmt::format("input.{}", i)] = *made->get<Tensor>();
-  }
-  return io;
 }
 
 }  // namespace partita

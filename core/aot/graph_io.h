@@ -26,7 +26,8 @@ struct GraphInputs {
   /// else empty.
   std::vector<std::string> memory;
 
-  void erase(std::size_t i);
+  /// Drops input i, for which input `kept` stands. `at`: by the caller's input, the place here that it is or lies in.
+  void drop(std::size_t i, std::size_t kept, std::vector<std::size_t>& at);
 };
 
 /// Collects values for the graph's placeholders and, into graph.attributes, for its get_attr nodes. Weights come from
@@ -47,6 +48,8 @@ ExportedProgram program_of_joint(const Graph& graph, const ExportedProgram& prog
 Result<TensorFile> collect_outputs(const ExportedProgram* program, const GraphInputs& inputs,
                                    const std::vector<Value>& before, const std::vector<Value>& outputs);
 
+/// What symbolic sizes or strides are; nullopt if a symbol in them has no value.
+std::optional<Sizes> values_of(const SymList& list, const SymbolMap& symbols);
 /// A row-major tensor in the strides of the meta, as far as `symbols` tells them. A file without strides holds
 /// row-major copies, and gradients may come in any layout.
 Result<Tensor> laid_out(const Tensor& t, const Meta& meta, const SymbolMap& symbols = {});

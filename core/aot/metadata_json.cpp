@@ -63,9 +63,8 @@ Json metadata_json(const AotGraphs& graphs) {
   Json tangents = Json::array(), descriptors = Json::array(), fixed = Json::array();
   const std::vector<Node*> tangent = graphs.tangents();
   for (std::size_t k = 0; k < tangent.size(); ++k) {
-    const std::size_t result = graphs.tangent_of[k];
     tangents.push_back(annotation(tangent[k]->meta));
-    descriptors.push_back("TangentAOTInput(output=" + descriptor(graphs, result) + ")");
+    descriptors.push_back("TangentAOTInput(output=" + descriptor(graphs, graphs.tangent_of[k]) + ")");
   }
   for (std::size_t i = 0; i < graphs.inputs.size(); ++i)
     if (graphs.inputs[i].role == InputRole::Parameter || graphs.inputs[i].role == InputRole::Buffer) fixed.push_back(i);

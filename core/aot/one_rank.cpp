@@ -5,7 +5,6 @@
 #include "core/aot/aot.h"
 #include "core/dtensor/calls.h"
 #include "core/dtensor/enter.h"
-#include "core/dtensor/mesh_of.h"
 
 namespace partita {
 

@@ -13,9 +13,9 @@
 #include "core/aot/metadata_json.h"
 #include "core/aot/one_rank.h"
 #include "core/aot/run_compiled.h"
+#include "core/aot/text_roles.h"
 #include "core/dtensor/calls.h"
 #include "core/dtensor/local.h"
-#include "core/dtensor/writes.h"
 #include "core/functionalize/effect_tokens.h"
 #include "core/functionalize/functional_rng.h"
 #include "core/functionalize/rules.h"
@@ -235,9 +235,8 @@ Status separate_constants(Flow& flow) {
   std::vector<std::size_t> fixed;
   const std::vector<std::size_t> mutated = flow.out.meta.mutated_runtime_inputs();
   for (std::size_t i = 0; i < flow.out.inputs.size(); ++i) {
-    const InputRole role = flow.out.inputs[i].role;
-    if ((role == InputRole::Parameter || role == InputRole::Buffer || role == InputRole::Constant) &&
-        std::ranges::find(mutated, i) == mutated.end() && !is_written(flow.program, flow.out.inputs[i].name))
+    if (is_weight(flow.out.inputs[i].role) && std::ranges::find(mutated, i) == mutated.end() &&
+        !is_written(flow.program, flow.out.inputs[i].name))
       fixed.push_back(i);
   }
   PassContext context;

@@ -2,9 +2,6 @@
 // The flow (core/ir/flow.def) from a file's graph to the graphs that a compiler gets; aot() runs it. After it each
 // compiler runs post_grad_passes() on the graph that it gets, and compiles it; interpreters run the graph as it is.
 #include <memory>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include "core/passes/pipeline.h"
 

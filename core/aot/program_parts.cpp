@@ -10,7 +10,6 @@
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
-#include "core/store/code_store.h"
 
 namespace partita {
 namespace {
@@ -89,13 +88,7 @@ Status save_parts(const Graph& graph, const ExportedProgram* program, const AotO
   AotEntry entry{.summary = parts.summary,
                  .guards = made.forward->shapes->guards(),
                  .wrappers = to_json(parts.wrappers).dump(),
-                 .forward = cache.key(*made.forward),
-                 .backward = {},
-                 .forward_constants = {},
-                 .backward_constants = {},
-                 .constants = {},
-                 .constant_inputs = {},
-                 .constants_constants = {}};
+                 .forward = cache.key(*made.forward)};
   if (made.backward) entry.backward = cache.key(*made.backward);
   const auto keep = [&]() -> Result<std::string> {
     TRY(entry.forward_constants, store_constants(made.forward->attributes, given_constants(graph, program, how)));

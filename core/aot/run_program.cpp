@@ -12,12 +12,13 @@
 #include "core/aot/program_parts.h"
 #include "core/aot/subclass.h"
 #include "core/aot/text_roles.h"
+#include "core/base/assign.h"
 #include "core/base/check.h"
 #include "core/base/memory.h"
 #include "core/base/raise.h"
 #include "core/compare/per_node.h"
 #include "core/dtensor/calls.h"
-#include "core/dtensor/mesh_of.h"
+#include "core/dtensor/enter.h"
 #include "core/fake/propagate.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
@@ -158,9 +159,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   AotOptions how = as_run(*graph, artefact, options.aot);
   const bool joint = how.train && is_joint(*graph);
   const std::vector<bool> callers = inputs_to_differentiate(*graph, f.program_.get(), f.inputs_, io);
-  if (!joint) {
-    TRY(f.wrappers_, wrap_inputs(*graph, f.inputs_, true));
-  }
+  if (!joint) TRY_DO(assign(f.wrappers_, wrap_inputs(*graph, f.inputs_, true)));
   f.at_ = places_of_inputs(f.wrappers_, f.caller_.values.size());
   if (f.subclasses_) f.wrappers_.insert(f.wrappers_.begin(), *f.subclasses_);
   if (how.train && !joint) {
@@ -301,8 +300,7 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
       TRY(tangent, filled(*value, loss ? 1 : 0));
     }
     TRY(const Tensor dense, tangent->contiguous());
-    TRY(Tensor expected, laid_out(dense, made_.tangents[out.size()]));
-    out.emplace_back(std::move(expected));
+    TRY(out.emplace_back(), laid_out(dense, made_.tangents[out.size()]));
   }
   return out;
 }
@@ -348,8 +346,7 @@ Status TrainedFunction::pass_input_tangents(std::vector<Value>& gradients) const
     if (!tangent) continue;
     gradients.resize(std::max(gradients.size(), i + 1));
     if (const Tensor* gradient = gradients[i].get<Tensor>()) {
-      TRY(Tensor both, sum(*gradient, *tangent));
-      gradients[i] = std::move(both);
+      TRY(gradients[i], sum(*gradient, *tangent));
     } else {
       gradients[i] = *tangent;
     }
@@ -453,9 +450,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   }
   GraphInputs after = given;
   std::vector<Value> before, taken = given.values;
-  if (mutates_inputs(*graph)) {
-    TRY(before, copy_values(given.values));
-  }
+  if (mutates_inputs(*graph)) TRY_DO(assign(before, copy_values(given.values)));
   const auto traced = [&] {
     trace::input(*graph, artefact.program ? "exported_program" : "dynamo_output_graph");
     return compile(*graph);

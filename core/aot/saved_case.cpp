@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/output.h"
+#include "core/compare/compare.h"
 #include "core/ir/print.h"
 #include "core/load/pickle.h"
 #include "core/load/safetensors.h"
@@ -22,16 +24,13 @@ Result<TensorFile> input_file(const Graph& graph, const std::vector<Value>& inpu
       TRY(Tensor own, Tensor::empty_strided(t->dtype, t->sizes, t->strides));
       own.copy_from(*t);
       file.tensors[key] = std::move(own);
-    } else if (const auto* n = inputs[i].get<std::int64_t>()) {
-      TRY(file.tensors[key], Tensor::scalar(DType::Int64, static_cast<double>(*n)));
-    } else if (const auto* x = inputs[i].get<double>()) {
-      TRY(file.tensors[key], Tensor::scalar(DType::Float64, *x));
+    } else {
+      TRY(const auto number, tensor_or_number(inputs[i]));
+      if (number) file.tensors[key] = *number;
     }
   }
-  for (const auto& [name, tensor] : graph.attributes) {
-    TRY(Tensor own, tensor.contiguous());
-    file.tensors["constant." + name] = std::move(own);
-  }
+  for (const auto& [name, tensor] : graph.attributes)
+    TRY_DO(assign(file.tensors["constant." + name], tensor.contiguous()));
   return file;
 }
 
@@ -52,17 +51,19 @@ std::unique_ptr<Graph> plain_copy(const Graph& graph) {
   return copy;
 }
 
+Meta meta_of(const Value& value) {
+  if (const auto* n = value.get<std::int64_t>()) return SymExpr(*n);
+  const auto* t = value.get<Tensor>();
+  return t ? Meta(meta_of(*t)) : Meta();
+}
+
 Status write_case(const Graph& graph, const std::vector<Value>& inputs, const std::string& into) {
   const std::filesystem::path folder = into;
   TRY_DO(write_file((folder / "graph.py").string(), case_text(graph)));
   TRY(const TensorFile file, input_file(graph, inputs));
   TRY_DO(write_safetensors((folder / "inputs.safetensors").string(), file));
   std::vector<Meta> metas;
-  for (const Value& v : inputs) {
-    const auto* t = v.get<Tensor>();
-    const auto* n = v.get<std::int64_t>();
-    metas.push_back(t ? Meta(meta_of(*t)) : n ? Meta(SymExpr(*n)) : Meta());
-  }
+  for (const Value& v : inputs) metas.push_back(meta_of(v));
   if (const auto pickle = write_dumped_inputs(metas)) TRY_DO(write_file((folder / "graph.input").string(), *pickle));
   return {};
 }

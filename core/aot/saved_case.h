@@ -18,4 +18,7 @@ std::string case_text(const Graph& graph);
 /// graph.input (the pickle for torch._functorch's get_inputs).
 Status write_case(const Graph& graph, const std::vector<Value>& inputs, const std::string& folder);
 
+/// The meta of a value; unknown if it is neither a tensor nor an integer.
+Meta meta_of(const Value& value);
+
 }  // namespace partita

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 #include "core/schedule/plan.h"
 
 namespace partita {

@@ -20,12 +20,10 @@ struct StoredConstants {
   std::map<std::string, std::string> given;  ///< name in the given graph
   std::map<std::string, Made> made;
 };
-template <class A>
-void fields(A& a, StoredConstants::Made& m) {
+void fields(auto& a, StoredConstants::Made& m) {
   a(m.dtype, m.sizes, m.strides, m.bytes);
 }
-template <class A>
-void fields(A& a, StoredConstants& c) {
+void fields(auto& a, StoredConstants& c) {
   a(c.given, c.made);
 }
 

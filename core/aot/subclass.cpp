@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/place.h"
-#include "core/ir/without_nodes.h"
+#include "core/ir/replace_uses.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/requires_grad.h"
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/aot.h"
+
 namespace partita {
 namespace {
 
@@ -44,10 +46,6 @@ InputBinding symbol_or_user(const Node& placeholder) {
   return {placeholder.meta.sym() ? InputRole::Symbol : InputRole::User, placeholder.name()};
 }
 
-bool is_weight(InputRole role) {
-  return role == InputRole::Parameter || role == InputRole::Buffer || role == InputRole::Constant;
-}
-
 bool is_tangent(const Graph& graph, const Node& placeholder) {
   return graph.form == GraphForm::Joint && placeholder.name().starts_with("tangents_");
 }
@@ -63,16 +61,13 @@ bool fits(const Node& placeholder, const Tensor& t) {
   return true;
 }
 
-std::string_view stem(InputRole role) {
-  return role == InputRole::Parameter ? "param." : role == InputRole::Buffer ? "buffer." : "constant.";
-}
-
 /// The key of a weight. The file's name may have dots where the placeholder's name has underscores.
 std::string weight_key(const InputBinding& weight, const TensorFile& io) {
-  std::string key = fmt::format("{}{}", stem(weight.role), weight.name);
+  std::string key = plain_key(weight);
   if (io.find(key)) return key;
   for (const auto& [name, tensor] : io.tensors)
-    if (name.starts_with(stem(weight.role)) && with_underscores(name) == with_underscores(key)) return name;
+    if (name.starts_with(key.substr(0, key.find('.') + 1)) && with_underscores(name) == with_underscores(key))
+      return name;
   return key;
 }
 
@@ -113,6 +108,17 @@ std::optional<std::vector<std::string>> placed(const Graph& graph, const TensorF
 
 }  // namespace
 
+bool is_weight(InputRole role) {
+  return role == InputRole::Parameter || role == InputRole::Buffer || role == InputRole::Constant;
+}
+
+std::string plain_key(const InputBinding& weight) {
+  const char* stem = weight.role == InputRole::Parameter ? "param."
+                     : weight.role == InputRole::Buffer  ? "buffer."
+                                                         : "constant.";
+  return stem + weight.name;
+}
+
 bool is_number(const Tensor& t) {
   return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
 }
@@ -128,6 +134,16 @@ InputBinding text_role(const Node& placeholder) {
     for (auto [role, prefix] :
          {std::pair(InputRole::Parameter, "p_"), {InputRole::Buffer, "b_"}, {InputRole::Constant, "c_"}})
       if (source.starts_with(prefix)) return {role, source.substr(2)};
+  return symbol_or_user(placeholder);
+}
+
+InputBinding input_role(const Node& placeholder, const ExportedProgram* program) {
+  if (!program) return text_role(placeholder);
+  const ProgramInput* from = program->input(placeholder.name());
+  for (auto [kind, role] : {std::pair(ProgramInputKind::Parameter, InputRole::Parameter),
+                            {ProgramInputKind::Buffer, InputRole::Buffer},
+                            {ProgramInputKind::Constant, InputRole::Constant}})
+    if (from && from->kind == kind) return {role, from->target};
   return symbol_or_user(placeholder);
 }
 
@@ -156,6 +172,34 @@ std::vector<std::string> text_keys(const Graph& graph, const TensorFile& io) {
   if (!all_fit)
     if (auto by_fit = placed(graph, io)) return *by_fit;
   return keys;
+}
+
+bool can_be_differentiated(const Node& placeholder) {
+  const TensorMeta* t = placeholder.meta.tensor();
+  return t && (is_floating(t->dtype) || is_complex(t->dtype));
+}
+
+bool is_frozen(const ExportedProgram* program, const Node& placeholder) {
+  const Tensor* stored = program ? program->tensor_of(placeholder.name()) : nullptr;
+  return stored && !stored->requires_grad;
+}
+
+std::vector<InputBinding> bind_inputs(const Graph& graph, const ExportedProgram* program, const AotOptions& options) {
+  std::vector<InputBinding> inputs;
+  bool any_parameter = false;
+  const std::vector<Node*> placeholders = graph.placeholders();
+  for (const Node* node : placeholders) {
+    inputs.push_back(input_role(*node, program));
+    any_parameter |= inputs.back().role == InputRole::Parameter;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bool wanted =
+        any_parameter || program ? inputs[i].role == InputRole::Parameter : inputs[i].role != InputRole::Buffer;
+    wanted = wanted && !is_frozen(program, *placeholders[i]);
+    if (!options.requires_grad.empty()) wanted = i < options.requires_grad.size() && options.requires_grad[i];
+    inputs[i].requires_grad = options.train && wanted && can_be_differentiated(*placeholders[i]);
+  }
+  return inputs;
 }
 
 }  // namespace partita

@@ -1,5 +1,5 @@
 #pragma once
-// What the placeholders of a text graph are, as their names and comments tell. For an archive, its signature tells.
+// What the placeholders of a graph are: by an archive's signature, in text by their names and comments.
 #include <string>
 #include <vector>
 
@@ -12,6 +12,11 @@ namespace partita {
 /// name (L_self_modules_fc1_parameters_weight_), or by torch.export's name (p_fc1_weight, b_NAME, c_NAME; these lost
 /// their dots, so `name` is "fc1_weight"). Others are User or Symbol, named as the placeholder.
 InputBinding text_role(const Node& placeholder);
+/// The same by the signature of an archive where there is one.
+InputBinding input_role(const Node& placeholder, const ExportedProgram* program);
+bool is_weight(InputRole role);  ///< a parameter, buffer or constant
+/// The key of a weight in IO files: "param.NAME", "buffer.NAME", "constant.NAME".
+std::string plain_key(const InputBinding& weight);
 
 /// The keys of a text graph's placeholders in IO files, in order. If the file holds that many inputs, every placeholder
 /// counts: "input.0", "input.1", ... A file with fewer holds only the user's inputs. Parameters and buffers are then

@@ -11,8 +11,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/aot/aot.h"
-#include "core/aot/compile_fn.h"
 #include "core/aot/graph_io.h"
+#include "core/aot/run_compiled.h"
 #include "core/interp/symbols.h"
 #include "core/tensor/philox.h"
 

@@ -8,77 +8,60 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class F>
-void fields(F& f, SubclassWrapper::Item& i) {
+void fields(auto& f, SubclassWrapper::Item& i) {
   f("type", i.type), f("attributes", i.attributes);
 }
-template <class F>
-void fields(F& f, SubclassWrapper& w) {
+void fields(auto& f, SubclassWrapper& w) {
   f("inputs", w.inputs), f("outputs", w.outputs);
 }
-template <class F>
-void fields(F& f, DedupeWrapper& w) {
+void fields(auto& f, DedupeWrapper& w) {
   f("at", w.at);
 }
-template <class F>
-void fields(F& f, SyntheticBaseWrapper::View& v) {
+void fields(auto& f, SyntheticBaseWrapper::View& v) {
   f("input", v.input), f("sizes", v.sizes), f("strides", v.strides), f("offset", v.offset);
 }
-template <class F>
-void fields(F& f, SyntheticBaseWrapper& w) {
+void fields(auto& f, SyntheticBaseWrapper& w) {
   f("at", w.at), f("views", w.views), f("returned", w.returned);
 }
-template <class F>
-void fields(F& f, DebugAssertWrapper& w) {
+void fields(auto& f, DebugAssertWrapper& w) {
   f("requires_grad", w.requires_grad);
 }
-template <class F>
-void fields(F& f, InputShapes::Shape& s) {
+void fields(auto& f, InputShapes::Shape& s) {
   f("sizes", s.sizes), f("strides", s.strides), f("number", s.number);
 }
-template <class F>
-void fields(F& f, RuntimeWrapper::Mutated& m) {
+void fields(auto& f, RuntimeWrapper::Mutated& m) {
   f("input", m.input), f("data", m.data), f("view_offset", m.view_offset), f("view_strides", m.view_strides);
   f("storage", m.storage), f("memory_of", m.memory_of);
 }
-template <class F>
-void fields(F& f, RuntimeWrapper::Alias& a) {
+void fields(auto& f, RuntimeWrapper::Alias& a) {
   f("output", a.output), f("input", a.input), f("is_input", a.is_input), f("view_offset", a.view_offset);
   f("view_strides", a.view_strides);
 }
-template <class F>
-void fields(F& f, RuntimeWrapper::Shared& s) {
+void fields(auto& f, RuntimeWrapper::Shared& s) {
   f("output", s.output), f("result", s.result), f("view_offset", s.view_offset), f("view_strides", s.view_strides);
   f("strides", s.strides);
 }
-template <class F>
-void fields(F& f, RuntimeWrapper::Part& p) {
+void fields(auto& f, RuntimeWrapper::Part& p) {
   f("output", p.output), f("memory", p.memory), f("view_offset", p.view_offset), f("view_strides", p.view_strides);
 }
-template <class F>
-void fields(F& f, RuntimeWrapper& w) {
+void fields(auto& f, RuntimeWrapper& w) {
   f("mutated", w.mutated), f("aliases", w.aliases), f("shared", w.shared), f("parts", w.parts);
   f("intermediate_bases", w.intermediate_bases), f("shapes", w.shapes.inputs);
 }
-template <class F>
-void fields(F& f, AutogradDispatchWrapper& w) {
+void fields(auto& f, AutogradDispatchWrapper& w) {
   f("outputs", w.outputs), f("saved", w.saved), f("saved_symbols", w.saved_symbols), f("tangent_of", w.tangent_of);
   f("detached", w.detached), f("lazy_backward", w.lazy_backward);
 }
-template <class F>
-void fields(F& f, FakifiedOutWrapper::Output& o) {
+void fields(auto& f, FakifiedOutWrapper::Output& o) {
   f("output", o.output), f("strides", o.strides);
 }
-template <class F>
-void fields(F& f, FakifiedOutWrapper& w) {
+void fields(auto& f, FakifiedOutWrapper& w) {
   f("outputs", w.outputs), f("shapes", w.shapes.inputs);
 }
-template <class F>
-void fields(F& f, EffectTokensWrapper& w) {
+void fields(auto& f, EffectTokensWrapper& w) {
   f("tokens", w.tokens);
 }
-template <class F>
-void fields(F& f, FunctionalizedRngWrapper& w) {
+void fields(auto& f, FunctionalizedRngWrapper& w) {
   f("offset_output", w.offset_output), f("backward_offset_output", w.backward_offset_output);
 }
 
@@ -94,10 +77,7 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 struct Writer {
   Json out = Json::object();
 
-  template <class T>
-  void operator()(const char* key, T& value) {
-    out[key] = json(value);
-  }
+  void operator()(const char* key, auto& value) { out[key] = json(value); }
   template <class T>
   static Json json(T& value) {
     using Type = std::remove_const_t<T>;
@@ -125,10 +105,7 @@ struct Writer {
 struct Reader {
   const Json& in;
 
-  template <class T>
-  void operator()(const char* key, T& value) {
-    read(in.at(key), value);
-  }
+  void operator()(const char* key, auto& value) { read(in.at(key), value); }
   template <class T>
   static void read(const Json& json, T& value) {
     if constexpr (std::is_same_v<T, std::vector<bool>>) {

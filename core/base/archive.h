@@ -32,10 +32,7 @@ class ArchiveWriter {
     (one(values), ...);
   }
   /// A value of an enum with `count` values, numbered from 0.
-  template <class E>
-  void choice(E value, std::size_t) {
-    number(static_cast<std::uint64_t>(value));
-  }
+  void choice(auto value, std::size_t) { number(static_cast<std::uint64_t>(value)); }
   void number(std::uint64_t n) {
     for (; n >= 0x80; n >>= 7) bytes += static_cast<char>(n | 0x80);
     bytes += static_cast<char>(n);
@@ -225,8 +222,7 @@ void variant(A& a, std::variant<T...>& v) {
       v);
 }
 
-template <class A>
-void fields(A& a, std::complex<double>& c) {
+void fields(auto& a, std::complex<double>& c) {
   double real = c.real(), imaginary = c.imag();
   a(real, imaginary);
   c = {real, imaginary};
@@ -234,8 +230,7 @@ void fields(A& a, std::complex<double>& c) {
 
 /// The value in this form, behind a heading that tells which type it is. Errors: what a type's fields() raises for what
 /// has no such form. `context`: what the types need besides the value.
-template <class T>
-Result<std::string> to_bytes(std::string_view heading, T value, void* context = nullptr) {
+Result<std::string> to_bytes(std::string_view heading, auto value, void* context = nullptr) {
   return catch_raised<std::string>([&] {
     ArchiveWriter writer;
     writer.bytes = heading;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/base/shell_word.h"
 #include "core/base/text.h"
 #include "core/base/user_folder.h"
 
@@ -93,8 +93,7 @@ std::span<const Unit> units_of(ConfigType type) {
 }
 
 /// The whole text as a number.
-template <class T>
-bool parse(std::string_view text, T& out) {
+bool parse(std::string_view text, auto& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -299,13 +298,11 @@ std::string config_words(const Config& config, ConfigPart part) {
 }
 
 Status read_config_text(Config& config, std::string_view text, const std::string& file) {
-  for (int line = 1; !text.empty(); ++line) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view words = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  int line = 0;
+  for (std::string_view words : lines_of(text)) {
+    const Where where{.file = file, .line = ++line};
     words = trimmed(words);
     if (words.empty() || words.front() == '#') continue;
-    const Where where{.file = file, .line = line};
     const std::size_t equals = words.find('=');
     if (equals == std::string_view::npos)
       return input_error("config.syntax", "a line of a configuration is NAME = VALUE", where);
@@ -325,6 +322,15 @@ Status read_config_file(Config& config, const std::string& file) {
   if (!in || std::filesystem::is_directory(file))
     return input_error("config.file", "the configuration cannot be read", Where{.file = file});
   return read_config_text(config, text.str(), file);
+}
+
+bool verified_by_default() {
+  const char* text = std::getenv("PARTITA_VERIFY");
+#ifdef NDEBUG
+  return text && std::string_view(text) == "1";
+#else
+  return !text || std::string_view(text) != "0";
+#endif
 }
 
 std::string user_config_file() {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <utility>
 
 #include <unistd.h>
@@ -22,5 +23,8 @@ class Descriptor {
  private:
   int fd_;
 };
+
+/// Writes all bytes to a pipe, a file or a socket. False when the reader is gone; a socket then raises no SIGPIPE.
+bool write_all(int fd, const void* data, std::size_t size);
 
 }  // namespace partita

@@ -16,8 +16,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "core/base/descriptor.h"
 #include "core/base/scratch.h"
-#include "core/base/write_all.h"
 
 namespace partita {
 namespace {

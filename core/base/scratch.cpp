@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/shell_word.h"
+#include "core/base/text.h"
 
 namespace partita {
 namespace {
@@ -30,8 +30,7 @@ class SignalSafeSet {
       if (T empty{}; slot.compare_exchange_strong(empty, value)) return;
   }
   /// Takes out the first entry that `matches`; T() when there is none.
-  template <class Matches>
-  T remove(Matches matches) {
+  T remove(auto matches) {
     for (std::atomic<T>& slot : slots_)
       if (T value = slot.load(); value != T{} && matches(value) && slot.compare_exchange_strong(value, T{}))
         return value;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/assign.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
@@ -40,15 +41,6 @@ bool has_ulp(DType t) {
   return t == DType::Float64 || t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
 }
 
-Sizes index_of(std::int64_t position, const Sizes& sizes) {
-  Sizes index(sizes.size());
-  for (std::size_t d = sizes.size(); d-- > 0;) {
-    index[d] = position % sizes[d];
-    position /= sizes[d];
-  }
-  return index;
-}
-
 template <class T>
 double magnitude(T v) {
   if constexpr (std::is_same_v<T, std::complex<double>>)
@@ -56,19 +48,11 @@ double magnitude(T v) {
   else
     return static_cast<double>(v);
 }
-template <class T>
-bool is_nan(T v) {
-  if constexpr (std::is_same_v<T, std::complex<double>>)
-    return std::isnan(v.real()) || std::isnan(v.imag());
-  else
-    return std::isnan(v);
+bool is_nan(auto v) {
+  return std::isnan(std::real(v)) || std::isnan(std::imag(v));
 }
-template <class T>
-bool is_inf(T v) {
-  if constexpr (std::is_same_v<T, std::complex<double>>)
-    return std::isinf(v.real()) || std::isinf(v.imag());
-  else
-    return std::isinf(v);
+bool is_inf(auto v) {
+  return std::isinf(std::real(v)) || std::isinf(std::imag(v));
 }
 
 /// The sums from which the angle between two vectors follows.
@@ -121,7 +105,7 @@ void compare_floats(Difference& d, const Tensor& expected, const Tensor& found, 
       same = distance <= tolerance.absolute + tolerance.relative * size;
     }
     if (same) continue;
-    if (d.wrong++ == 0) d.first_wrong = WrongElement{index_of(i, expected.sizes), magnitude(x), magnitude(y)};
+    if (d.wrong++ == 0) d.first_wrong = WrongElement{index_at(expected.sizes, i), magnitude(x), magnitude(y)};
   }
   if (ulp) d.max_ulp = max_ulp;
   d.cosine = angle.cosine();
@@ -143,7 +127,7 @@ void compare_integers(Difference& d, const Tensor& expected, const Tensor& found
         d.histogram.add(std::abs(x - y));
         d.max_abs = std::max(d.max_abs, std::abs(x - y));
         d.max_rel = std::max(d.max_rel, x != 0 ? std::abs((x - y) / x) : std::numeric_limits<double>::infinity());
-        if (d.wrong++ == 0) d.first_wrong = WrongElement{index_of(i, expected.sizes), x, y};
+        if (d.wrong++ == 0) d.first_wrong = WrongElement{index_at(expected.sizes, i), x, y};
       }
       d.cosine = angle.cosine();
     }
@@ -203,18 +187,33 @@ void compare_tensors(Difference& d, const Tensor& expected, const Tensor& found,
 }
 
 std::optional<Tensor> as_tensor(const Value& v) {
-  const auto scalar = [](DType t, double x) -> std::optional<Tensor> {
-    auto r = Tensor::scalar(t, x);
-    return r ? std::optional(*std::move(r)) : std::nullopt;
-  };
-  if (const auto* t = v.get<Tensor>()) return *t;
-  if (const auto* b = v.get<bool>()) return scalar(DType::Bool, *b);
-  if (const auto* i = v.get<std::int64_t>()) return scalar(DType::Int64, static_cast<double>(*i));
-  if (const auto* x = v.get<double>()) return scalar(DType::Float64, *x);
-  return std::nullopt;
+  auto tensor = tensor_or_number(v);
+  return tensor ? *std::move(tensor) : std::nullopt;
 }
 
 }  // namespace
+
+Result<std::optional<Tensor>> tensor_or_number(const Value& value) {
+  std::optional<Tensor> out;
+  if (const auto* t = value.get<Tensor>()) out = *t;
+  if (const auto* i = value.get<std::int64_t>()) {
+    TRY(out, Tensor::empty(DType::Int64, {}));
+    *out->as<std::int64_t>() = *i;  // not through a double, which has fewer digits
+  }
+  if (const auto* b = value.get<bool>()) TRY_DO(assign(out, Tensor::scalar(DType::Bool, *b)));
+  if (const auto* x = value.get<double>()) TRY_DO(assign(out, Tensor::scalar(DType::Float64, *x)));
+  return out;
+}
+
+Sizes index_at(const Sizes& sizes, std::int64_t position) {
+  Sizes index(sizes.size());
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 0) continue;
+    index[d] = position % sizes[d];
+    position /= sizes[d];
+  }
+  return index;
+}
 
 void ErrorHistogram::add(double error) {
   static_assert(lowest == -16 && highest == 6);

@@ -13,6 +13,11 @@
 
 namespace partita {
 
+/// A tensor, or a number as one without dimensions; nullopt for other values.
+Result<std::optional<Tensor>> tensor_or_number(const Value& value);
+/// The indices of the element at this place in row-major order.
+Sizes index_at(const Sizes& sizes, std::int64_t position);
+
 /// Values agree if |found - expected| <= absolute + relative * |expected|.
 struct Tolerance {
   double relative = 1e-4;

@@ -2,7 +2,6 @@
 // The freedom of singular value and eigenvalue decompositions that the computing library decides: signs or phases of
 // vectors, and the basis where values coincide.
 #include <complex>
-#include <cstdint>
 #include <map>
 #include <vector>
 

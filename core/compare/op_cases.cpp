@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <complex>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/assign.h"
 #include "core/compare/compare.h"
 #include "core/compare/gauge.h"
 #include "core/compare/per_node.h"
@@ -21,10 +20,11 @@
 #include "core/grad/joint.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/symbols.h"
+#include "core/load/file.h"
 #include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
 #include "core/ops/record/record.h"
-#include "core/sym/unbacked.h"
+#include "core/sym/float_symbol.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
@@ -34,11 +34,6 @@ using CaseJson = nlohmann::json;
 
 Diagnostic bad(const std::string& file, std::string message) {
   return input_error("compare.cases", std::move(message), Where{.file = file});
-}
-Diagnostic differs(std::string message) {
-  Diagnostic d = input_error("compare.differs", std::move(message));
-  d.fault = Fault::Differs;
-  return d;
 }
 
 /// Is it item() or similar: a number read from the one tensor argument?
@@ -115,9 +110,7 @@ class Case {
     auto dtype = dtype_from_torch(dtype_name);
     if (!dtype) return input_error("compare.cases", "unknown dtype " + dtype_name);
     if (*dtype == DType::Complex32) return unsupported("compare.dtype", "complex32");
-    if (is_complex(*dtype) && !is_complex(values.dtype)) {
-      TRY(values, view_as_complex(values));
-    }
+    if (is_complex(*dtype) && !is_complex(values.dtype)) TRY_DO(assign(values, view_as_complex(values)));
     if (values.dtype != *dtype) return input_error("compare.cases", "dtype of " + entry["key"].get<std::string>());
     if (!with_strides || !entry.contains("stride")) return values;
     TRY(Tensor out, Tensor::empty_strided(*dtype, values.sizes, integers(entry["stride"])));
@@ -137,10 +130,7 @@ class Case {
 
   Result<std::vector<Value>> make_inputs() {
     std::vector<Value> out;
-    for (const CaseJson& entry : json_["inputs"]) {
-      TRY(Tensor t, tensor_of(entry, true));
-      out.push_back(std::move(t));
-    }
+    for (const CaseJson& entry : json_["inputs"]) TRY_DO(assign(out.emplace_back(), tensor_of(entry, true)));
     return out;
   }
 
@@ -212,10 +202,7 @@ class Case {
   Status find_gauge(const Graph& graph, const std::vector<Tensor>& found) {
     if (!json_.value("gauge_dependent", false)) return {};
     std::vector<Tensor> expected;
-    for (const CaseJson& entry : json_["outputs"]) {
-      TRY(Tensor values, tensor_of(entry, false));
-      expected.push_back(std::move(values));
-    }
+    for (const CaseJson& entry : json_["outputs"]) TRY_DO(assign(expected.emplace_back(), tensor_of(entry, false)));
     gauge_ = Gauge(graph, expected, found);
     return {};
   }
@@ -361,6 +348,18 @@ class Case {
 
 }  // namespace
 
+Diagnostic differs(std::string message) {
+  return {Fault::Differs, "compare.differs", std::move(message)};
+}
+
+void CaseResult::set(const Status& status) {
+  if (status) return;
+  const Diagnostic& d = status.error();
+  outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
+  message = d.line();
+  if (outcome == Outcome::Skipped) unsupported = refused(d);
+}
+
 std::string first_wrong(const Difference& d) {
   std::string text = d.name + ": ";
   if (!d.layout.empty()) return text + d.layout.front();
@@ -404,10 +403,8 @@ Result<std::vector<std::string>> find_case_files(const std::string& path) {
 }
 
 Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const CaseOptions& options) {
-  std::ifstream in(json_path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  CaseJson json = CaseJson::parse(text.str(), nullptr, false);
+  TRY(const auto file, FileBytes::open(json_path));
+  CaseJson json = CaseJson::parse(file->text(), nullptr, false);
   if (json.is_discarded() || !json.contains("cases")) return bad(json_path, "not a file of operator cases");
   std::filesystem::path tensor_path = std::filesystem::path(json_path).replace_extension(".safetensors");
   TRY(TensorFile tensors, read_safetensors(tensor_path.string()));
@@ -427,12 +424,7 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
         Case one(entry, kind, tensors, options);
         Status status = one.check();
         result.by_double = status && one.by_double;
-        if (!status) {
-          const Diagnostic& d = status.error();
-          result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
-          result.message = d.line();
-          if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
-        }
+        result.set(status);
       } catch (const CaseJson::exception& e) {
         return bad(json_path, std::string("a case that is not as corpus/README.md says: ") + e.what());
       }

@@ -18,9 +18,10 @@ struct CaseResult {
   std::string kind;  ///< which graph of the case: "graph", "pre_dispatch_graph" or "symbolic_graph"; "aot"
   std::int64_t index = 0;
   Outcome outcome = Outcome::Passed;
-  bool by_double = false;   ///< passed, but some numbers only by the run in double
-  std::string message;      ///< what differs, or why it was skipped
-  std::string unsupported;  ///< what was refused, if the case was skipped: an operator's name or the reason
+  bool by_double = false;          ///< passed, but some numbers only by the run in double
+  std::string message;             ///< what differs, or why it was skipped
+  std::string unsupported;         ///< what was refused, if the case was skipped: an operator's name or the reason
+  void set(const Status& status);  ///< the outcome, with what the status says
 };
 
 /// Runs a graph on inputs that it may write to.
@@ -38,6 +39,7 @@ struct CaseOptions {
 
 /// "output.0: 2 of 6 elements differ, first at [1]: 3 expected, 4 found", or how the layouts differ.
 std::string first_wrong(const Difference& d);
+Diagnostic differs(std::string message);  ///< error compare.differs
 /// What a refusal refuses: "no record for operator aten.x.y; ..." -> "aten.x.y", else the whole message.
 std::string refused(const Diagnostic& d);
 

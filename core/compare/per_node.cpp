@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/check.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/rounding.h"
@@ -26,10 +27,7 @@ namespace {
 Result<Value> copy_value(const Value& value, std::map<const Storage*, std::shared_ptr<Storage>>& copies) {
   if (const auto* list = value.get<ValueList>()) {
     ValueList out;
-    for (const Value& item : *list) {
-      TRY(Value v, copy_value(item, copies));
-      out.push_back(std::move(v));
-    }
+    for (const Value& item : *list) TRY_DO(assign(out.emplace_back(), copy_value(item, copies)));
     return Value(std::move(out));
   }
   const auto* t = value.get<Tensor>();
@@ -182,9 +180,7 @@ class Comparison {
     Expected out{.graph = &graph, .inputs = &inputs, .values = std::move(values)};
     if (options_.statistics || has_past())
       for (const Value& v : out.values) out.statistics.push_back(statistics_of(v));
-    if (options_.baseline) {
-      TRY(out.exact, run_on_copy(options_.baseline, graph, inputs));
-    }
+    if (options_.baseline) TRY_DO(assign(out.exact, run_on_copy(options_.baseline, graph, inputs)));
     return out;
   }
   bool has_past() const {
@@ -360,9 +356,7 @@ class Comparison {
         Difference d = compare_values(name(i), expected.values[i], (*found)[i], options_.tolerance);
         add_statistics(d, expected, i, (*found)[i]);
         if (!d.values_agree && options_.baseline) {
-          if (expected.exact.empty()) {
-            TRY(expected.exact, run_on_copy(options_.baseline, graph_, inputs_));
-          }
+          if (expected.exact.empty()) TRY_DO(assign(expected.exact, run_on_copy(options_.baseline, graph_, inputs_)));
           TRY_DO(judge(d, expected, i, (*found)[i]));
           d.rounding |= is_handed_on(d, row_of_output(report, i));
         }
@@ -395,10 +389,7 @@ class Comparison {
 Result<std::vector<Value>> copy_values(const std::vector<Value>& values) {
   std::map<const Storage*, std::shared_ptr<Storage>> copies;
   std::vector<Value> out;
-  for (const Value& v : values) {
-    TRY(Value copy, copy_value(v, copies));
-    out.push_back(std::move(copy));
-  }
+  for (const Value& v : values) TRY_DO(assign(out.emplace_back(), copy_value(v, copies)));
   return out;
 }
 

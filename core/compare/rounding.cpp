@@ -38,8 +38,7 @@ double shift_of(DType t, bool single) {
 
 /// Applies f(element, row-major position) to a tensor of doubles or complex doubles; returns others unchanged. Elements
 /// that share memory get memory of their own.
-template <class F>
-Tensor changed(const Tensor& t, F f) {
+Tensor changed(const Tensor& t, auto f) {
   if (t.dtype != DType::Float64 && t.dtype != DType::Complex128) return t;
   bool shared = false;
   for (std::size_t d = 0; d < t.sizes.size(); ++d) shared = shared || (t.strides[d] == 0 && t.sizes[d] > 1);

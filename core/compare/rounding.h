@@ -2,7 +2,6 @@
 // Measures what rounding alone does to a graph's results, to separate differences from errors in ill-conditioned
 // graphs.
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "core/compare/compare.h"

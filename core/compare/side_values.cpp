@@ -36,15 +36,6 @@ double distance(double expected, double found, const Tolerance& tolerance) {
   return std::isfinite(off) && allowed > 0 ? off / allowed : INFINITY;
 }
 
-Sizes index_at(const Sizes& sizes, std::int64_t position) {
-  Sizes index(sizes.size());
-  for (std::size_t d = sizes.size(); d-- > 0;) {
-    index[d] = position % sizes[d];
-    position /= sizes[d];
-  }
-  return index;
-}
-
 }  // namespace
 
 SideValue side_value(std::string name, Result<Value> value) {

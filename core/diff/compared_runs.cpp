@@ -31,16 +31,11 @@ void find_function(Compilation& compilation) {
   if (!metrics) return find_recompiled_function(compilation);
   for (const nlohmann::json& record : records(*metrics)) {
     if (!record.is_object()) continue;
-    const auto text = [&](const char* key) {
-      const auto found = record.find(key);
-      return found != record.end() && found->is_string() ? found->get<std::string>() : std::string();
-    };
-    compilation.name = text("co_name");
+    compilation.name = text_field(record, "co_name");
     if (compilation.name.empty()) continue;
-    const auto line = record.find("co_firstlineno");
-    compilation.code =
-        fmt::format("{} {}:{}", compilation.name, std::filesystem::path(text("co_filename")).filename().string(),
-                    line != record.end() && line->is_number_integer() ? line->get<std::int64_t>() : 0);
+    compilation.code = fmt::format("{} {}:{}", compilation.name,
+                                   std::filesystem::path(text_field(record, "co_filename")).filename().string(),
+                                   int_field(record, "co_firstlineno"));
     return;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/load/session.h"
@@ -30,5 +31,17 @@ std::vector<Run> runs_of(const std::vector<const Loaded*>& opened);
 /// The compilations that are the same in all runs: [row][run], null where a run has none. By compile id and function,
 /// else by function, else, where that is not known, by compile id.
 std::vector<std::vector<const Compilation*>> match_compilations(const std::vector<Run>& runs);
+
+/// What a compilation's texts say of an aspect: name and value. Equal names are one fact with several values.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// Where dynamo broke the graph, and why; why it compiled again.
+Facts break_facts(const Compilation& c);
+Facts recompilation_facts(const Compilation& c);
+Facts option_facts(const Compilation& c);  ///< of dynamo, AOTAutograd and the compiler; the version of PyTorch
+Facts guard_facts(const Compilation& c);   ///< by kind and what is guarded, without addresses
+Facts kernel_facts(const Compilation& c);  ///< how often the output code calls each
+Facts cache_facts(const Compilation& c);   ///< "hit", "miss" or "bypass" of each cache
+Facts time_facts(const Compilation& c);    ///< seconds, as the metrics have them
 
 }  // namespace partita

@@ -1,7 +1,5 @@
 // Reads facts, as names and values, from the records of a compilation: graph breaks, recompilations, options, guards,
 // kernels, caches, times. Addresses are taken out of guards, since each process has others.
-#include "core/diff/facts.h"
-
 #include <algorithm>
 #include <map>
 
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/diff/compared_runs.h"
 #include "core/load/dynamo_reasons.h"
 #include "core/load/output_code.h"
 #include "core/load/records.h"
@@ -19,23 +18,20 @@ namespace {
 using Json = nlohmann::json;
 
 /// Calls f with each line that is not empty.
-template <class F>
-void each_line(std::string_view text, const F& f) {
+void each_line(std::string_view text, const auto& f) {
   for (std::string_view line : lines_of(text))
     if (line = trimmed(line); !line.empty()) f(line);
 }
 
 /// Calls f with the text of each record of that name.
-template <class F>
-void each_text(const Compilation& c, std::string_view name, const F& f) {
+void each_text(const Compilation& c, std::string_view name, const auto& f) {
   for (const Artefact* a : c.artefacts)
     if (record_name(*a) == name)
       if (const auto text = a->text()) f(*text);
 }
 
 /// Calls f with what each line of the records of that name holds.
-template <class F>
-void each_record(const Compilation& c, std::string_view name, const F& f) {
+void each_record(const Compilation& c, std::string_view name, const auto& f) {
   for (const Artefact* a : c.artefacts)
     if (record_name(*a) == name)
       for (const Json& record : records(*a))

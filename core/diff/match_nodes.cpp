@@ -56,9 +56,8 @@ void NodeMatch::pair(const Node* a, const Node* b) {
 
 namespace {
 
-template <class Side, class Keys, class Map>
-std::unordered_map<std::uint64_t, std::vector<const Node*>> unpaired_by(const Side& side, const Keys& keys,
-                                                                        const Map& paired) {
+std::unordered_map<std::uint64_t, std::vector<const Node*>> unpaired_by(const auto& side, const auto& keys,
+                                                                        const auto& paired) {
   std::unordered_map<std::uint64_t, std::vector<const Node*>> out;
   for (const Node* n : side.graph) {
     if (paired.contains(n)) continue;

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <set>
-
-#include <fmt/format.h>
 
 namespace partita {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "core/base/result.h"
 #include "core/dtensor/rules.h"
+#include "core/ops/record/call.h"
 
 namespace partita {
 
@@ -28,5 +29,10 @@ Result<PlacedPlan> cheapest(const PlacedCall& call, const std::vector<PlacedPlan
 /// equal ones the first, but one that leaves all arguments as they are before others (_sharding_prop.py). Error
 /// dtensor.placement: none fits.
 Result<PlacedPlan> choose(const PlacedCall& call, const std::vector<Rule>& listed, bool uneven);
+
+/// Calls that bring a rank's tensor to other placements, with the collectives of PyTorch. `whole`: the meta of the
+/// whole tensor. fail_unsupported() where there is no way.
+Node* redistribute(Builder& build, Node* local, const TensorMeta& whole, const Placements& from, const Placements& to,
+                   const Mesh& mesh);
 
 }  // namespace partita

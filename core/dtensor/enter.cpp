@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/dtensor/calls.h"
-#include "core/dtensor/mesh_of.h"
 #include "core/ir/place.h"
-#include "core/ir/without_nodes.h"
+#include "core/ir/replace_uses.h"
 
 namespace partita {
 namespace {
@@ -96,10 +96,7 @@ class Entrance {
     if (!list || list->items.size() != mesh_.dims())
       return refused(node, "its placements are not a list of one for each mesh dimension");
     Placements out;
-    for (const Arg& item : list->items) {
-      TRY(Placement placement, read_placement(node, item, dims));
-      out.push_back(std::move(placement));
-    }
+    for (const Arg& item : list->items) TRY_DO(assign(out.emplace_back(), read_placement(node, item, dims)));
     return out;
   }
 
@@ -146,9 +143,8 @@ class Entrance {
                                          text((*whole)->placements)));
     }
     Placements back = of_gradient((*whole)->placements);
-    if (const Arg* wanted = argument(node, 6, "grad_placements"); is_given(wanted)) {
-      TRY(back, read_placements(node, *wanted, (*whole)->whole.dim()));
-    }
+    if (const Arg* wanted = argument(node, 6, "grad_placements"); is_given(wanted))
+      TRY_DO(assign(back, read_placements(node, *wanted, (*whole)->whole.dim())));
     TRY_DO(check_local(node, *input->meta.tensor(), **whole));
     const DTensorMeta& meta = **whole;
     Node* made = create(node, from_local_op(),
@@ -183,9 +179,7 @@ class Entrance {
     if (method != "to_local") {
       Placements wanted(mesh_.dims());
       const Arg* given = method == "redistribute" ? argument(node, 2, "placements") : nullptr;
-      if (is_given(given)) {
-        TRY(wanted, read_placements(node, *given, dims));
-      }
+      if (is_given(given)) TRY_DO(assign(wanted, read_placements(node, *given, dims)));
       self = create(node, redistribute_op(), {self, mesh_text_, text(whole.placements), text(wanted), false});
       self->meta = whole.whole;
       whole.placements = std::move(wanted);

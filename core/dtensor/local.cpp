@@ -1,5 +1,5 @@
 // Call by call, in order: the placements of the arguments decide the rule (rules.h), the arguments are brought to what
-// it asks for (redistribute.h), and the operator is called on the rank's own tensors.
+// it asks for (redistribute.cpp), and the operator is called on the rank's own tensors.
 #include "core/dtensor/local.h"
 
 #include <algorithm>
@@ -9,9 +9,11 @@
 
 #include "core/base/raise.h"
 #include "core/dtensor/calls.h"
-#include "core/dtensor/redistribute.h"
+#include "core/dtensor/choose.h"
+#include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
-#include "core/ir/without_nodes.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/facts/alias.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
 
@@ -278,6 +280,22 @@ class Localizer {
 
 Result<std::unique_ptr<Graph>> on_local_tensors(const Graph& graph) {
   return Localizer(graph).run();
+}
+
+Status refuse_writes(const Graph& graph) {
+  // What torch-level calls write is seen once they are ATen's.
+  TRY(const AtenGraph aten, to_aten(graph));
+  const auto becomes_dtensor = [](const Node* user) { return user->is(from_local_op()); };
+  for (const Node* node : *aten.graph)
+    for (const Node* written : written_by(*node)) {
+      const Node* memory = memory_owner(static_cast<const Node*>(written));
+      if (memory->is_placeholder() && std::ranges::none_of(memory->users(), becomes_dtensor)) continue;
+      return unsupported(
+          "dtensor.write",
+          fmt::format("{} writes to its argument, which is not followed in a graph of DTensors", node->op()->brief()),
+          place_of(*node));
+    }
+  return {};
 }
 
 }  // namespace partita

@@ -12,4 +12,8 @@ namespace partita {
 /// dtensor.differs, placements that the text prints otherwise.
 Result<std::unique_ptr<Graph>> on_local_tensors(const Graph& graph);
 
+/// Refuses calls that write, in a graph of with_local_inputs(), but for those to inputs that no DTensor is made of:
+/// whether what is written shares memory with a DTensor is not followed. Error dtensor.write.
+Status refuse_writes(const Graph& graph);
+
 }  // namespace partita

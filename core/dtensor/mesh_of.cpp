@@ -1,6 +1,4 @@
 // Finds the size of each mesh dimension from pairs of a whole tensor and the rank's own.
-#include "core/dtensor/mesh_of.h"
-
 #include <algorithm>
 #include <numeric>
 
@@ -8,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "core/dtensor/calls.h"
+#include "core/dtensor/enter.h"
 #include "core/ir/place.h"
 
 namespace partita {

@@ -1,8 +1,8 @@
 // As torch/distributed/tensor/placement_types.py: what is sent is padded to equal shards, gathered and scattered along
 // the first dimension, and exchanged by an all_to_all, or on a CPU, whose gloo has none, by a gather.
-#include "core/dtensor/redistribute.h"
-
 #include <fmt/format.h>
+
+#include "core/dtensor/choose.h"
 
 namespace partita {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "core/sym/unbacked.h"
+#include "core/sym/float_symbol.h"
 
 namespace partita {
 

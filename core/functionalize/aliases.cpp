@@ -208,8 +208,7 @@ class Classifier {
 
  private:
   /// Makes the first output that lies in `memory` and `suits` the base; false when there is none.
-  template <typename Suits>
-  bool take_base(OutputAliasInfo& info, std::size_t memory, Suits suits) const {
+  bool take_base(OutputAliasInfo& info, std::size_t memory, auto suits) const {
     for (std::size_t j = 0; j < user_.size(); ++j) {
       const std::size_t object = eager_.object_at(user_[j]);
       if (object == npos || eager_.objects[object].memory != memory || !suits(j, eager_.objects[object])) continue;

@@ -358,8 +358,7 @@ class Functionalizer {
   }
 
   /// Calls the operator with what `argument(i)` says of its i-th argument. Trailing defaults are not written.
-  template <class Argument>
-  Node* call_with(Builder& build, const Schema& target, Argument argument) {
+  Node* call_with(Builder& build, const Schema& target, auto argument) {
     Args args;
     Kwargs kwargs;
     bool trailing_default = true;

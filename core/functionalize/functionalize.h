@@ -1,8 +1,6 @@
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <unordered_set>
 #include <vector>
 

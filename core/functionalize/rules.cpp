@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/verification.h"
+#include "core/base/config.h"
 #include "core/functionalize/effect_tokens.h"
 #include "core/functionalize/functional_rng.h"
 #include "core/ir/place.h"
@@ -119,7 +119,7 @@ std::vector<Diagnostic> verify(const Graph& graph, Stage stage) {
 }
 
 Status check_stage(const Graph& graph, Stage stage) {
-  if (!verification()) return {};
+  if (!config().verify) return {};
   std::vector<Diagnostic> found = verify(graph, stage);
   if (found.empty()) return {};
   Diagnostic first = found.front();

@@ -296,14 +296,12 @@ class Lowering {
   }
 
   static bool parts_are_known(const Node& node) {
-    for (Node* user : node.users())
-      if (!user->is(Op::getitem()) || !user->meta.known()) return false;
-    return true;
+    return std::ranges::none_of(node.users(),
+                                [&](Node* user) { return !user->is(Op::getitem()) || !user->meta.known(); });
   }
 
   /// Replaces a node. `rewrite` makes calls before it and returns the replacement. Returns the first new call.
-  template <class F>
-  Result<Node*> replace(Node* node, F rewrite) {
+  Result<Node*> replace(Node* node, auto rewrite) {
     Node* previous = node->previous();
     Result<Arg> value = rewrite(*node);
     if (!value) return std::move(value).error();

@@ -18,32 +18,33 @@ std::string_view name_of(MutationType type) {
   return names[static_cast<std::size_t>(type)];
 }
 
-std::vector<std::size_t> ViewAndMutationMeta::mutated_runtime_inputs() const {
+namespace {
+
+/// The places of the items for which `fits` holds.
+std::vector<std::size_t> places_of(const auto& items, const auto& fits) {
   std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].mutation_type == MutationType::MutatedOutGraph) out.push_back(i);
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (fits(items[i])) out.push_back(i);
   return out;
+}
+
+}  // namespace
+
+std::vector<std::size_t> ViewAndMutationMeta::mutated_runtime_inputs() const {
+  return places_of(inputs, [](const auto& i) { return i.mutation_type == MutationType::MutatedOutGraph; });
 }
 
 std::vector<std::size_t> ViewAndMutationMeta::mutated_in_graph() const {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].mutation_type == MutationType::MutatedInGraph) out.push_back(i);
-  return out;
+  return places_of(inputs, [](const auto& i) { return i.mutation_type == MutationType::MutatedInGraph; });
 }
 
 std::vector<std::size_t> ViewAndMutationMeta::outputs_of(OutputType type) const {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].type == type) out.push_back(i);
-  return out;
+  return places_of(outputs, [&](const auto& o) { return o.type == type; });
 }
 
 std::vector<std::size_t> ViewAndMutationMeta::aliased_outputs() const {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].type != OutputType::NonAlias && outputs[i].type != OutputType::UnsafeViewAlias) out.push_back(i);
-  return out;
+  return places_of(
+      outputs, [](const auto& o) { return o.type != OutputType::NonAlias && o.type != OutputType::UnsafeViewAlias; });
 }
 
 std::size_t ViewAndMutationMeta::num_forward_returns() const {

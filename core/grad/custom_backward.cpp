@@ -1,11 +1,10 @@
-#include "core/grad/custom_backward.h"
-
 #include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
 
 #include "core/functionalize/functionalize.h"
+#include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/facts/autocast.h"

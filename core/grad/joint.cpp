@@ -11,7 +11,6 @@
 
 #include "core/base/raise.h"
 #include "core/functionalize/rules.h"
-#include "core/grad/custom_backward.h"
 #include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"

@@ -34,30 +34,24 @@ void fields(A& a, SymExpr& e) {
   }
 }
 
-template <class A>
-void fields(A& a, TensorMeta& t) {
+void fields(auto& a, TensorMeta& t) {
   a(t.dtype, t.device, t.sizes, t.strides, t.offset, t.requires_grad, t.strides_known, t.device_known, t.storage_id);
 }
 
-template <class A>
-void fields(A& a, OpaqueMeta& m) {
+void fields(auto& a, OpaqueMeta& m) {
   a(m.text);
 }
-template <class A>
-void fields(A& a, MetaTuple& t) {
+void fields(auto& a, MetaTuple& t) {
   a(t.items);
 }
-template <class A>
-void fields(A& a, Meta& m) {
+void fields(auto& a, Meta& m) {
   variant(a, m.v);
 }
 
-template <class A>
-void fields(A& a, SymRange& r) {
+void fields(auto& a, SymRange& r) {
   a(r.low, r.high);
 }
-template <class A>
-void fields(A& a, Guard& g) {
+void fields(auto& a, Guard& g) {
   a(g.condition, g.reason);
 }
 

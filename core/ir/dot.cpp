@@ -1,6 +1,6 @@
-#include "core/ir/dot.h"
-
 #include <fmt/format.h>
+
+#include "core/ir/fx_dot.h"
 
 namespace partita {
 namespace {

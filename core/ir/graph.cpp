@@ -12,7 +12,7 @@
 #include "core/base/check.h"
 #include "core/base/python_text.h"
 #include "core/ir/fx_dot.h"
-#include "core/ir/without_nodes.h"
+#include "core/ir/replace_uses.h"
 
 namespace partita {
 namespace {

@@ -48,8 +48,7 @@ bool bracketed(std::string_view text, std::size_t& at, std::vector<std::string_v
 Result<SymList> parse_list(const std::vector<std::string_view>& items) {
   SymList out;
   for (std::string_view item : items) {
-    TRY(SymExpr e, SymExpr::parse(item));
-    out.push_back(e);
+    TRY(out.emplace_back(), SymExpr::parse(item));
   }
   return out;
 }

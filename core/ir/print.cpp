@@ -297,19 +297,8 @@ class Printer {
 }  // namespace
 
 std::string_view name_of(Recompute tag) {
-  switch (tag) {
-    case Recompute::MustSave:
-      return "MUST_SAVE";
-    case Recompute::PreferSave:
-      return "PREFER_SAVE";
-    case Recompute::PreferRecompute:
-      return "PREFER_RECOMPUTE";
-    case Recompute::MustRecompute:
-      return "MUST_RECOMPUTE";
-    case Recompute::Unspecified:
-      break;
-  }
-  return {};
+  static constexpr std::string_view names[] = {"", "MUST_SAVE", "PREFER_SAVE", "PREFER_RECOMPUTE", "MUST_RECOMPUTE"};
+  return names[static_cast<std::size_t>(tag)];
 }
 
 std::string print(const Arg& arg) {

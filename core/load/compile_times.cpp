@@ -75,11 +75,10 @@ std::vector<CompileSpan> compile_spans(const Artefact& chromium_events) {
     if (phase == "B" || phase == "i") {
       if (open.size() >= most_depth) continue;
       out.push_back({std::string(name), about(object), thread, at, 0, open.empty() ? -1 : open.back(), false, false});
-      if (phase == "B") {
+      if (phase == "B")
         open.push_back(static_cast<int>(out.size()) - 1);
-      } else {
+      else
         out.back().ended = out.back().instant = true;
-      }
     } else if (phase == "E") {
       const auto begun = std::find_if(open.rbegin(), open.rend(),
                                       [&](int span) { return out[static_cast<std::size_t>(span)].name == name; });

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/load/records.h"
 
 namespace partita {
 namespace {
@@ -170,17 +171,12 @@ GraphBreak read_graph_break(std::string_view text) {
 }
 
 std::optional<CompileFailure> read_compile_failure(const nlohmann::json& metrics) {
-  const auto text = [&](const char* key) {
-    const auto found = metrics.find(key);
-    return found != metrics.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  CompileFailure out{text("fail_type"), {}};
+  CompileFailure out{text_field(metrics, "fail_type"), {}};
   if (out.type.empty()) return std::nullopt;
-  out.why = read_graph_break(text("fail_reason"));
+  out.why = read_graph_break(text_field(metrics, "fail_reason"));
   if (!out.why.at.file.empty()) return out;
-  out.why.at.file = text("fail_user_frame_filename");
-  if (const auto line = metrics.find("fail_user_frame_lineno"); line != metrics.end() && line->is_number_integer())
-    out.why.at.line = line->get<int>();
+  out.why.at.file = text_field(metrics, "fail_user_frame_filename");
+  out.why.at.line = static_cast<int>(int_field(metrics, "fail_user_frame_lineno"));
   return out;
 }
 

@@ -7,11 +7,9 @@
 #include "core/base/natural_order.h"
 #include "core/load/fx_text.h"
 #include "core/load/profile/event_stream.h"
-#include "core/load/recording.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
 #include "core/load/user_kernels.h"
-#include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"
 
 namespace partita {
@@ -71,31 +69,9 @@ const FileKind* kind_of(std::string_view content, std::string_view path, bool is
   return nullptr;
 }
 
-Status scan(const fs::path& folder, int depth, std::vector<std::string>& files, Loading& loading) {
-  if (depth > max_folder_depth) {
-    loading.out.warnings.push_back(
-        input_error("load.folder", "folders nested too deeply are left out", {.file = folder.string()}));
-    return {};
-  }
-  std::error_code error;
-  std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) entries.push_back(*it);
-  if (error) return input_error("file.read", "cannot read the folder: " + error.message(), {.file = folder.string()});
-  std::ranges::sort(entries, naturally_before, [](const auto& entry) { return entry.path().filename().string(); });
-  for (const fs::directory_entry& entry : entries) {
-    std::string name = entry.path().filename().string();
-    if (name.starts_with(".") || name == "__pycache__" || entry.is_symlink(error)) continue;
-    if (entry.is_directory(error)) {
-      if (Status inner = scan(entry.path(), depth + 1, files, loading); !inner)
-        loading.out.warnings.push_back(inner.error());
-    } else if (entry.is_regular_file(error)) {
-      if (files.size() >= max_files)
-        return input_error("load.folder", fmt::format("more than {} files; open a folder further down", max_files),
-                           {.file = folder.string()});
-      files.push_back(entry.path().string());
-    }
-  }
-  return {};
+/// What the ids of a file's artefacts begin with, in a folder that is opened.
+std::string prefix_of(const std::string& file, const std::string& folder) {
+  return fs::path(file).lexically_relative(folder).replace_extension().generic_string();
 }
 
 }  // namespace
@@ -203,12 +179,49 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   return {};
 }
 
-Status list_files(const std::string& folder, std::vector<std::string>& files, Loading& loading) {
-  return scan(folder, 0, files, loading);
+Status list_files(const std::string& folder, std::vector<std::string>& files, Loading& loading, int depth) {
+  if (depth > max_folder_depth) {
+    loading.out.warnings.push_back(
+        input_error("load.folder", "folders nested too deeply are left out", {.file = folder}));
+    return {};
+  }
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) entries.push_back(*it);
+  if (error) return input_error("file.read", "cannot read the folder: " + error.message(), {.file = folder});
+  std::ranges::sort(entries, naturally_before, [](const auto& entry) { return entry.path().filename().string(); });
+  for (const fs::directory_entry& entry : entries) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with(".") || name == "__pycache__" || entry.is_symlink(error)) continue;
+    if (entry.is_directory(error)) {
+      if (Status inner = list_files(entry.path().string(), files, loading, depth + 1); !inner)
+        loading.out.warnings.push_back(inner.error());
+    } else if (entry.is_regular_file(error)) {
+      if (files.size() >= max_files)
+        return input_error("load.folder", fmt::format("more than {} files; open a folder further down", max_files),
+                           {.file = folder});
+      files.push_back(entry.path().string());
+    }
+  }
+  return {};
 }
 
-std::string prefix_of(const std::string& file, const std::string& folder) {
-  return fs::path(file).lexically_relative(folder).replace_extension().generic_string();
+Result<std::vector<FilePart>> read_files(
+    const std::vector<std::string>& files, const std::string& folder, Loading& loading,
+    const std::function<Status(const std::string& file, const std::string& prefix)>& read) {
+  std::vector<FilePart> parts;
+  for (const std::string& file : files) {
+    TRY_DO(step(&loading.progress, static_cast<double>(parts.size()) / static_cast<double>(files.size()),
+                fs::path(file).filename().string()));
+    const std::size_t begin = loading.out.artefacts.size();
+    std::string prefix = prefix_of(file, folder);
+    Status done = read(file, prefix);
+    parts.push_back({std::move(prefix), begin, loading.out.artefacts.size()});
+    if (done) continue;
+    if (done.error().fault == Fault::Cancelled) return std::move(done).error();
+    loading.out.warnings.push_back(std::move(done).error());
+  }
+  return parts;
 }
 
 void shorten_ids(std::vector<FilePart>& files, std::vector<Artefact>& artefacts) {
@@ -239,19 +252,9 @@ Status load_folder(const std::string& path, Loading& loading) {
   if (is_recording(path)) return load_recording(path, loading);
   std::vector<std::string> files;
   TRY_DO(list_files(path, files, loading));
-  std::vector<FilePart> parts;
-  std::size_t done = 0;
-  for (const std::string& file : files) {
-    TRY_DO(step(&loading.progress, static_cast<double>(done++) / static_cast<double>(files.size()),
-                fs::path(file).filename().string()));
-    const std::size_t begin = loading.out.artefacts.size();
-    std::string prefix = prefix_of(file, path);
-    Status loaded = load_file(file, prefix, false, loading);
-    parts.push_back({std::move(prefix), begin, loading.out.artefacts.size()});
-    if (loaded) continue;
-    if (loaded.error().fault == Fault::Cancelled) return loaded;
-    loading.out.warnings.push_back(std::move(loaded).error());
-  }
+  TRY(auto parts, read_files(files, path, loading, [&](const std::string& file, const std::string& prefix) {
+        return load_file(file, prefix, false, loading);
+      }));
   shorten_ids(parts, loading.out.artefacts);
   return {};
 }

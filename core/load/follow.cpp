@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/progress.h"
-#include "core/load/recording.h"
+#include "core/load/sources.h"
 #include "core/load/trace_log.h"
 
 namespace partita {
@@ -119,18 +119,9 @@ Status Followed::look(Loading& loading, LoadNews* news) {
   const std::size_t known = loading.out.warnings.size();
   TRY_DO(list_files(path_, files, loading));
   if (news) loading.out.warnings.resize(known);  // they were said at the beginning
-  std::vector<FilePart> parts;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    TRY_DO(step(&loading.progress, static_cast<double>(i) / static_cast<double>(files.size()),
-                fs::path(files[i]).filename().string()));
-    FilePart part{prefix_of(files[i], path_), loading.out.artefacts.size()};
-    Status looked = look_at(files[i], part.prefix, loading, news);
-    part.end = loading.out.artefacts.size();
-    parts.push_back(std::move(part));
-    if (looked) continue;
-    if (looked.error().fault == Fault::Cancelled) return looked;
-    loading.out.warnings.push_back(std::move(looked).error());
-  }
+  TRY(auto parts, read_files(files, path_, loading, [&](const std::string& file, const std::string& prefix) {
+        return look_at(file, prefix, loading, news);
+      }));
   if (!news) shorten_ids(parts, loading.out.artefacts);
   for (std::size_t i = 0; i < files.size(); ++i) {
     std::size_t& dropped = files_[files[i]].dropped;

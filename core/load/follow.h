@@ -2,7 +2,6 @@
 // Files and folders that grow while they are looked at: a log that a program still writes, a folder that gets files.
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/config.h"
 #include "core/base/memory.h"
 #include "core/ir/python_operators.h"
@@ -203,8 +204,7 @@ Result<std::vector<Arg>> ExpressionReader::items(std::string_view close, std::ve
   std::vector<Arg> out;
   if (comments) lexer_.take_comment();
   while (!lexer_.eat(close)) {
-    TRY(Arg item, argument());
-    out.push_back(std::move(item));
+    TRY(out.emplace_back(), argument());
     bool comma = lexer_.eat(",");
     if (trailing_comma) *trailing_comma = comma;
     if (comments) comments->emplace_back(lexer_.take_comment());
@@ -321,8 +321,7 @@ Result<Expression> ExpressionReader::call(const Op* op, Args first) {
       e.kwargs.emplace_back(std::move(key), std::move(value));
     } else {
       if (!e.kwargs.empty()) return expected("'name = value'");
-      TRY(Arg value, argument());
-      e.args.push_back(std::move(value));
+      TRY(e.args.emplace_back(), argument());
     }
     if (!lexer_.eat(",") && !lexer_.peek().is(")")) return expected("',' or ')'");
   }
@@ -356,9 +355,7 @@ Result<Expression> ExpressionReader::getattr_call() {
   if (lexer_.peek().is_name("self") && !names.contains("self")) {
     lexer_.next();
     object.op = Op::get_attr();
-    if (lexer_.peek().is(".")) {
-      TRY(object, of_self());
-    }
+    if (lexer_.peek().is(".")) TRY_DO(assign(object, of_self()));
   } else {
     TRY(object, expression());
   }

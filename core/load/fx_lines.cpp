@@ -12,8 +12,7 @@
 #include "core/base/text.h"
 #include "core/ir/print.h"
 
-namespace partita {
-namespace fx {
+namespace partita::fx {
 namespace {
 
 /// The S of "self.a.b['c'] = value"; empty for any other statement, also for "self.a[0] = value", which writes a
@@ -189,6 +188,4 @@ void read_ranges(std::string_view text, ShapeEnv& shapes) {
   }
 }
 
-}  // namespace fx
-
-}  // namespace partita
+}  // namespace partita::fx

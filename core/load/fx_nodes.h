@@ -1,5 +1,5 @@
 #pragma once
-// Makes a graph of nodes that are told one by one.
+// Reads graphs that are printed node by node. Internal to core/load.
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -35,5 +35,13 @@ class NodeReader {
   std::unordered_map<std::string_view, Node*> nodes_;
   Node* last_ = nullptr;
 };
+
+/// Reads str(GraphModule.graph): "graph():", then a node in each line, with % before the names of nodes. Strings stand
+/// there without quotes; a word that is nothing else is one. Errors load.fx_text with the line within the text.
+Result<std::unique_ptr<Graph>> read_print(std::string_view text);
+
+/// Reads what Graph.print_tabular prints. Of a Python function the table has only the last part of the name; it is the
+/// one of torch that PyTorch traces under this name.
+Result<std::unique_ptr<Graph>> read_table(std::string_view text);
 
 }  // namespace partita::fx

@@ -7,12 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/python_text.h"
 #include "core/base/text.h"
 #include "core/ir/symbols_of.h"
 #include "core/load/fx_expression.h"
 #include "core/load/fx_lines.h"
-#include "core/load/fx_print.h"
+#include "core/load/fx_nodes.h"
 
 namespace partita {
 namespace {
@@ -159,9 +160,7 @@ class ModuleReader {
         continue;
       }
       if (line.indent <= def.indent) break;
-      if (!placeholders_made_ && !is_declaration(line.content)) {
-        TRY_DO(make_placeholders(line.content));
-      }
+      if (!placeholders_made_ && !is_declaration(line.content)) TRY_DO(make_placeholders(line.content));
       lexer_.seek(line.begin + line.indent);
       TRY_DO(logical_line(returned));
       at = next_line();
@@ -202,9 +201,7 @@ class ModuleReader {
       Parameter p;
       p.name = lexer_.next().text;
       p.stars = stars;
-      if (lexer_.eat(":")) {
-        TRY(p.meta, annotation());
-      }
+      if (lexer_.eat(":")) TRY_DO(assign(p.meta, annotation()));
       if (lexer_.eat("=")) {
         const std::size_t begin = lexer_.peek().at, nodes = graph_->id_limit();
         TRY(p.default_value, reader_->argument());

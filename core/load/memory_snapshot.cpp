@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/load/without_graph.h"
+#include "core/load/sources.h"
 
 namespace partita {
 namespace {
@@ -12,8 +12,7 @@ namespace {
 constexpr std::size_t most_blocks = 50;
 
 const PickleValue* entry(const PickleValue* dict, std::string_view key) {
-  const auto* items = dict ? dict->get<PickleDict>() : nullptr;
-  if (items)
+  if (const auto* items = dict ? dict->get<PickleDict>() : nullptr)
     for (const auto& [name, value] : items->items)
       if (const auto* text = name->get<std::string>(); text && *text == key) return value;
   return nullptr;

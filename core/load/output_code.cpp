@@ -19,18 +19,6 @@ namespace {
 using Json = nlohmann::json;
 using Link = InductorKernel::Link;
 
-/// The items of "a, b]..." up to the bracket.
-std::vector<std::string> bracketed_items(std::string_view list) {
-  std::vector<std::string> out;
-  list = list.substr(0, list.find(']'));
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    if (const std::string_view item = trimmed(list.substr(0, end)); !item.empty()) out.emplace_back(item);
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return out;
-}
-
 /// The dotted name at the beginning of a text.
 std::string_view dotted_name(std::string_view text) {
   std::size_t n = 0;
@@ -73,7 +61,8 @@ class Reader {
   void comment(std::string_view text) {
     constexpr std::string_view sorted = "Topologically Sorted Source Nodes: [", handle = "[Provenance debug handles] ";
     if (text.starts_with(sorted)) {
-      comments_.sources = bracketed_items(text.substr(sorted.size()));
+      const auto items = call_arguments(text.substr(sorted.size()));
+      comments_.sources.assign(items.begin(), items.end());
       comments_.any = true;
     } else if (text.starts_with(handle)) {
       comments_.handle = text.substr(handle.size());
@@ -201,10 +190,8 @@ void link(InductorCode& code, const Json& mapping, const Json& traces) {
   };
   const std::unique_ptr<Graph> post = parsed(code.post_grad), pre = parsed(code.pre_grad);
   const auto entry = [](const Json& object, const char* table, const std::string& key) {
-    const auto found = object.is_object() ? object.find(table) : object.end();
-    if (!object.is_object() || found == object.end() || !found->is_object() || !found->contains(key))
-      return std::vector<std::string>();
-    return strings((*found)[key]);
+    const auto found = object.find(table);
+    return found != object.end() && found->contains(key) ? strings((*found)[key]) : std::vector<std::string>();
   };
   for (InductorKernel& k : code.kernels) {
     if (std::vector<std::string> nodes = entry(mapping, "cppCodeToPost", k.handle); !nodes.empty()) {
@@ -215,7 +202,7 @@ void link(InductorCode& code, const Json& mapping, const Json& traces) {
         for (std::string& source : entry(mapping, "postToPre", node)) sources.insert(std::move(source));
       k.sources.assign(sources.begin(), sources.end());
     }
-    if (traces.is_object() && traces.contains(k.handle))
+    if (traces.contains(k.handle))
       for (const std::string& trace : strings(traces[k.handle])) add_frames(trace, k.frames);
     find_own_nodes(k, pre.get(), post.get());
     keep_known(k.nodes, post.get(), k.missed);
@@ -242,28 +229,11 @@ Json parsed_json(const Artefact& a) {
   return text ? Json::parse(*text, nullptr, false) : Json();
 }
 
-/// Of a record that says what the cache answered.
-std::string key_of(const Json& answer) {
-  const auto key = answer.is_object() ? answer.find("key") : answer.end();
-  return answer.is_object() && key != answer.end() && key->is_string() ? key->get<std::string>() : std::string();
-}
-
 }  // namespace
 
 std::string_view name(InductorKernel::Link link) {
-  switch (link) {
-    case Link::None:
-      return "none";
-    case Link::Lines:
-      return "lines";
-    case Link::Comments:
-      return "comments";
-    case Link::Flow:
-      return "flow";
-    case Link::Mapping:
-      return "mapping";
-  }
-  return "";
+  static constexpr std::string_view names[] = {"none", "lines", "comments", "flow", "mapping"};
+  return names[static_cast<std::size_t>(link)];
 }
 
 std::string InductorCode::code_of(const InductorKernel& kernel) const {
@@ -308,7 +278,7 @@ std::vector<InductorCode> inductor_code(const Loaded& loaded) {
       if (record_name(all[j]) == "inductor_provenance_tracking_node_mappings") mapping = parsed_json(all[j]);
       if (record_name(all[j]) == "inductor_provenance_tracking_kernel_stack_traces") traces = parsed_json(all[j]);
       if (record_name(all[j]).starts_with("fx_graph_cache_") && code.key.empty())
-        code.key = key_of(parsed_json(all[j]));
+        code.key = text_field(parsed_json(all[j]), "key");
     }
     link(code, mapping, traces);
     out.push_back(std::move(code));

@@ -2,12 +2,14 @@
 // storages by their keys. What is made of objects afterwards is in pickle_values.cpp.
 #include "core/load/pickle.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/python_text.h"
 
 namespace partita {
@@ -97,35 +99,36 @@ struct GlobalRow {
   std::string_view name;
   Callable call;
 };
-/// All admitted globals besides torch dtypes and storage types. Every other global is refused by name.
+/// Admitted globals that stand for nothing when they are called: Callable::None.
+constexpr std::string_view plain_globals[] = {"torch.Tensor",
+                                              "torch.SymInt",
+                                              "torch.nn.parameter.Parameter",
+                                              "torch.nn.parameter.Buffer",
+                                              "torch._subclasses.fake_tensor.FakeTensor",
+                                              "torch._utils._rebuild_wrapper_subclass",
+                                              "torch.per_tensor_affine",
+                                              "torch.per_channel_affine",
+                                              "torch.per_channel_affine_float_qparams",
+                                              "builtins.int",
+                                              "builtins.float",
+                                              "builtins.bool",
+                                              "builtins.str",
+                                              "builtins.NoneType"};
+/// All other admitted globals besides torch dtypes and storage types. Every other global is refused by name.
 constexpr GlobalRow globals[] = {
     {"collections.OrderedDict", Callable::Dict},
     {"torch.Size", Callable::Size},
     {"torch.device", Callable::Device},
-    {"torch.Tensor", Callable::None},
-    {"torch.SymInt", Callable::None},
-    {"torch.nn.parameter.Parameter", Callable::None},
-    {"torch.nn.parameter.Buffer", Callable::None},
-    {"torch._subclasses.fake_tensor.FakeTensor", Callable::None},
     {"torch._utils._rebuild_tensor_v2", Callable::RebuildTensor},
     {"torch._utils._rebuild_tensor_v3", Callable::RebuildTensorOfDtype},
     {"torch._utils._rebuild_parameter", Callable::RebuildParameter},
-    {"torch._utils._rebuild_wrapper_subclass", Callable::None},
     {"torch._tensor._rebuild_from_type_v2", Callable::RebuildSubclass},
     {"torch._utils._rebuild_qtensor", Callable::Unread},
-    {"torch.per_tensor_affine", Callable::None},
-    {"torch.per_channel_affine", Callable::None},
-    {"torch.per_channel_affine_float_qparams", Callable::None},
     {"torch.serialization._get_layout", Callable::Layout},
     {"torch._prims_common._get_layout", Callable::Layout},
     {"builtins.complex", Callable::Complex},
     {"builtins.set", Callable::Set},
     {"builtins.frozenset", Callable::Set},
-    {"builtins.int", Callable::None},
-    {"builtins.float", Callable::None},
-    {"builtins.bool", Callable::None},
-    {"builtins.str", Callable::None},
-    {"builtins.NoneType", Callable::None},
 };
 
 /// Classes of torchao's quantized tensors and of what they hold besides tensors. Objects of them stay names.
@@ -168,16 +171,15 @@ bool is_named_as_dtype(std::string_view name) {
   return name.ends_with("Storage") && is_identifier(name);
 }
 
-const GlobalRow* find_global(std::string_view name) {
-  for (const GlobalRow& row : globals)
-    if (row.name == name) return &row;
-  return nullptr;
+std::optional<Callable> find_global(std::string_view name) {
+  if (std::ranges::find(plain_globals, name) != std::end(plain_globals)) return Callable::None;
+  const auto* row = std::ranges::find(globals, name, &GlobalRow::name);
+  return row == std::end(globals) ? std::nullopt : std::optional(row->call);
 }
 
 std::optional<DType> storage_dtype(std::string_view name) {
-  for (const StorageRow& row : storage_types)
-    if (row.name == name) return row.dtype;
-  return std::nullopt;
+  const auto* row = std::ranges::find(storage_types, name, &StorageRow::name);
+  return row == std::end(storage_types) ? std::nullopt : std::optional(row->dtype);
 }
 
 class Machine {
@@ -200,13 +202,11 @@ class Machine {
  private:
   using Object = PickleValue*;  ///< on the stack, null is a mark
 
-  template <class T>
-  Object make(T value) {
+  Object make(auto value) {
     out_.objects.push_back(std::make_unique<PickleValue>(PickleValue{std::move(value)}));
     return out_.objects.back().get();
   }
-  template <class T>
-  Status push(T value) {
+  Status push(auto value) {
     stack_.push_back(make(std::move(value)));
     return {};
   }
@@ -270,9 +270,7 @@ class Machine {
   Status tuple(std::size_t n) {
     PickleList list{PickleList::Tuple, {}};
     list.items.resize(n);
-    for (std::size_t i = n; i > 0; --i) {
-      TRY(list.items[i - 1], pop());
-    }
+    for (std::size_t i = n; i > 0; --i) TRY_DO(assign(list.items[i - 1], pop()));
     return push(std::move(list));
   }
 
@@ -340,8 +338,7 @@ class Machine {
         TRY_DO(pop_to_mark());
         return {};
       case Opcode::Dup: {
-        TRY(Object o, top());
-        stack_.push_back(o);
+        TRY(stack_.emplace_back(), top());
         return {};
       }
       case Opcode::None:
@@ -507,8 +504,7 @@ class Machine {
     auto* function = callable->get<PickleGlobal>();
     if (!function || !args) return bad_pickle("a call of an object that is not a function");
     if (is_of_torchao(function->name)) return push(*function);
-    const GlobalRow* row = find_global(function->name);
-    Callable call = row ? row->call : Callable::None;
+    const Callable call = find_global(function->name).value_or(Callable::None);
     if (const PickleItems* given = args->empty() ? nullptr : tuple_of((*args)[0]);
         given && (copied_ += given->size()) > max_copied)
       return bad_pickle("calls that copy too many list entries");
@@ -622,9 +618,7 @@ class Machine {
     if (!dtype) return push(PickleGlobal{type->name});
     if (!storages_) return bad_pickle("tensors in a pickle that has no storages");
     auto& storage = storage_by_key_[*key];
-    if (!storage) {
-      TRY(storage, storages_(*key));
-    }
+    if (!storage) TRY_DO(assign(storage, storages_(*key)));
     return push(Tensor{storage, *dtype, {static_cast<std::int64_t>(storage->bytes() / itemsize(*dtype))}, {1}});
   }
 

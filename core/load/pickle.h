@@ -4,11 +4,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/base/result.h"
 #include "core/ir/meta.h"
+#include "core/tensor/tensor.h"
 #include "core/tensor/value.h"
 
 namespace partita {
@@ -70,5 +72,11 @@ Result<std::vector<Meta>> read_dumped_inputs(std::string_view bytes);
 Result<std::string> write_dumped_inputs(const std::vector<Meta>& inputs);
 /// A text for people with one line per value: "[0]: tensor f32[8, 32]".
 std::string describe(const Pickle& pickle);
+
+/// Writes a torch.save file: named tensors as an OrderedDict (a state_dict), or a list of tensors. Every tensor gets a
+/// storage of its own. torch.load reads it, also with weights_only. Errors: file.write; load.torch_save.dtype for
+/// dtypes without a torch.save storage type.
+Status save_state_dict(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors);
+Status save_tensor_list(const std::string& path, const std::vector<Tensor>& tensors);
 
 }  // namespace partita

@@ -1,6 +1,7 @@
 // What pickles are converted to: values, the leaves of a pytree, dumped inputs. Also writes dumped inputs.
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/ir/extent.h"
 #include "core/load/pickle.h"
 #include "core/load/pickle_writer.h"
@@ -45,10 +46,8 @@ Result<Value> convert(const PickleValue& value, int depth, std::size_t& visited)
   if (depth > max_depth || ++visited > max_visited) return too_large();
   if (auto v = leaf(value)) return *std::move(v);
   ValueList out;
-  for (const PickleValue* item : children(value)) {
-    TRY(Value v, convert(*item, depth + 1, visited));
-    out.push_back(std::move(v));
-  }
+  for (const PickleValue* item : children(value))
+    TRY_DO(assign(out.emplace_back(), convert(*item, depth + 1, visited)));
   return Value(std::move(out));
 }
 
@@ -166,10 +165,7 @@ Result<std::vector<Meta>> read_dumped_inputs(std::string_view bytes) {
   auto* list = pickle.root->get<PickleList>();
   if (!list) return input_error("load.pickle", "dumped inputs must be a list");
   std::vector<Meta> out;
-  for (const PickleValue* item : list->items) {
-    TRY(Meta meta, dumped_input(*item));
-    out.push_back(std::move(meta));
-  }
+  for (const PickleValue* item : list->items) TRY_DO(assign(out.emplace_back(), dumped_input(*item)));
   return out;
 }
 

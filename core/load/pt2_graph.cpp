@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/assign.h"
 #include "core/base/config.h"
 #include "core/base/memory.h"
 #include "core/base/python_text.h"
@@ -87,21 +88,14 @@ Result<SymList> symbolic_list(Json json, std::string_view what, ShapeEnv* shapes
   TRY(auto array, array_of(json, what));
   if (array.size() > max_rank) return bad(fmt::format("{} of rank {}", what, array.size()));
   SymList out;
-  for (Json item : array) {
-    TRY(SymExpr e, symbolic(item, shapes));
-    out.push_back(e);
-  }
+  for (Json item : array) TRY_DO(assign(out.emplace_back(), symbolic(item, shapes)));
   return out;
 }
 
-template <class F>
-Result<Arg> list_of(Json json, F item_of) {
+Result<Arg> list_of(Json json, auto item_of) {
   TRY(auto array, array_of(json, "an argument list"));
   std::vector<Arg> items;
-  for (Json item : array) {
-    TRY(Arg a, item_of(item));
-    items.push_back(std::move(a));
-  }
+  for (Json item : array) TRY_DO(assign(items.emplace_back(), item_of(item)));
   return Arg::list(std::move(items));
 }
 
@@ -178,10 +172,7 @@ class GraphReader {
     }
     TRY(auto outputs, array_in(json, "outputs"));
     std::vector<Arg> results;
-    for (Json output : outputs) {
-      TRY(Arg a, argument(output));
-      results.push_back(std::move(a));
-    }
+    for (Json output : outputs) TRY_DO(assign(results.emplace_back(), argument(output)));
     const bool single = flag_in(json, "is_single_tensor_return");
     graph->set_output(single && results.size() == 1 ? results[0] : Arg::tuple(std::move(results)));
     return graph;
@@ -316,9 +307,7 @@ class GraphReader {
       TRY(Json value, need(input, "arg"));
       TRY(Arg a, argument(value));
       std::int64_t kind = 1;
-      if (auto k = field(input, "kind")) {
-        TRY(kind, integer_of(*k, "kind"));
-      }
+      if (auto k = field(input, "kind")) TRY_DO(assign(kind, integer_of(*k, "kind")));
       if (kind == 2 && !is_identifier(name)) return bad(fmt::format("keyword '{}'", shortened(name)));
       if (kind == 2)
         kwargs.emplace_back(name, std::move(a));
@@ -327,19 +316,14 @@ class GraphReader {
     }
     TRY(auto outputs, array_in(json, "outputs"));
     std::vector<Union> results;
-    for (Json output : outputs) {
-      TRY(Union u, union_of(output, "a node output"));
-      results.push_back(u);
-    }
+    for (Json output : outputs) TRY_DO(assign(results.emplace_back(), union_of(output, "a node output")));
     // A single result of a higher-order operator is a tuple unless the archive says otherwise.
     const bool tuple_of_one = results.size() == 1 && target.starts_with("torch.ops.higher_order.") &&
                               !flag_in(json, "is_hop_single_tensor_return");
     bool named = results.size() == 1 && !tuple_of_one && results[0].value.is_object();
     std::string_view name;
     if (json["name"].get(name) != simdjson::SUCCESS) name = {};
-    if (named) {
-      TRY(name, result_name(results[0]));
-    }
+    if (named) TRY_DO(assign(name, result_name(results[0])));
     TRY(const Op* op, op_of(target));
     Node* node = graph_->create(op, std::move(args), std::move(kwargs), name);
     node->origin = origin_;
@@ -405,12 +389,8 @@ Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes) {
   TRY(t.strides, symbolic_list(strides, "strides", shapes));
   if (t.sizes.size() != t.strides.size())
     return bad(fmt::format("{} sizes but {} strides", t.sizes.size(), t.strides.size()));
-  if (auto offset = field(json, "storage_offset")) {
-    TRY(t.offset, symbolic(*offset, shapes));
-  }
-  if (auto device = field(json, "device")) {
-    TRY(t.device, device_of(*device));
-  }
+  if (auto offset = field(json, "storage_offset")) TRY_DO(assign(t.offset, symbolic(*offset, shapes)));
+  if (auto device = field(json, "device")) TRY_DO(assign(t.device, device_of(*device)));
   t.requires_grad = flag_in(json, "requires_grad");
   TRY_DO(check_extent(t));
   return t;

@@ -1,7 +1,8 @@
 // Signature, pytrees and tensors of a .pt2 archive. Two tables map PyTorch's kinds of inputs and outputs to ours;
 // tensors of one file share its storage, and pickled ones are taken apart into their inner tensors.
-#include "core/load/pt2_signature.h"
+#include <algorithm>
 
+#include "core/base/assign.h"
 #include "core/load/pickle.h"
 #include "core/load/pt2_graph.h"
 
@@ -88,64 +89,6 @@ std::optional<Arg> tree_in(Json signature, const char* key) {
   return tree_of(spec);
 }
 
-}  // namespace
-
-void read_trees(Json graph_module, ExportedProgram& program) {
-  Json signature;
-  if (graph_module["module_call_graph"].at(0)["signature"].get(signature) != simdjson::SUCCESS) return;
-  program.arguments = tree_in(signature, "in_spec");
-  program.returned = tree_in(signature, "out_spec");
-}
-
-Status read_signature(Json signature, ExportedProgram& program) {
-  TRY(auto inputs, array_in(signature, "input_specs"));
-  for (Json spec : inputs) {
-    TRY(Union u, union_of(spec, "an input spec"));
-    const InputRow* row = nullptr;
-    for (const InputRow& candidate : input_rows)
-      if (candidate.key == u.kind) row = &candidate;
-    if (!row) return unsupported("load.pt2.signature", fmt::format("an archive with an input of kind '{}'", u.kind));
-    ProgramInput input;
-    input.kind = row->kind;
-    if (u.kind == "constant_input") {
-      TRY(std::string_view name, string_in(u.value, "name"));
-      input.name = name;
-      TRY(Json value, need(u.value, "value"));
-      TRY(Union literal, union_of(value, "a constant input"));
-      TRY(input.constant, read_literal(literal));
-    } else {
-      TRY(Json argument, need(u.value, "arg"));
-      input.name = name_of(argument);
-    }
-    if (row->target) {
-      TRY(std::string_view target, string_in(u.value, row->target));
-      input.target = target;
-    }
-    input.persistent = flag_in(u.value, "persistent", true);
-    program.inputs.push_back(std::move(input));
-  }
-  TRY(auto outputs, array_in(signature, "output_specs"));
-  for (Json spec : outputs) {
-    TRY(Union u, union_of(spec, "an output spec"));
-    const OutputRow* row = nullptr;
-    for (const OutputRow& candidate : output_rows)
-      if (candidate.key == u.kind) row = &candidate;
-    if (!row) return unsupported("load.pt2.signature", fmt::format("an archive with an output of kind '{}'", u.kind));
-    ProgramOutput output;
-    output.kind = row->kind;
-    TRY(Json argument, need(u.value, "arg"));
-    output.name = name_of(argument);
-    if (row->target) {
-      TRY(std::string_view target, string_in(u.value, row->target));
-      output.target = target;
-    }
-    program.outputs.push_back(std::move(output));
-  }
-  return {};
-}
-
-namespace {
-
 /// The tensors that a pickled one consists of, by the names of the attributes that hold them. `left`: values that may
 /// still be looked at; a damaged pickle's dicts may hold themselves.
 Status add_inner_tensors(const PickleValue& value, const std::string& name, ExportedProgram& program, int& left) {
@@ -170,6 +113,51 @@ Status read_pickled(const ZipArchive& zip, const std::string& path, const std::s
 }
 
 }  // namespace
+
+void read_trees(Json graph_module, ExportedProgram& program) {
+  Json signature;
+  if (graph_module["module_call_graph"].at(0)["signature"].get(signature) != simdjson::SUCCESS) return;
+  program.arguments = tree_in(signature, "in_spec");
+  program.returned = tree_in(signature, "out_spec");
+}
+
+Status read_signature(Json signature, ExportedProgram& program) {
+  TRY(auto inputs, array_in(signature, "input_specs"));
+  for (Json spec : inputs) {
+    TRY(Union u, union_of(spec, "an input spec"));
+    const auto* row = std::ranges::find(input_rows, u.kind, &InputRow::key);
+    if (row == std::end(input_rows))
+      return unsupported("load.pt2.signature", fmt::format("an archive with an input of kind '{}'", u.kind));
+    ProgramInput input;
+    input.kind = row->kind;
+    if (u.kind == "constant_input") {
+      TRY(input.name, string_in(u.value, "name"));
+      TRY(Json value, need(u.value, "value"));
+      TRY(Union literal, union_of(value, "a constant input"));
+      TRY(input.constant, read_literal(literal));
+    } else {
+      TRY(Json argument, need(u.value, "arg"));
+      input.name = name_of(argument);
+    }
+    if (row->target) TRY_DO(assign(input.target, string_in(u.value, row->target)));
+    input.persistent = flag_in(u.value, "persistent", true);
+    program.inputs.push_back(std::move(input));
+  }
+  TRY(auto outputs, array_in(signature, "output_specs"));
+  for (Json spec : outputs) {
+    TRY(Union u, union_of(spec, "an output spec"));
+    const auto* row = std::ranges::find(output_rows, u.kind, &OutputRow::key);
+    if (row == std::end(output_rows))
+      return unsupported("load.pt2.signature", fmt::format("an archive with an output of kind '{}'", u.kind));
+    ProgramOutput output;
+    output.kind = row->kind;
+    TRY(Json argument, need(u.value, "arg"));
+    output.name = name_of(argument);
+    if (row->target) TRY_DO(assign(output.target, string_in(u.value, row->target)));
+    program.outputs.push_back(std::move(output));
+  }
+  return {};
+}
 
 Status read_tensors(const ZipArchive& zip, const std::string& folder, const std::string& config,
                     ExportedProgram& program, std::vector<Diagnostic>& warnings) {
@@ -201,9 +189,7 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
     auto sizes = concrete(meta.sizes), strides = concrete(meta.strides);
     if (!sizes || !strides || !meta.offset.is_int()) return bad(fmt::format("'{}' has symbolic sizes", name));
     auto& storage = storages[std::string(path)];
-    if (!storage) {
-      TRY(storage, zip.read_storage(folder + std::string(path)));
-    }
+    if (!storage) TRY_DO(assign(storage, zip.read_storage(folder + std::string(path))));
     Tensor t{storage, meta.dtype, *sizes, *strides, meta.offset.as_int()};
     TRY(const bool within, within_storage(t));
     if (!within) return bad(fmt::format("'{}' reaches beyond its {} bytes", name, storage->bytes()));
@@ -216,9 +202,8 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
 }  // namespace pt2
 
 const ProgramInput* ExportedProgram::input(std::string_view placeholder) const {
-  for (const ProgramInput& i : inputs)
-    if (i.name == placeholder) return &i;
-  return nullptr;
+  const auto found = std::ranges::find(inputs, placeholder, &ProgramInput::name);
+  return found == inputs.end() ? nullptr : &*found;
 }
 
 const Tensor* ExportedProgram::tensor_of(std::string_view placeholder) const {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/assign.h"
 #include "core/load/safetensors.h"
 
 namespace partita {
@@ -75,9 +76,7 @@ Result<TensorFile> read_recorded_values(const std::string& path) {
     if (fs::symlink_status(beside, error).type() != fs::file_type::regular)
       return input_error("load.recording", fmt::format("{} has values of it and is not there", name), {.file = path});
     TensorFile other;
-    if (beside.filename() != fs::path(path).filename()) {
-      TRY(other, read_safetensors(beside.string()));
-    }
+    if (beside.filename() != fs::path(path).filename()) TRY_DO(assign(other, read_safetensors(beside.string())));
     const TensorFile& file_there = other.tensors.empty() ? written : other;
     for (const auto& [key, there] : own) {
       const Tensor* t = file_there.find(there.key);

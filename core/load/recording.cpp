@@ -1,5 +1,5 @@
-#include "core/load/recording.h"
-
+// The folder that `partita record` writes: session.json, graphs/, trace/, and the same below rank_N/ and process_N/.
+// codegen/python/partita/record/README.md describes it.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/natural_order.h"
+#include "core/load/records.h"
+#include "core/load/sources.h"
 
 namespace partita {
 namespace {
@@ -22,19 +24,9 @@ constexpr std::string_view format_begins = "\"format\": \"partita-recording-";
 constexpr std::string_view known_format = "partita-recording-1";
 constexpr std::size_t most_recorded = 20'000, most_processes = 4096;
 
-std::int64_t int_field(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
-
 double real_field(const Json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_number() ? it->get<double>() : 0;
-}
-
-std::string text_field(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 const Json& list_field(const Json& object, const char* key) {
@@ -128,8 +120,7 @@ class RecordingReader {
     loading_.out.warnings.push_back(std::move(d));
   }
 
-  template <class Add>
-  void add_part(const std::string& prefix, const Add& add) {
+  void add_part(const std::string& prefix, const auto& add) {
     FilePart part{prefix, loading_.out.artefacts.size()};
     add();
     part.end = loading_.out.artefacts.size();

@@ -1,5 +1,6 @@
 #pragma once
 // What the texts of a trace log say, beside its graphs.
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,5 +24,17 @@ std::string log_title(std::string_view path);
 /// What the log's lines of this name hold under it: {"co_name": ...} for compilation_metrics. Lines that hold none are
 /// left out.
 std::vector<nlohmann::json> records(const Artefact& a);
+
+/// What a JSON object has under the key; empty or 0 where it has no text or no whole number there, or is no object.
+std::string text_field(const nlohmann::json& object, const char* key);
+std::int64_t int_field(const nlohmann::json& object, const char* key);
+
+/// The graphs of one compilation: the artefact and those that lie beside it. Null: there is none.
+struct StepGraphs {
+  const Artefact *joint = nullptr, *forward = nullptr, *backward = nullptr;
+};
+/// Those of the artefact's group and log. Of several of a kind, the one with the artefact's place among its own.
+StepGraphs graphs_beside(std::span<const Artefact* const> artefacts, const Artefact& artefact);
+StepGraphs graphs_beside(const Loaded& loaded, const Artefact& artefact);
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/natural_order.h"
 #include "core/base/raise.h"
 #include "core/ir/print.h"
@@ -72,12 +73,8 @@ Result<Value> value_of(const TensorMeta& meta, std::shared_ptr<Storage> storage,
     if (const auto n = shapes.hint(e)) return *n;
     return input_error("load.repro", fmt::format("the script does not say what {} is", e.str()));
   };
-  for (const SymExpr size : meta.sizes) {
-    TRY(t.sizes.emplace_back(), number(size));
-  }
-  for (const SymExpr stride : meta.strides) {
-    TRY(t.strides.emplace_back(), number(stride));
-  }
+  for (const SymExpr size : meta.sizes) TRY_DO(assign(t.sizes.emplace_back(), number(size)));
+  for (const SymExpr stride : meta.strides) TRY_DO(assign(t.strides.emplace_back(), number(stride)));
   TRY(t.offset, number(meta.offset));
   TRY(const bool within, within_storage(t));
   if (!within) return input_error("load.repro", "an input reaches beyond its storage");
@@ -104,13 +101,10 @@ Result<std::vector<Value>> values_of(const LoadArgs& args, const fs::path& folde
     auto& storage = storages[name];
     for (const fs::path& kept : {folder / "checkpoints", folder, folder / saved}) {
       if (storage) break;
-      if (const auto file = below(folder, kept / "storages" / name)) {
-        TRY(storage, read_storage(*file));
-      }
+      if (const auto file = below(folder, kept / "storages" / name)) TRY_DO(assign(storage, read_storage(*file)));
     }
     if (!storage) return std::vector<Value>();
-    TRY(Value value, value_of(*meta, storage, shapes));
-    out.push_back(std::move(value));
+    TRY(out.emplace_back(), value_of(*meta, storage, shapes));
   }
   return out;
 }

@@ -3,25 +3,10 @@
 #include "core/base/raise.h"
 #include "core/base/text.h"
 #include "core/load/fx_expression.h"
+#include "core/load/output_flow.h"
 
 namespace partita {
 namespace {
-
-/// The parts of "a, (b, c), d=e" between commas that stand in no bracket.
-std::vector<std::string_view> items(std::string_view list) {
-  std::vector<std::string_view> out;
-  std::size_t begin = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i <= list.size(); ++i) {
-    const char c = i < list.size() ? list[i] : ',';
-    if (c == '(' || c == '[') ++depth;
-    if (c == ')' || c == ']') --depth;
-    if (c != ',' || depth > 0) continue;
-    if (const std::string_view item = trimmed(list.substr(begin, i - begin)); !item.empty()) out.push_back(item);
-    begin = i + 1;
-  }
-  return out;
-}
 
 /// What stands in the brackets that `text` begins with; empty if they are not closed.
 std::string_view inside(std::string_view text) {
@@ -47,7 +32,7 @@ struct Call {
       before.remove_prefix(assigned + 1);
     }
     function = trimmed(before);
-    for (std::string_view item : items(inside(line.substr(open)))) {
+    for (std::string_view item : call_arguments(inside(line.substr(open)))) {
       const std::size_t assigned = item.find('=');
       if (assigned < item.find_first_of("('"))
         kwargs[trimmed(item.substr(0, assigned))] = trimmed(item.substr(assigned + 1));
@@ -78,7 +63,7 @@ std::optional<SymExpr> expression(std::string_view text) {
 std::optional<SymList> sizes(std::string_view text) {
   if (!text.starts_with('(')) return std::nullopt;
   SymList out;
-  for (std::string_view item : items(inside(text))) {
+  for (std::string_view item : call_arguments(inside(text))) {
     const auto size = expression(item);
     if (!size) return std::nullopt;
     out.push_back(*size);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/assign.h"
 #include "core/base/output.h"
 #include "core/load/file.h"
 
@@ -127,9 +128,7 @@ Result<Tensor> copy_in(const TensorEntry& entry, const char* data, bool is_compl
   flat.dtype = *entry.dtype;
   flat.sizes = entry.sizes;
   flat.strides = row_major_strides(flat.sizes);
-  if (is_complex) {
-    TRY(flat, view_as_complex(flat));
-  }
+  if (is_complex) TRY_DO(assign(flat, view_as_complex(flat)));
   if (!strides) return flat;
   if (strides->size() != flat.sizes.size())
     return bad_header(
@@ -208,8 +207,7 @@ Result<TensorFile> parse(std::string_view bytes) {
       }
       continue;
     }
-    TRY(TensorEntry entry, read_entry(name, value, data.size()));
-    entries.push_back(std::move(entry));
+    TRY(entries.emplace_back(), read_entry(name, value, data.size()));
   }
   std::sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
@@ -234,9 +232,7 @@ Result<TensorFile> parse(std::string_view bytes) {
     }
     Sizes layout;
     bool has_layout = strides.is_object() && strides.contains(entry.name);
-    if (has_layout) {
-      TRY(layout, integers(strides[entry.name], entry.name));
-    }
+    if (has_layout) TRY_DO(assign(layout, integers(strides[entry.name], entry.name)));
     TRY(Tensor tensor,
         copy_in(entry, data.data(), complex_keys.count(entry.name) > 0, has_layout ? &layout : nullptr, budget));
     tensor.requires_grad = requires_grad.count(entry.name) > 0;

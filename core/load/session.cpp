@@ -11,16 +11,27 @@
 #include "core/base/config.h"
 #include "core/ir/devices.h"
 #include "core/ir/print.h"
+#include "core/ir/symbols_of.h"
 #include "core/load/fx_lines.h"
 #include "core/load/fx_text.h"
 #include "core/load/operators.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
-#include "core/load/without_graph.h"
 #include "core/sym/term_budget.h"
 
 namespace partita {
 namespace {
+
+struct KindRow {
+  std::string_view name;
+  Stage stage;
+  bool differentiable;
+};
+constexpr KindRow kinds[] = {
+#define V(name, text, stage, differentiable) {text, Stage::stage, differentiable},
+    PARTITA_ARTEFACT_KINDS(V)
+#undef V
+};
 
 /// Sets missing metas. An annotation in the text is kept.
 void give_metas(const std::vector<Meta>& metas, Graph& graph) {
@@ -40,17 +51,12 @@ void apply(const Companion& companion, Graph& graph) {
 
 /// Gives the inputs' symbols what the log says of them.
 void apply(const LoggedSymbols& logged, Graph& graph) {
-  const auto apply_to = [&](SymExpr e) {
-    for (const std::string& symbol : e.symbols())
+  for (const Node* input : graph.placeholders())
+    for (const std::string& symbol : symbols_of(input->meta))
       if (const auto it = logged.find(symbol); it != logged.end()) {
         graph.shapes->set_hint(symbol, it->second.hint);
         graph.shapes->set_range(symbol, it->second.range);
       }
-  };
-  for (const Node* input : graph.placeholders()) {
-    if (const SymExpr* e = input->meta.sym()) apply_to(*e);
-    if (const TensorMeta* t = input->meta.tensor()) std::ranges::for_each(t->sizes, apply_to);
-  }
 }
 
 std::string untabbed(std::string_view text) {
@@ -68,30 +74,15 @@ std::string untabbed(std::string_view text) {
 }  // namespace
 
 std::string_view kind_name(ArtefactKind kind) {
-  static constexpr std::string_view names[] = {
-#define V(name, text, ...) text,
-      PARTITA_ARTEFACT_KINDS(V)
-#undef V
-  };
-  return names[static_cast<std::size_t>(kind)];
+  return kinds[static_cast<std::size_t>(kind)].name;
 }
 
 Stage stage_of(ArtefactKind kind) {
-  static constexpr Stage stages[] = {
-#define V(name, text, stage, ...) Stage::stage,
-      PARTITA_ARTEFACT_KINDS(V)
-#undef V
-  };
-  return stages[static_cast<std::size_t>(kind)];
+  return kinds[static_cast<std::size_t>(kind)].stage;
 }
 
 bool is_differentiable(ArtefactKind kind) {
-  static constexpr bool differentiable[] = {
-#define V(name, text, stage, differentiable) differentiable,
-      PARTITA_ARTEFACT_KINDS(V)
-#undef V
-  };
-  return differentiable[static_cast<std::size_t>(kind)];
+  return kinds[static_cast<std::size_t>(kind)].differentiable;
 }
 
 Artefact Artefact::of_text(std::vector<Part> parts) {

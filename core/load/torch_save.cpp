@@ -1,5 +1,3 @@
-#include "core/load/torch_save.h"
-
 #include <memory>
 
 #include <fmt/format.h>
@@ -38,18 +36,13 @@ struct Entry {
   std::string name, bytes;
 };
 
-struct DiscardZip {
-  void operator()(zip_t* z) const { zip_discard(z); }
-};
-struct FreeSource {
-  void operator()(zip_source_t* s) const { zip_source_free(s); }
-};
-
 /// The bytes of a zip archive with these entries; an empty string where libzip has no memory for it.
 std::string archive_bytes(const std::vector<Entry>& entries) {
-  const std::unique_ptr<zip_source_t, FreeSource> made(zip_source_buffer_create(nullptr, 0, 0, nullptr));
+  const std::unique_ptr<zip_source_t, void (*)(zip_source_t*)> made(zip_source_buffer_create(nullptr, 0, 0, nullptr),
+                                                                    zip_source_free);
   if (!made) return {};
-  std::unique_ptr<zip_t, DiscardZip> archive(zip_open_from_source(made.get(), ZIP_TRUNCATE, nullptr));
+  std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open_from_source(made.get(), ZIP_TRUNCATE, nullptr),
+                                                   zip_discard);
   if (!archive) return {};
   zip_source_keep(made.get());  // the archive has a reference of its own
   for (const Entry& e : entries) {
@@ -87,7 +80,7 @@ Result<Tensor> with_own_storage(const Tensor& t) {
   return own;
 }
 
-Status save(const std::string& path, const std::vector<std::string>* names, const std::vector<Tensor>& tensors) {
+Status save(const std::string& path, bool names, const std::vector<std::pair<std::string, Tensor>>& tensors) {
   PickleWriter pickle;
   std::vector<Entry> entries{{"data.pkl", {}}, {"byteorder", "little"}};
   if (names)
@@ -96,9 +89,9 @@ Status save(const std::string& path, const std::vector<std::string>* names, cons
     pickle.raw("]");
   pickle.raw("(");
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    TRY(const Tensor own, with_own_storage(tensors[i]));
+    TRY(const Tensor own, with_own_storage(tensors[i].second));
     TRY(const std::int64_t elements, reach(own.sizes, own.strides));
-    if (names) pickle.string((*names)[i]);
+    if (names) pickle.string(tensors[i].first);
     write_tensor(pickle, own, i, elements);
     const auto bytes = static_cast<std::size_t>(elements) * itemsize(own.dtype);
     entries.push_back({fmt::format("data/{}", i), std::string(reinterpret_cast<const char*>(own.data()), bytes)});
@@ -112,17 +105,13 @@ Status save(const std::string& path, const std::vector<std::string>* names, cons
 }  // namespace
 
 Status save_state_dict(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors) {
-  std::vector<std::string> names;
-  std::vector<Tensor> values;
-  for (const auto& [name, tensor] : tensors) {
-    names.push_back(name);
-    values.push_back(tensor);
-  }
-  return save(path, &names, values);
+  return save(path, true, tensors);
 }
 
 Status save_tensor_list(const std::string& path, const std::vector<Tensor>& tensors) {
-  return save(path, nullptr, tensors);
+  std::vector<std::pair<std::string, Tensor>> without_names;
+  for (const Tensor& t : tensors) without_names.emplace_back("", t);
+  return save(path, false, without_names);
 }
 
 }  // namespace partita

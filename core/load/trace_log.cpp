@@ -66,6 +66,7 @@ trace::CompileId read_id(simdjson::dom::object object) {
 }
 
 Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json) {
+  if (json.empty()) return input_error("load.trace_log", "neither a record nor a payload");
   simdjson::dom::object object;
   if (parser.parse(json.data(), json.size()).get(object) != simdjson::SUCCESS)
     return input_error("load.trace_log", "not a JSON object");
@@ -158,9 +159,7 @@ Result<std::size_t> TraceLogReader::read(const std::shared_ptr<const FileBytes>&
       ++line_;
       continue;
     }
-    const std::string_view json = record_json(content);
-    const auto record = json.empty() ? Result<Record>(input_error("load.trace_log", "neither a record nor a payload"))
-                                     : read_record(parser_->json, json);
+    const auto record = read_record(parser_->json, record_json(content));
     const std::string_view payload = text.substr(place.payload, place.end - place.payload);
     const std::string checksum = record && !record->checksum.empty() ? checksum_of(payload) : std::string();
     const bool may_go_on = record ? record->has_payload && (checksum.empty() || checksum != record->checksum) : true;
@@ -231,9 +230,7 @@ bool TraceLogReader::show_rest(const std::shared_ptr<const FileBytes>& rest, Loa
   bytes_ = rest;
   const std::string_view text = rest->text();
   const Place place = place_at(text, 0);
-  const std::string_view json = record_json(text.substr(0, place.payload));
-  const auto record =
-      json.empty() ? Result<Record>(input_error("load.trace_log", "no record")) : read_record(parser_->json, json);
+  const auto record = read_record(parser_->json, record_json(text.substr(0, place.payload)));
   if (!record || !record->has_payload || place.end < text.size()) return true;
   if (!is_gathered(*record)) {
     Artefact a = artefact_of(*record, place.payload, place.end, loading);
@@ -275,8 +272,7 @@ Artefact TraceLogReader::named(Artefact a, const std::string& compile_id, const 
     a.functorch = compilation(compile_id).functorch;
   }
   std::string id = compile_id;
-  for (char& c : id)
-    if (c == '/') c = '_';
+  std::ranges::replace(id, '/', '_');
   id += (id.empty() ? "" : ".") + name;
   a.id = join_id(prefix_, id);
   a.group = compile_id;

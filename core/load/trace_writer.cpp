@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "core/base/config.h"
+#include "core/base/descriptor.h"
 #include "core/base/md5.h"
-#include "core/base/write_all.h"
 #include "core/ir/print.h"
 
 namespace partita::trace {
@@ -123,7 +123,7 @@ std::string_view source_file(const Source& from) {
 }
 
 /// The line as TorchLogsFormatter writes it, with its payload.
-std::string line_of(const Json& metadata, const std::string* payload, const Source& from) {
+std::string line_of(const Json& metadata, const std::optional<std::string>& payload, const Source& from) {
   const double at = now();
   const auto seconds = static_cast<std::time_t>(at / 1e6);
   std::tm local = {};
@@ -146,7 +146,7 @@ void write(Log& log, const std::string& line) {
 }
 
 /// PyTorch's trace_structured.
-void record(const char* name, const Json& metadata, const std::string* payload, const Source& from) {
+void record(const char* name, const Json& metadata, const std::optional<std::string>& payload, const Source& from) {
   Json all = {{name, metadata}};
   if (frame && frame->id.frame) {
     all[id_keys[1]] = *frame->id.frame;
@@ -164,7 +164,7 @@ void record(const char* name, const Json& metadata, const std::string* payload, 
 }
 
 void write_artifact(const char* name, const char* encoding, const std::string& payload, const Source& from) {
-  record(artifact_key, {{"name", name}, {"encoding", encoding}}, &payload, from);
+  record(artifact_key, {{"name", name}, {"encoding", encoding}}, payload, from);
 }
 
 /// A number for a text, which is written once.
@@ -173,7 +173,7 @@ std::size_t intern(const std::string& text, const Source& from) {
   const std::lock_guard lock(log.mutex);
   if (!open_file(log)) return 0;
   const auto [found, added] = log.strings.emplace(text, log.strings.size());
-  if (added) write(log, line_of({{"str", {text, found->second}}}, nullptr, from));
+  if (added) write(log, line_of({{"str", {text, found->second}}}, {}, from));
   return found->second;
 }
 
@@ -185,8 +185,7 @@ void event(const std::string& name, const char* phase, double at, const Source& 
                         {"cat", "dynamo_timed"},
                         {"tid", 0},
                         {"pid", 0}};
-  const std::string text = payload_of(payload);
-  record("chromium_event", Json::object(), &text, from);
+  record("chromium_event", Json::object(), payload_of(payload), from);
 }
 
 Json numbers(const SymList& list) {
@@ -232,13 +231,12 @@ void describe_inputs(const Graph& graph, Source from) {
     if (known) {
       const int shared = t->storage_id < 0 ? -1 - static_cast<int>(id) : t->storage_id;
       const auto [storage, is_new] = storages.try_emplace(shared, storages.size());
-      if (is_new)
-        record("describe_storage", {{"id", storage->second}, {"describer_id", 0}, {"size", bytes}}, nullptr, from);
+      if (is_new) record("describe_storage", {{"id", storage->second}, {"describer_id", 0}, {"size", bytes}}, {}, from);
       tensor["storage"] = storage->second;
     }
-    record("describe_tensor", tensor, nullptr, from);
+    record("describe_tensor", tensor, {}, from);
     const std::string source = fmt::format("L['{}']", node->name());
-    record("describe_source", {{"describer_id", 0}, {"id", id++}, {"source", source}}, nullptr, from);
+    record("describe_source", {{"describer_id", 0}, {"id", id++}, {"source", source}}, {}, from);
   }
 }
 
@@ -324,9 +322,7 @@ void append_to(const std::string& file) {
 }
 
 void entry(const char* name, const Graph& graph, Source from) {
-  if (!on()) return;
-  const std::string text = print(graph);
-  record(name, Json::object(), &text, from);
+  if (on()) record(name, Json::object(), print(graph), from);
 }
 
 void artifact(const char* name, const Graph& graph, Source from) {
@@ -340,7 +336,7 @@ void artifact(const char* name, const Json& json, Source from) {
 }
 
 void output_code(const std::string& graph, const std::string& text, Source from) {
-  if (on()) record("inductor_output_code", {{"filename", graph + ".txt"}}, &text, from);
+  if (on()) record("inductor_output_code", {{"filename", graph + ".txt"}}, text, from);
 }
 
 void guards(const Graph& graph, const std::vector<Guard>& guards, Source from) {
@@ -361,8 +357,7 @@ void guards(const Graph& graph, const std::vector<Guard>& guards, Source from) {
     record("guard_added_fast", {{"expr", g.condition.str()}, {"user_stack", Json::array()}, {"stack", Json::array()}},
            nullptr, from);
   }
-  const std::string text = payload_of(rows);
-  record("dynamo_guards", Json::object(), &text, from);
+  record("dynamo_guards", Json::object(), payload_of(rows), from);
   if (frame) frame->guards += guards.size();
 }
 
@@ -400,7 +395,7 @@ Compilation::~Compilation() {
   if (std::uncaught_exceptions() > raised_)
     frame->failure = {{"fail_type", "raised"}, {"fail_reason", "an error was raised"}};
   if (frame->metrics)
-    record("compilation_metrics", metrics_of(*frame, end), nullptr, Source::current());
+    record("compilation_metrics", metrics_of(*frame, end), {}, Source::current());
   else
     artifact("stage_times", times_of(*frame));
   delete std::exchange(frame, nullptr);
@@ -429,15 +424,14 @@ void input(const Graph& graph, const char* name, Source from) {
                      {"filename", intern(first->file, from)},
                      {"loc", first->code}});
   }
-  record("dynamo_start", {{"stack", stack}}, nullptr, from);
+  record("dynamo_start", {{"stack", stack}}, {}, from);
   describe_inputs(graph, from);
   write_artifact("partita.config", "string", config_text(config(), ConfigPart::Differs), from);
   if (!name) return;
   Json sizes = Json::object();
   for (const Node* node : graph)
     if (const TensorMeta* t = node->meta.tensor()) sizes[node->name()] = numbers(t->sizes);
-  const std::string text = print(graph);
-  record(name, {{"sizes", sizes}}, &text, from);
+  record(name, {{"sizes", sizes}}, print(graph), from);
 }
 
 Stage::Stage(std::string_view name, StageTimes* times, Source from)

@@ -67,8 +67,7 @@ CompileId current();
 void input(const Graph& graph, const char* name, Source from = Source::current());
 
 /// Runs work that returns a Result, as a Compilation.
-template <typename Work>
-auto compiled(Work work) {
+auto compiled(auto work) {
   Compilation compilation;
   auto result = work();
   if (!result) compilation.failed(result.error());

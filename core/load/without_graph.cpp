@@ -1,5 +1,4 @@
-#include "core/load/without_graph.h"
-
+// Files of PyTorch that hold no graph: what they hold, and why.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -8,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
+#include "core/base/number_text.h"
 #include "core/base/python_text.h"
-#include "core/base/text.h"
+#include "core/load/records.h"
+#include "core/load/sources.h"
 
 namespace partita {
 namespace {
@@ -22,11 +23,6 @@ void add_text(Artefact a, std::string id, const std::string& path, std::string t
   a.group = fs::path(path).parent_path().string();
   a.title = std::move(title);
   loading.add(std::move(a));
-}
-
-/// "2 wrappers"
-std::string counted(std::size_t n, std::string_view what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 /// The bytes of torch.utils._appending_byte_serializer: CRC-32, then numbers of 8 bytes, the highest first, and pieces
@@ -166,8 +162,8 @@ Result<bool> load_aoti(const ZipArchive& zip, const std::string& root, const std
   tell_what(path,
             fmt::format("an AOTInductor package of {} for {}: {} of machine code, {} and {} as code; PyTorch writes no "
                         "graph into it",
-                        counted(models, "model"), device.empty() ? "an unknown device" : one_line(device),
-                        counted(machine, "file"), counted(wrappers, "wrapper"), counted(kernels, "kernel")),
+                        count_text(models, "model"), device.empty() ? "an unknown device" : one_line(device),
+                        count_text(machine, "file"), count_text(wrappers, "wrapper"), count_text(kernels, "kernel")),
             loading);
   return true;
 }
@@ -196,12 +192,12 @@ Status load_cache_artifacts(std::shared_ptr<const FileBytes> bytes, const std::s
   for (const auto& [key, code] : contents->codes)
     add_text(Artefact::of_string(std::string(code)), join_id(prefix, key + "/output_code"), bytes->path(),
              fmt::format("code of {}", key), loading);
-  tell_what(
-      bytes->path(),
-      fmt::format("caches saved by torch.compiler.save_cache_artifacts: {} of {}, {} with code; graphs are not "
-                  "in it",
-                  counted(contents->artifacts, "artifact"), counted(contents->caches, "cache"), contents->codes.size()),
-      loading);
+  tell_what(bytes->path(),
+            fmt::format("caches saved by torch.compiler.save_cache_artifacts: {} of {}, {} with code; graphs are not "
+                        "in it",
+                        count_text(contents->artifacts, "artifact"), count_text(contents->caches, "cache"),
+                        contents->codes.size()),
+            loading);
   return {};
 }
 
@@ -211,20 +207,15 @@ bool is_debug_mode(std::string_view text, std::string_view) {
 
 Status load_debug_mode(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
   const auto document = nlohmann::json::parse(bytes->text(), nullptr, false);
-  const auto logs = document.is_object() ? document.find("logs") : document.end();
-  if (!document.is_object() || logs == document.end() || !logs->is_array())
+  const auto logs = document.find("logs");
+  if (logs == document.end() || !logs->is_array())
     return input_error("load.debug_mode", "a log of DebugMode that is no JSON with 'logs'; is it truncated?",
                        {.file = bytes->path()});
   std::string text;
   for (const auto& call : *logs) {
     if (!call.is_object()) continue;
-    const auto part = [&](const char* key) {
-      const auto it = call.find(key);
-      return it != call.end() && it->is_string() ? one_line(it->get<std::string>()) : std::string();
-    };
-    const auto depth = call.find("call_depth");
-    const bool deep = depth != call.end() && depth->is_number_unsigned();
-    text.append(2 * std::min<std::size_t>(deep ? depth->get<std::size_t>() : 0, 100), ' ');
+    const auto part = [&](const char* key) { return one_line(text_field(call, key)); };
+    text.append(static_cast<std::size_t>(2 * std::clamp<std::int64_t>(int_field(call, "call_depth"), 0, 100)), ' ');
     const std::string name = part("op_name");
     text += name.empty() ? fmt::format("{}\n", part("type"))
                          : fmt::format("{}({}{}){}\n", name, part("args_str"), part("kwargs_str"), part("output_str"));
@@ -234,7 +225,7 @@ Status load_debug_mode(std::shared_ptr<const FileBytes> bytes, const std::string
   tell_what(bytes->path(),
             fmt::format("a log of DebugMode: {} in the order of the run; it does not say which result another call "
                         "takes, so it is no graph",
-                        counted(logs->size(), "call")),
+                        count_text(logs->size(), "call")),
             loading);
   return {};
 }

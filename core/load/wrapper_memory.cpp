@@ -7,11 +7,8 @@
 #include <set>
 #include <unordered_map>
 
-#include <fmt/format.h>
-
 #include "core/base/text.h"
 #include "core/load/output_flow.h"
-#include "core/load/wrapper_text.h"
 #include "core/ops/facts/memory.h"
 
 namespace partita {

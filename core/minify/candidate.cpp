@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/aot/graph_io.h"
+#include "core/aot/saved_case.h"
 #include "core/base/hash.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -27,9 +28,33 @@ bool has_value(const Node& node) {
 }
 bool is_read_in_parts(const Node& node) {
   if (node.meta.known() || node.users().empty()) return node.meta.tuple() != nullptr;
-  for (const Node* user : node.users())
-    if (!user->is(Op::getitem())) return false;
-  return true;
+  return std::ranges::all_of(node.users(), [&](const Node* user) { return user->is(Op::getitem()); });
+}
+
+/// A value of zeros for a meta. Symbols take their hints.
+Result<Value> zero_value(const Meta& meta, const ShapeEnv& shapes) {
+  const auto numbers = [&](const SymList& list) -> Result<Sizes> {
+    Sizes out;
+    for (SymExpr e : list) {
+      const auto n = shapes.hint(e);
+      if (!n)
+        return input_error("minify.size", "the size " + e.str() + " has no example value; give the inputs by --inputs");
+      out.push_back(*n);
+    }
+    return out;
+  };
+  if (const SymExpr* e = meta.sym()) {
+    TRY(const Sizes number, numbers({*e}));
+    return Value(number[0]);
+  }
+  const TensorMeta* t = meta.tensor();
+  if (!t) return input_error("minify.value", "no value can be made for a node that is not known to be a tensor");
+  TRY(Sizes sizes, numbers(t->sizes));
+  TRY(Sizes strides, numbers(t->strides));
+  if (!t->strides_known) strides = row_major_strides(sizes);
+  TRY(const std::int64_t elements, reach(sizes, strides));
+  TRY(const Tensor memory, Tensor::zeros(t->dtype, {elements}));
+  return Value(memory.view_as(std::move(sizes), std::move(strides), 0));
 }
 
 }  // namespace
@@ -309,39 +334,6 @@ std::size_t count_calls(const Graph& graph) {
   std::size_t calls = 0;
   for (const Node* node : graph) calls += node->op()->is_call() && !node->is(Op::getitem());
   return calls;
-}
-
-Result<Value> zero_value(const Meta& meta, const ShapeEnv& shapes) {
-  const auto size = [&](SymExpr e) -> Result<std::int64_t> {
-    if (const auto v = shapes.hint(e)) return *v;
-    return input_error("minify.size", "the size " + e.str() + " has no example value; give the inputs by --inputs");
-  };
-  if (const SymExpr* e = meta.sym()) {
-    TRY(const std::int64_t value, size(*e));
-    return Value(value);
-  }
-  const TensorMeta* t = meta.tensor();
-  if (!t) return input_error("minify.value", "no value can be made for a node that is not known to be a tensor");
-  Sizes sizes, strides;
-  for (SymExpr e : t->sizes) {
-    TRY(const std::int64_t n, size(e));
-    sizes.push_back(n);
-  }
-  for (SymExpr e : t->strides) {
-    TRY(const std::int64_t n, size(e));
-    strides.push_back(n);
-  }
-  if (!t->strides_known) strides = row_major_strides(sizes);
-  TRY(const std::int64_t elements, reach(sizes, strides));
-  TRY(const Tensor memory, Tensor::zeros(t->dtype, {elements}));
-  return Value(memory.view_as(std::move(sizes), std::move(strides), 0));
-}
-
-Meta meta_of(const Value& value) {
-  if (const auto* n = value.get<std::int64_t>()) return SymExpr(*n);
-  const auto* t = value.get<Tensor>();
-  if (!t) return {};
-  return partita::meta_of(*t);
 }
 
 }  // namespace partita::minify

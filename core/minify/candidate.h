@@ -91,9 +91,4 @@ Candidate with_inputs(std::shared_ptr<const Graph> graph, std::vector<Value> inp
 /// The number of call nodes other than getitem.
 std::size_t count_calls(const Graph& graph);
 
-/// A value of zeros for a meta. Symbols take their hints.
-Result<Value> zero_value(const Meta& meta, const ShapeEnv& shapes);
-/// The meta of a value; unknown if it is neither a tensor nor an integer.
-Meta meta_of(const Value& value);
-
 }  // namespace partita::minify

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "core/compare/per_node.h"
-#include "core/loops/loop.h"
 #include "core/schedule/execute_plan.h"
 
 namespace partita::minify {

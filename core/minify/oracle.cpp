@@ -12,9 +12,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/descriptor.h"
 #include "core/base/scratch.h"
+#include "core/base/text.h"
 #include "core/base/whereabouts.h"
-#include "core/base/write_all.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -187,12 +188,9 @@ Result<Verdict> verdict_of_child(const ProcessEnd& end) {
 /// Matches line by line, because std::regex recurses for every character.
 bool any_line_matches(const std::string& text, const std::regex& expression) {
   constexpr std::size_t longest = 4096;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (std::regex_search(text.substr(at, std::min(end - at, longest)), expression)) return true;
-    at = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(lines_of(text), [&](std::string_view line) {
+    return std::regex_search(line.begin(), line.begin() + std::ssize(line.substr(0, longest)), expression);
+  });
 }
 
 std::string replaced(std::string text, std::string_view what, const std::string& by) {
@@ -386,6 +384,21 @@ std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> ca
 
 Result<Verdict> judge(const Oracle& oracle, const Candidate& candidate, const Progress* progress) {
   return std::move(judge(oracle, {&candidate, 1}, 1, progress).front().verdict);
+}
+
+std::string Failure::text() const {
+  return op.empty() ? what : what + " at " + op;
+}
+
+std::string to_json(const Failure& f) {
+  const nlohmann::ordered_json json = {{"what", f.what}, {"op", f.op}, {"node", f.node}, {"message", f.message}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<Failure> failure_from_json(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return input_error("minify.answer", "a remembered answer is not readable: " + text);
+  return Failure{json.value("what", ""), json.value("op", ""), json.value("node", ""), json.value("message", "")};
 }
 
 }  // namespace partita::minify

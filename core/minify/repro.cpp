@@ -9,7 +9,6 @@
 #include "core/base/number_text.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
-#include "core/minify/repro_script.h"
 #include "core/ops/record/user_operator.h"
 
 namespace partita::minify {

@@ -1,10 +1,9 @@
-#include "core/minify/repro_script.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "core/aot/saved_case.h"
 #include "core/base/python_text.h"
+#include "core/minify/repro.h"
 
 namespace partita::minify {
 namespace {

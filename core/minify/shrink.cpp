@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
 #include "core/minify/candidate.h"
 #include "core/minify/variants.h"
@@ -51,8 +52,7 @@ bool is_size(const SchemaArg& arg) {
   return arg.type == SchemaType::SymInt || arg.name == "end";
 }
 
-template <class F>
-Arg map_integers(const Arg& arg, const F& f) {
+Arg map_integers(const Arg& arg, const auto& f) {
   if (const auto* i = arg.get<std::int64_t>()) return Arg(f(*i));
   if (const auto* list = arg.get<ArgList>()) {
     ArgList out{{}, list->is_tuple};
@@ -62,8 +62,7 @@ Arg map_integers(const Arg& arg, const F& f) {
   return arg;
 }
 
-template <class F>
-void map_size_arguments(Node& node, const F& f) {
+void map_size_arguments(Node& node, const auto& f) {
   const Schema* schema = node.op()->is_call() ? find_schema(node.op()) : nullptr;
   if (!schema) return;
   Args args = node.args();
@@ -286,18 +285,18 @@ void calls_as_inputs(const Graph& graph, const std::vector<Value>& inputs, const
   for (const Node* node = graph.last(); node; node = node->previous()) {
     const TensorMeta* meta = node->op()->is_call() && !node->users().empty() ? node->meta.tensor() : nullptr;
     if (!meta || !first_call) continue;
-    const auto zeros = zero_value(node->meta, *graph.shapes);
-    auto plain = zeros ? filled(*zeros->get<Tensor>(), 1) : Result<Tensor>(zeros.error());
-    if (!plain) return;
+    const auto ones = filled_value(node->meta, *graph.shapes, 1);
+    if (!ones) return;
+    const Tensor& plain = *ones->get<Tensor>();
     Variant v{graph.clone(), inputs, node->name() + " an input of ones"};
     Node* call = v.graph->find(node->name());
     Meta as_input = node->meta;
     TensorMeta* now = as_input.tensor();
-    now->sizes.assign(plain->sizes.begin(), plain->sizes.end());
-    now->strides.assign(plain->strides.begin(), plain->strides.end());
+    now->sizes.assign(plain.sizes.begin(), plain.sizes.end());
+    now->strides.assign(plain.strides.begin(), plain.strides.end());
     call->replace_all_uses_with(
         v.graph->placeholder(node->name(), std::move(as_input), v.graph->find(first_call->name())));
-    v.inputs.emplace_back(*std::move(plain));
+    v.inputs.push_back(*ones);
     drop_unread(*v.graph, v.inputs);
     if (infer_again(*v.graph) && offer(std::move(v))) return;
   }

@@ -29,8 +29,7 @@ std::int64_t elements(const Node& node, const TensorMeta& t) {
   return n;
 }
 
-template <class F>
-auto sum_tensors(const Meta& meta, F f) {
+auto sum_tensors(const Meta& meta, auto f) {
   if (auto* t = meta.tensor()) return f(*t);
   decltype(f(TensorMeta())) total = 0;
   if (auto* tuple = meta.tuple())
@@ -39,8 +38,7 @@ auto sum_tensors(const Meta& meta, F f) {
 }
 
 /// The results of a tuple node as far as its getitems' annotations tell.
-template <class F>
-auto sum_results(const Node& node, F f) {
+auto sum_results(const Node& node, auto f) {
   if (node.meta.known() || node.is_placeholder()) return sum_tensors(node.meta, f);
   decltype(f(TensorMeta())) total = 0;
   for (const Node* user : node.users())

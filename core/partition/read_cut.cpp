@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/functionalize/functional_rng.h"
+#include "core/base/text.h"
 #include "core/ir/print.h"
 #include "core/ops/facts/memory.h"
 #include "core/partition/cost.h"
@@ -61,12 +61,7 @@ Result<std::vector<Node*>> paired(const Graph& forward, const Graph& backward, s
 
 std::optional<std::vector<Node*>> described_saved(const Graph& forward) {
   const std::vector<Arg> outputs = forward.outputs();
-  std::vector<std::string_view> notes;
-  for (std::string_view rest = forward.output()->note; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    notes.push_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  const std::vector<std::string_view> notes = lines_of(forward.output()->note);
   if (notes.size() != outputs.size()) return std::nullopt;
   std::vector<Node*> saved;
   for (std::size_t i = 0; i < outputs.size(); ++i)

@@ -4,8 +4,10 @@
 
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
+#include "core/ops/schema/schema.h"
 
 namespace partita {
+
 namespace {
 
 const Node* node_in(const Arg* arg) {
@@ -93,6 +95,20 @@ void Aliases::replace_uses(Node& node, Node& replacement) {
   root_[from] = to;
   mutated_[to] = mutated_[to] || mutated_[from];
   returned_[to] = returned_[to] || returned_[from];
+}
+
+bool may_stand_for(const Node& replacement, const Node& node, const Aliases& aliases) {
+  const TensorMeta *a = replacement.meta.tensor(), *b = node.meta.tensor();
+  if (!a || !b || !a->strides_known || !b->strides_known) return false;
+  return a->dtype == b->dtype && a->device == b->device && a->sizes == b->sizes && a->strides == b->strides &&
+         aliases.may_replace(node, replacement);
+}
+
+Args bound_arguments(const Node& node) {
+  const Schema* schema = find_schema(node.op());
+  if (!schema) return {};
+  auto bound = bind_arguments(*schema, node.args(), node.kwargs());
+  return bound ? *std::move(bound) : Args();
 }
 
 }  // namespace partita

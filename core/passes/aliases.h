@@ -38,4 +38,11 @@ class Aliases {
       results_;  // of a call with several: id of the first getitem
 };
 
+/// The condition of every local rewrite: `replacement` may stand for `node` if readers see the same dtype, sizes and
+/// strides, and no two values newly share memory. Metas must be known.
+bool may_stand_for(const Node& replacement, const Node& node, const Aliases& aliases);
+
+/// The node's arguments in schema order, with defaults. Empty when it has no schema or the arguments do not fit.
+Args bound_arguments(const Node& node);
+
 }  // namespace partita

@@ -1,6 +1,5 @@
 // Attention without masks that hide nothing: models make them of attention masks that are all ones.
 #include <algorithm>
-#include <span>
 
 #include "core/ops/record/call.h"
 #include "core/passes/pass.h"

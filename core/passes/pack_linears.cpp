@@ -13,7 +13,6 @@
 #include "core/ops/record/record.h"
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
-#include "core/passes/substitute.h"
 
 namespace partita {
 namespace {

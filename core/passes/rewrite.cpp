@@ -3,14 +3,13 @@
 #include "core/passes/rewrite.h"
 
 #include <cctype>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/record/record.h"
-#include "core/passes/substitute.h"
+#include "core/passes/aliases.h"
 
 namespace partita {
 

@@ -142,4 +142,12 @@ void end_by(int signal) {
   std::_Exit(shells_base + signal);
 }
 
+Diagnostic become(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(arguments[0], arguments.data());
+  return not_started(words[0], errno);
+}
+
 }  // namespace partita

@@ -23,4 +23,8 @@ Result<ForegroundEnd> run_in_foreground(const std::vector<std::string>& words,
 /// Ends this process by the signal, as a program that a shell started itself.
 [[noreturn]] void end_by(int signal);
 
+/// Turns this process into a program, with its words (the first is its path). Returns only when it cannot: error
+/// process.start.
+Diagnostic become(std::vector<std::string> words);
+
 }  // namespace partita

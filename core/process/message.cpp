@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "core/base/write_all.h"
+#include "core/base/descriptor.h"
 
 namespace partita {
 namespace {

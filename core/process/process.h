@@ -1,6 +1,7 @@
 #pragma once
 // The one place that starts child processes.
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,6 @@
 #include "core/base/descriptor.h"
 #include "core/base/result.h"
 #include "core/base/whereabouts.h"
-#include "core/process/memory_file.h"
 
 namespace partita {
 
@@ -56,6 +56,20 @@ struct ProcessStart {
   /// Descriptors of this process, and their numbers in the child.
   std::vector<std::pair<int, int>> descriptors;
   std::size_t memory_bytes = 0;  ///< limit of address space beyond this process's; 0: none
+};
+
+/// A file in memory for what a child process prints. Writes beyond its limit fail in the child.
+class MemoryFile {
+ public:
+  /// Error process.start when the system gives none.
+  static Result<MemoryFile> make(std::size_t most_bytes);
+
+  int fd() const { return file_.get(); }
+  /// What was written, or the end of it.
+  std::string text(std::size_t most = std::string::npos) const;
+
+ private:
+  Descriptor file_;
 };
 
 /// A running child in a process group of its own: a key that stops this process does not reach it, but the signal does

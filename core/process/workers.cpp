@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/check.h"
-#include "core/base/write_all.h"
+#include "core/base/descriptor.h"
 #include "core/process/process.h"
 
 namespace partita {

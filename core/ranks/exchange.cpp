@@ -14,23 +14,9 @@ namespace {
 using Kind = Collective::Kind;
 
 const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::AllReduce:
-      return "all_reduce";
-    case Kind::AllGather:
-      return "all_gather";
-    case Kind::ReduceScatter:
-      return "reduce_scatter";
-    case Kind::AllToAll:
-      return "all_to_all";
-    case Kind::Broadcast:
-      return "broadcast";
-    case Kind::Send:
-      return "send";
-    case Kind::Receive:
-      return "receive";
-  }
-  return "";
+  static constexpr const char* names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                          "broadcast",  "send",       "receive"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 /// What goes over the wire: of a receive, what comes.

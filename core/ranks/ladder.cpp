@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/base/raise.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/random_values.h"
@@ -43,10 +44,7 @@ Result<Value> value_of(const Arg& arg, const Graph& graph) {
   if (const Node* node = arg.node()) return value_of_node(*node, graph);
   if (const auto* list = arg.get<ArgList>()) {
     ValueList values;
-    for (const Arg& item : list->items) {
-      TRY(Value v, value_of(item, graph));
-      values.push_back(std::move(v));
-    }
+    for (const Arg& item : list->items) TRY_DO(assign(values.emplace_back(), value_of(item, graph)));
     return Value(std::move(values));
   }
   if (const auto* text = arg.get<std::string>()) return Value(*text);
@@ -61,10 +59,7 @@ Result<std::vector<Collective>> started_by(const Node& node, const Graph& graph)
   Recorder recorder;
   std::vector<Value> args;
   std::vector<std::pair<std::string, Value>> kwargs;
-  for (const Arg& a : node.args()) {
-    TRY(Value v, value_of(a, graph));
-    args.push_back(std::move(v));
-  }
+  for (const Arg& a : node.args()) TRY_DO(assign(args.emplace_back(), value_of(a, graph)));
   for (const auto& [key, a] : node.kwargs()) {
     TRY(Value v, value_of(a, graph));
     kwargs.emplace_back(key, std::move(v));
@@ -215,9 +210,7 @@ Result<GraphCollectives> collectives_of(const Graph& given) {
     std::vector<GraphCollective> calls;
   };
   const auto found = std::make_shared<Found>();
-  if (has_torch_calls(given)) {
-    TRY(found->aten, with_aten_calls(given));
-  }
+  if (has_torch_calls(given)) TRY_DO(assign(found->aten, with_aten_calls(given)));
   const Graph& graph = found->aten ? *found->aten : given;
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !starts_collective(node->op())) continue;
@@ -236,9 +229,7 @@ Result<Ladder> make_ladder(const Job& job, std::span<const Graph* const> graphs)
   Matching matching(job);
   for (std::size_t rank = 0; rank < graphs.size(); ++rank) {
     GraphCollectives& calls = known[graphs[rank]];
-    if (!calls) {
-      TRY(calls, collectives_of(*graphs[rank]));
-    }
+    if (!calls) TRY_DO(assign(calls, collectives_of(*graphs[rank])));
     for (std::size_t i = 0; i < calls->size(); ++i)
       TRY_DO(matching.add(static_cast<int>(rank), static_cast<int>(i), (*calls)[i].call));
     out.ranks.push_back(calls);

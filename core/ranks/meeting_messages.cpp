@@ -35,17 +35,8 @@ std::string which(const std::string& group, std::int64_t number, const Collectiv
 }  // namespace
 
 std::string_view name_of(RankEnd::State state) {
-  switch (state) {
-    case RankEnd::State::Done:
-      return "done";
-    case RankEnd::State::Failed:
-      return "failed";
-    case RankEnd::State::Waits:
-      return "waits";
-    case RankEnd::State::Stopped:
-      return "stopped";
-  }
-  return "";
+  static constexpr std::string_view names[] = {"done", "failed", "waits", "stopped"};
+  return names[static_cast<std::size_t>(state)];
 }
 
 std::string Meeting::place(int rank, const std::string& node) const {

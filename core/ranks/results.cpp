@@ -48,97 +48,45 @@ A wrapping(A a, A b, F f) {
   }
 }
 
-struct Sum {
-  static constexpr const char* name = "sum";
-  template <class A>
-  static constexpr bool takes = true;
-  template <class A>
-  static A combine(A a, A b) {
-    if constexpr (std::is_same_v<A, bool>)
-      return a || b;
-    else
-      return wrapping(a, b, [](auto x, auto y) { return x + y; });
-  }
+constexpr auto sum = []<class A>(A a, A b) {
+  if constexpr (std::is_same_v<A, bool>)
+    return a || b;
+  else
+    return wrapping(a, b, [](auto x, auto y) { return x + y; });
 };
-struct Average : Sum {
-  static constexpr const char* name = "avg";
-  template <class A>
-  static constexpr bool takes = std::is_floating_point_v<A> || is_complex_type<A>::value;
+constexpr auto product = []<class A>(A a, A b) {
+  if constexpr (std::is_same_v<A, bool>)
+    return a && b;
+  else
+    return wrapping(a, b, [](auto x, auto y) { return x * y; });
 };
-struct Product {
-  static constexpr const char* name = "product";
-  template <class A>
-  static constexpr bool takes = !is_complex_type<A>::value;
-  template <class A>
-  static A combine(A a, A b) {
-    if constexpr (std::is_same_v<A, bool>)
-      return a && b;
-    else
-      return wrapping(a, b, [](auto x, auto y) { return x * y; });
-  }
-};
-struct Least {
-  static constexpr const char* name = "min";
-  template <class A>
-  static constexpr bool takes = !is_complex_type<A>::value;
-  template <class A>
-  static A combine(A a, A b) {
-    return is_nan(a) || a < b ? a : b;
-  }
-};
-struct Greatest {
-  static constexpr const char* name = "max";
-  template <class A>
-  static constexpr bool takes = !is_complex_type<A>::value;
-  template <class A>
-  static A combine(A a, A b) {
-    return is_nan(a) || a > b ? a : b;
-  }
-};
-struct BitAnd {
-  static constexpr const char* name = "band";
-  template <class A>
-  static constexpr bool takes = std::is_integral_v<A>;
-  template <class A>
-  static A combine(A a, A b) {
-    return static_cast<A>(a & b);
-  }
-};
-struct BitOr {
-  static constexpr const char* name = "bor";
-  template <class A>
-  static constexpr bool takes = std::is_integral_v<A>;
-  template <class A>
-  static A combine(A a, A b) {
-    return static_cast<A>(a | b);
-  }
-};
-struct BitXor {
-  static constexpr const char* name = "bxor";
-  template <class A>
-  static constexpr bool takes = std::is_integral_v<A>;
-  template <class A>
-  static A combine(A a, A b) {
-    return static_cast<A>(a ^ b);
-  }
-};
+constexpr auto least = [](auto a, auto b) { return is_nan(a) || a < b ? a : b; };
+constexpr auto greatest = [](auto a, auto b) { return is_nan(a) || a > b ? a : b; };
+
+/// The numbers that a reduction takes.
+enum class Takes : unsigned char { All, Inexact, Real, Integers };
+template <Takes takes, class A>
+constexpr bool takes_type =
+    takes == Takes::All || (takes == Takes::Inexact && (std::is_floating_point_v<A> || is_complex_type<A>::value)) ||
+    (takes == Takes::Real && !is_complex_type<A>::value) || (takes == Takes::Integers && std::is_integral_v<A>);
 
 /// All of one size and row-major.
 using Parts = std::vector<Tensor>;
 
-template <class Reduction>
-Tensor reduce(const Parts& parts) {
+/// `op`: its name.
+template <Takes takes, auto combine, bool average = false>
+Tensor reduce(const Parts& parts, std::string_view op) {
   Tensor out = unwrap(Tensor::empty(parts.front().dtype, parts.front().sizes));
   dispatch(out.dtype, [&]<class T>() {
     using A = typename Accumulator<T>::type;
-    if constexpr (!Reduction::template takes<A>) {
-      fail_unsupported(fmt::format("the reduction {} of {}", Reduction::name, torch_name(out.dtype)));
+    if constexpr (!takes_type<takes, A>) {
+      fail_unsupported(fmt::format("the reduction {} of {}", op, torch_name(out.dtype)));
     } else {
       for (const std::int64_t i : steps(out.numel(), static_cast<std::int64_t>(parts.size()))) {
         A all = convert<A>(parts.front().as<T>()[i]);
         for (std::size_t k = 1; k < parts.size(); ++k)
-          all = Reduction::template combine<A>(all, convert<A>(parts[k].as<T>()[i]));
-        if constexpr (std::is_same_v<Reduction, Average>) all /= static_cast<A>(static_cast<float>(parts.size()));
+          all = static_cast<A>(combine(all, convert<A>(parts[k].as<T>()[i])));
+        if constexpr (average) all /= static_cast<A>(static_cast<float>(parts.size()));
         out.as<T>()[i] = convert<T>(all);
       }
     }
@@ -147,13 +95,18 @@ Tensor reduce(const Parts& parts) {
 }
 
 struct ReductionRow {
-  const char* name;
-  Tensor (*reduce)(const Parts&);
+  std::string_view name;
+  Tensor (*reduce)(const Parts&, std::string_view op);
 };
 constexpr ReductionRow reductions[] = {
-    {Sum::name, reduce<Sum>},     {Average::name, reduce<Average>},   {Product::name, reduce<Product>},
-    {Least::name, reduce<Least>}, {Greatest::name, reduce<Greatest>}, {BitAnd::name, reduce<BitAnd>},
-    {BitOr::name, reduce<BitOr>}, {BitXor::name, reduce<BitXor>},
+    {"sum", reduce<Takes::All, sum>},
+    {"avg", reduce<Takes::Inexact, sum, true>},
+    {"product", reduce<Takes::Real, product>},
+    {"min", reduce<Takes::Real, least>},
+    {"max", reduce<Takes::Real, greatest>},
+    {"band", reduce<Takes::Integers, std::bit_and<>{}>},
+    {"bor", reduce<Takes::Integers, std::bit_or<>{}>},
+    {"bxor", reduce<Takes::Integers, std::bit_xor<>{}>},
 };
 
 /// The i-th inputs of all members.
@@ -168,7 +121,7 @@ Tensor reduced(const Exchange& e, std::size_t i) {
   const DType dtype = e.parts.front()->inputs[i].dtype;
   if (!has_arithmetic(dtype)) fail_unsupported(fmt::format("the reduction {} of {}", op, torch_name(dtype)));
   for (const ReductionRow& row : reductions)
-    if (row.name == op) return row.reduce(inputs_of(e, i));
+    if (row.name == op) return row.reduce(inputs_of(e, i), op);
   fail_unsupported(fmt::format("the reduction {} among ranks", op));
 }
 

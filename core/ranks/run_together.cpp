@@ -15,8 +15,7 @@ namespace partita {
 namespace {
 
 /// What a rank's work came to, however it ended: an exception that left its thread would end the process.
-template <class F>
-Status outcome(F work) {
+Status outcome(auto work) {
   try {
     return catch_raised<void>(work);
   } catch (const std::exception& error) {

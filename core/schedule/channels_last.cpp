@@ -114,9 +114,7 @@ class Chooser {
 
   bool may_change(const Node& node) const {
     if (aliases_.visible(node) || aliases_.mutated(node)) return false;
-    for (const Node* p : pinned_)
-      if (aliases_.share(node, *p)) return false;
-    return true;
+    return std::ranges::none_of(pinned_, [&](const Node* p) { return aliases_.share(node, *p); });
   }
 
   /// Results of a call that may not change keep their layouts.

@@ -271,8 +271,7 @@ class GroupEmitter {
   }
 
   /// Makes a vector loop over the columns of a block.
-  template <class F>
-  Loop over_columns(F statements) {
+  Loop over_columns(auto statements) {
     Loop l = e_.loop(sym_mod(width_, block_).is(0) ? SymExpr(block_) : sym_min(block_, width_ - first_), block_);
     l.vector = true;
     e_.column = SymExpr::symbol(l.var);

@@ -7,10 +7,32 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/schedule/emit.h"
-#include "core/schedule/nest.h"
+#include "core/schedule/group.h"
 
 namespace partita::schedule {
+
+/// A kernel, and for each of its buffers (without scratch) the definition whose memory it is.
+struct Emitted {
+  loops::Kernel kernel;
+  std::vector<int> memory;
+};
+
+/// Emits the loops of a group of stages.
+Emitted emit(const LoweredGraph& g, const Stages& stages, const Group& group);
+/// Emits the loops of one write of a Writes definition.
+Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::size_t write);
+
+/// Some dims of a space, outermost first, that one loop iterates over. Their indices are the digits of its variable.
+using Merged = std::vector<std::size_t>;
+
+/// Merges neighbouring dims in `order` that every element expression walks through as one dim: 4 * d0 + d1 with d1 < 4.
+std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements,
+                               const Position& position, const SymList& space, const std::vector<std::size_t>& order);
+
+/// The product of the sizes of merged dims.
+SymExpr extent(const SymList& space, const Merged& dims);
+/// Sets these dims of `at` to the digits of a variable.
+void place(const loops::IndexMath& math, const SymList& space, const Merged& dims, SymExpr variable, Position& at);
 
 using loops::Accumulate;
 using loops::Body;
@@ -284,9 +306,8 @@ inline ReductionLoops reduction_loops(Emitter& e, const SymList& space, const st
 
 /// Makes loops over all outer dims, and one over the innermost dims. `statements` gives the body. `flat`: the innermost
 /// dims are mapped as the others, and are of one loop with them if sizes are numbers.
-template <class F>
 std::vector<Stmt> pointwise_nest(Emitter& e, const SymList& space, const std::vector<Merged>& merged, Mapping mapping,
-                                 bool vector, bool flat, F statements) {
+                                 bool vector, bool flat, auto statements) {
   e.at.assign(space.size(), 0);
   std::vector<Merged> nest;
   if (flat) {

@@ -49,8 +49,7 @@ class PlanRun {
       CHECK(b.offset % 64 == 0 && b.offset + bytes <= plan_.arena_bytes);
       storages_.push_back(Storage::borrow(arena_->data() + b.offset, bytes, arena_));
     } else {
-      TRY(auto storage, Storage::allocate(bytes));
-      storages_.push_back(std::move(storage));
+      TRY(storages_.emplace_back(), Storage::allocate(bytes));
     }
     return {};
   }

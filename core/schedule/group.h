@@ -2,7 +2,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "core/schedule/stages.h"

@@ -2,14 +2,60 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
+#include <numeric>
+#include <vector>
 
+#include "core/base/config.h"
 #include "core/base/memory.h"
-#include "core/base/verification.h"
-#include "core/schedule/arena.h"
 #include "core/schedule/verify_plan.h"
 
 namespace partita::schedule {
 namespace {
+
+/// Memory that is needed from step `first` to step `last`, both included.
+struct Lifetime {
+  std::size_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct Arena {
+  std::vector<std::size_t> offsets;  ///< 64-byte aligned, in the order of the lifetimes
+  std::size_t bytes = 0;
+};
+
+/// Places memory so that blocks with overlapping lifetimes do not overlap: the largest block first, each into the
+/// smallest gap that holds it.
+Arena place(const std::vector<Lifetime>& lifetimes) {
+  constexpr std::size_t alignment = 64;
+  auto padded = [](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
+  Arena arena;
+  arena.offsets.assign(lifetimes.size(), 0);
+  std::vector<std::size_t> order(lifetimes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return lifetimes[i].bytes; });
+  std::vector<std::size_t> placed;  // by offset
+  for (std::size_t i : order) {
+    const Lifetime& l = lifetimes[i];
+    std::size_t size = padded(l.bytes), end = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
+    for (std::size_t p : placed) {
+      const Lifetime& other = lifetimes[p];
+      if (other.last < l.first || other.first > l.last) continue;
+      std::size_t at = arena.offsets[p];
+      if (at >= end && at - end >= size && at - end < best_gap) {
+        best = end;
+        best_gap = at - end;
+      }
+      end = std::max(end, at + padded(other.bytes));
+    }
+    arena.offsets[i] = best == SIZE_MAX ? end : best;
+    arena.bytes = std::max(arena.bytes, arena.offsets[i] + size);
+    placed.insert(
+        std::ranges::lower_bound(placed, arena.offsets[i], {}, [&](std::size_t p) { return arena.offsets[p]; }), i);
+  }
+  return arena;
+}
 
 auto values_of(const std::map<std::string, std::int64_t>& sizes) {
   return [&](const std::string& symbol) -> std::optional<std::int64_t> {
@@ -148,7 +194,7 @@ Result<Plan> at_sizes(const Plan& symbolic, const std::map<std::string, std::int
 
 Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes) {
   TRY(Plan plan, at_sizes(symbolic, sizes));
-  if (verification())
+  if (config().verify)
     if (const std::vector<std::string> broken = verify(plan); !broken.empty())
       return Diagnostic{Fault::Internal, "schedule.verify", broken.front()};
   return plan;

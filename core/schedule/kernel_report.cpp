@@ -210,29 +210,13 @@ void count_call(const ExternCall& call, const loops::Target& target, KernelRow& 
 }  // namespace
 
 std::string_view name(KernelRow::Kind kind) {
-  switch (kind) {
-    case KernelRow::Kind::Kernel:
-      return "kernel";
-    case KernelRow::Kind::Library:
-      return "library";
-    case KernelRow::Kind::Evaluation:
-      return "evaluation";
-  }
-  return "";
+  static constexpr std::string_view names[] = {"kernel", "library", "evaluation"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::string_view name(PlanBuffer::Kind kind) {
-  switch (kind) {
-    case PlanBuffer::Kind::Input:
-      return "input";
-    case PlanBuffer::Kind::Constant:
-      return "constant";
-    case PlanBuffer::Kind::Temporary:
-      return "temporary";
-    case PlanBuffer::Kind::Output:
-      return "output";
-  }
-  return "";
+  static constexpr std::string_view names[] = {"input", "constant", "temporary", "output"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::optional<std::size_t> KernelReport::peak() const {

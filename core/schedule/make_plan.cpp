@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/config.h"
 #include "core/base/raise.h"
-#include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/python/python_ops.h"
-#include "core/schedule/emit.h"
+#include "core/schedule/emit_parts.h"
 #include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
 #include "core/schedule/instantiate.h"
@@ -301,7 +301,7 @@ Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
   return catch_raised<Plan>([&]() -> Result<Plan> {
     TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target, options.symbolic));
     TRY(Plan plan, Planner(lowered).run(options));
-    if (verification() && !options.symbolic)
+    if (config().verify && !options.symbolic)
       if (const std::vector<std::string> broken = verify(plan); !broken.empty())
         return Diagnostic{Fault::Internal, "schedule.verify", broken.front(), {.graph = graph.name}};
     return plan;

@@ -10,7 +10,6 @@
 #include "core/ops/python/python_ops.h"
 #include "core/ops/record/record.h"
 #include "core/sym/float_symbol.h"
-#include "core/sym/integer.h"
 
 namespace partita::schedule {
 namespace {

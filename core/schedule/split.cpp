@@ -16,8 +16,7 @@ namespace {
 
 using Nodes = std::set<const Node*>;
 
-template <class F>
-void for_each_expression(Meta& meta, const F& f) {
+void for_each_expression(Meta& meta, const auto& f) {
   if (TensorMeta* t = meta.tensor()) {
     for (SymExpr& e : t->sizes) f(e);
     for (SymExpr& e : t->strides) f(e);

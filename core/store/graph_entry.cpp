@@ -19,8 +19,7 @@
 
 namespace partita {
 
-template <class A>
-void fields(A& a, GraphEntry& e) {
+void fields(auto& a, GraphEntry& e) {
   a(e.parts, e.payload);
 }
 

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fmt/format.h>
 #include <hiredis/hiredis.h>
 #include <netdb.h>
 #include <poll.h>

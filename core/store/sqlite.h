@@ -42,8 +42,7 @@ class Statement {
   /// Returns true while there is a row.
   Result<bool> step();
   /// Calls f at each row.
-  template <class F>
-  Status each_row(const F& f) {
+  Status each_row(const auto& f) {
     for (;;) {
       TRY(const bool row, step());
       if (!row) return {};

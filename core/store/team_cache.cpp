@@ -22,8 +22,7 @@ struct TeamEntry {
   std::string signature;
   CompiledObject object;
 };
-template <class A>
-void fields(A& a, TeamEntry& e) {
+void fields(auto& a, TeamEntry& e) {
   a(e.signature, e.object.kind, e.object.graph_name, e.object.bytes);
 }
 

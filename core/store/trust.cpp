@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/descriptor.h"
 #include "core/base/text.h"
 #include "core/base/user_folder.h"
-#include "core/base/write_all.h"
 
 namespace partita {
 namespace {

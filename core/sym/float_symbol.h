@@ -1,5 +1,6 @@
 #pragma once
 #include <bit>
+#include <cctype>
 #include <cstdint>
 #include <string_view>
 
@@ -20,6 +21,12 @@ inline double float_of_bits(std::int64_t bits) {
 /// The number that a symbol's value in such a map stands for.
 inline SymExpr symbol_value(std::string_view name, std::int64_t value) {
   return is_float_symbol(name) ? SymExpr::real(float_of_bits(value)) : SymExpr(value);
+}
+
+/// Is this a symbol that only values decide, by PyTorch's names: an integer (u0) or a float (zuf0)?
+inline bool is_unbacked(std::string_view symbol) {
+  if (symbol.starts_with("zuf")) return true;
+  return symbol.size() > 1 && symbol[0] == 'u' && std::isdigit(static_cast<unsigned char>(symbol[1]));
 }
 
 }  // namespace partita

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/sym/float_symbol.h"
 #include "core/sym/sym_node.h"
-#include "core/sym/unbacked.h"
 
 namespace partita {
 namespace {

@@ -262,8 +262,7 @@ std::optional<SymExpr> greater_multiple(SymExpr a, SymExpr b) {
   return c > k ? a : b;
 }
 
-template <class Int>
-SymExpr extremum(SymKind kind, SymExpr a, SymExpr b, Int pick) {
+SymExpr extremum(SymKind kind, SymExpr a, SymExpr b, auto pick) {
   if (a.is_int() && b.is_int()) return pick(a.as_int(), b.as_int());
   std::set<SymExpr, Before> args;
   for (SymExpr e : {a, b}) {

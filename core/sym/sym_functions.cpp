@@ -20,8 +20,7 @@ double of_one(Values x) {
   return f(x[0]);
 }
 
-template <class F>
-double of_integers(Values x, F f) {
+double of_integers(Values x, auto f) {
   const auto a = as_integer(x[0]), b = as_integer(x[1]);
   return a && b ? static_cast<double>(f(*a, *b)) : std::nan("");
 }

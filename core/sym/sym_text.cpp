@@ -298,8 +298,7 @@ class Reader {
     while (!lexer_.eat(")")) {
       if (!a.empty() && !lexer_.eat(",")) return error("',' expected");
       if (keyword_argument()) continue;
-      TRY(SymExpr e, expression(0));
-      a.push_back(e);
+      TRY(a.emplace_back(), expression(0));
     }
     if (std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name = name.substr(dot + 1);
     if (a.empty()) return error("a call without arguments");

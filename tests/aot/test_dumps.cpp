@@ -12,7 +12,6 @@
 #include "core/ir/print.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
-#include "core/load/torch_save.h"
 #include "tests/support/fx.h"
 #include "tests/support/result.h"
 #include "tests/support/values.h"

@@ -8,8 +8,8 @@
 #include "codegen/cuda/cuda_kernel.h"
 #include "codegen/cuda/matrix/unit.h"
 #include "core/aot/aot.h"
+#include "core/base/config.h"
 #include "core/base/memory.h"
-#include "core/base/verification.h"
 #include "core/load/session.h"
 #include "core/ops/record/evaluate.h"
 #include "core/store/code_store.h"
@@ -163,7 +163,7 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
        return said(
            evaluate(Op::torch("aten.special_legendre_polynomial_p.default"), {number(0.5), number(20'000)}, {}));
      }},
-    {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
+    {"verify", [] { return std::string(config().verify ? "verified" : "not"); }},
 };
 /// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, test_cuda_driver and _cudnn,
 /// test_torch_worker, test_torch_columns, test_pipeline of aot, and cli/operators.py.

@@ -5,7 +5,6 @@
 
 #include "core/dtensor/enter.h"
 #include "core/dtensor/local.h"
-#include "core/dtensor/writes.h"
 #include "core/grad/joint.h"
 #include "tests/support/fx.h"
 

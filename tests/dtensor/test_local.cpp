@@ -2,7 +2,7 @@
 // those of PyTorch 2.13's own graphs (aot_eager) of the same programs.
 #include <QtTest>
 
-#include "core/dtensor/mesh_of.h"
+#include "core/dtensor/enter.h"
 #include "tests/dtensor/dtensors.h"
 
 using namespace partita;

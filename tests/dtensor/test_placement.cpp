@@ -1,7 +1,7 @@
 // Annotations of DTensors, shards of sizes, and groups of mesh dimensions.
 #include <QtTest>
 
-#include "core/dtensor/mesh_of.h"
+#include "core/dtensor/enter.h"
 #include "core/dtensor/placement.h"
 
 using namespace partita;

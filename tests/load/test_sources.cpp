@@ -10,7 +10,6 @@
 #include "core/load/pickle.h"
 #include "core/load/runnable.h"
 #include "core/load/session.h"
-#include "core/load/torch_save.h"
 #include "tests/load/paths.h"
 
 using namespace partita;

@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
+#include "core/base/descriptor.h"
 #include "core/base/scratch.h"
-#include "core/base/write_all.h"
 #include "core/process/run.h"
 #include "tests/support/result.h"
 

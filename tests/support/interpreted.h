@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/run_compiled.h"
 #include "core/interp/interpreter.h"
 #include "core/load/session.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
-#include "core/load/step_graphs.h"
+#include "core/load/records.h"
 #include "core/partition/read_cut.h"
 #include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"

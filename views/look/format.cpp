@@ -5,7 +5,7 @@
 #include <QRegularExpression>
 
 #include "core/base/number_text.h"
-#include "core/base/shell_word.h"
+#include "core/base/text.h"
 
 namespace partita::views {
 

@@ -52,16 +52,6 @@ void add(Histogram& histogram, double value) {
   if (int bin = histogram.bin_of(value); bin >= 0) ++histogram.counts[static_cast<std::size_t>(bin)];
 }
 
-Sizes index_at(const Sizes& sizes, std::int64_t position) {
-  Sizes index(sizes.size());
-  for (std::size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 0) continue;
-    index[d] = position % sizes[d];
-    position /= sizes[d];
-  }
-  return index;
-}
-
 /// A slice as rows and columns of elements.
 struct SliceLayout {
   std::int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 0, offset = 0;

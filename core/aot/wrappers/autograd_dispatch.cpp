@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/aot/wrapper.h"
+#include "core/base/assign.h"
 
 namespace partita {
 
@@ -24,9 +25,7 @@ std::optional<AutogradDispatchWrapper> AutogradDispatchWrapper::pre_compile(cons
 }
 
 Status Autograd::compile_backward() {
-  if (!backward) {
-    TRY(backward, compile());
-  }
+  if (!backward) TRY_DO(assign(backward, compile()));
   return {};
 }
 

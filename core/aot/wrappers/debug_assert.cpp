@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include "core/aot/wrapper.h"
-#include "core/base/verification.h"
+#include "core/base/config.h"
 
 namespace partita {
 
 std::optional<DebugAssertWrapper> DebugAssertWrapper::pre_compile(const AotGraphs& graphs) {
   // A joint graph that was given says nothing of what its inputs required.
-  if (!verification() || !graphs.train || graphs.meta.inputs.empty()) return std::nullopt;
+  if (!config().verify || !graphs.train || graphs.meta.inputs.empty()) return std::nullopt;
   DebugAssertWrapper w;
   for (const InputBinding& b : graphs.inputs) w.requires_grad.push_back(b.requires_grad);
   return w;

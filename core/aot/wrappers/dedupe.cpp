@@ -14,12 +14,7 @@ std::optional<DedupeWrapper> DedupeWrapper::pre_compile(Graph& graph, GraphInput
     if (kept >= i || !inputs.values[i].get<Tensor>()) continue;
     nodes[i]->replace_all_uses_with(nodes[kept]);
     graph.erase(nodes[i]);
-    inputs.erase(i);
-    for (std::size_t& at : w.at)
-      if (at == i)
-        at = kept;
-      else if (at > i)
-        --at;
+    inputs.drop(i, kept, w.at);
   }
   if (inputs.values.size() == all) return std::nullopt;
   return w;

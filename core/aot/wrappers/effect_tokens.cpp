@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "core/aot/wrapper.h"
 #include "core/base/check.h"
 

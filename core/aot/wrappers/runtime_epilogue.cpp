@@ -19,17 +19,6 @@ bool as_made_for(const InputShapes::Shape& made_for, const Tensor& input) {
   return true;
 }
 
-/// Nullopt if a symbol has no value in this run.
-std::optional<Sizes> values_of(const SymList& list, const SymbolMap& symbols) {
-  Sizes out;
-  for (SymExpr e : list) {
-    const auto value = symbols.value(e);
-    if (!value) return std::nullopt;
-    out.push_back(*value);
-  }
-  return out;
-}
-
 /// Makes `shown`, which has the values of a view of `input`, that view.
 std::optional<Tensor> view_of(const Tensor& input, const Tensor& shown, SymExpr view_offset,
                               const SymList& view_strides, const SymbolMap& symbols) {
@@ -199,18 +188,14 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
     const auto of_itself = [&](std::size_t j) {
       return j < meta.outputs.size() && meta.outputs[j].place && meta.outputs[j].place->of == j;
     };
-    if (is_input && meta.inputs[*info.base_idx].mutates_storage)
-      w.aliases.push_back({i, *info.base_idx, true, std::nullopt});
+    const bool replaced = is_input && meta.inputs[*info.base_idx].mutates_storage;
+    if (is_input && (replaced || !place)) w.aliases.push_back({i, *info.base_idx, true, std::nullopt});
     if (place && !place->in_input && of_itself(place->of))
       w.parts.push_back({i, place->of, place->shown.offset, place->shown.strides});
     else if (place && !place->in_input)
       w.shared.push_back({i, place->of, place->shown.offset, place->shown.strides, place->strides});
-    else if (is_input && meta.inputs[*info.base_idx].mutates_storage)
-      continue;
-    else if (place)
+    else if (place && !replaced)
       w.aliases.push_back({i, place->of, is_input, place->shown.offset, place->shown.strides});
-    else if (is_input)
-      w.aliases.push_back({i, *info.base_idx, true, std::nullopt});
   }
   w.intermediate_bases = meta.num_intermediate_bases;
   if (w.mutated.empty() && w.aliases.empty() && w.shared.empty() && w.parts.empty() && w.intermediate_bases == 0)

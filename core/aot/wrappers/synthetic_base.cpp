@@ -19,8 +19,7 @@ namespace partita {
 namespace {
 
 /// Calls f with the place in the storage of each element.
-template <class F>
-void for_each_place(const Tensor& t, F f) {
+void for_each_place(const Tensor& t, auto f) {
   std::vector<std::int64_t> index(t.sizes.size(), 0);
   for (std::int64_t n = t.numel(); n > 0; --n) {
     std::int64_t place = t.offset;
@@ -64,12 +63,7 @@ class Joining {
   void drop(std::size_t i, std::size_t kept) {
     graph_.erase(nodes_[i]);
     nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(i));
-    inputs_.erase(i);
-    for (std::size_t& at : out_.at)
-      if (at == i)
-        at = kept;
-      else if (at > i)
-        --at;
+    inputs_.drop(i, kept, out_.at);
   }
 
   Status make_bases() {

@@ -1,5 +1,4 @@
 // Parts of tensors, and tensors put together (_tensor_ops.py). The dimension that is cut or joined must be whole.
-#include <algorithm>
 
 #include "core/base/raise.h"
 #include "core/dtensor/choose.h"

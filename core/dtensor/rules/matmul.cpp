@@ -55,17 +55,9 @@ std::vector<Rule> products(const PlacedCall& call, const Equation& e, bool adden
   return rules;
 }
 
-std::vector<Rule> mm(const PlacedCall& c) {
-  return products(c, of_matrices, false);
-}
-std::vector<Rule> bmm(const PlacedCall& c) {
-  return products(c, of_batches, false);
-}
-std::vector<Rule> addmm(const PlacedCall& c) {
-  return products(c, of_matrices, true);
-}
-std::vector<Rule> baddbmm(const PlacedCall& c) {
-  return products(c, of_batches, true);
+template <const Equation& equation, bool addend>
+std::vector<Rule> products_of(const PlacedCall& c) {
+  return products(c, equation, addend);
 }
 
 std::vector<Rule> embedding(const PlacedCall& c) {
@@ -108,10 +100,10 @@ std::vector<Rule> embedding_backward(const PlacedCall& c) {
 
 const std::vector<RuleRow>& matmul_rules() {
   static const std::vector<RuleRow> rows = {
-      {"aten.mm.default", {.list = mm}},
-      {"aten.bmm.default", {.list = bmm}},
-      {"aten.addmm.default", {.list = addmm}},
-      {"aten.baddbmm.default", {.list = baddbmm}},
+      {"aten.mm.default", {.list = products_of<of_matrices, false>}},
+      {"aten.bmm.default", {.list = products_of<of_batches, false>}},
+      {"aten.addmm.default", {.list = products_of<of_matrices, true>}},
+      {"aten.baddbmm.default", {.list = products_of<of_batches, true>}},
       {"aten.embedding.default", {.list = embedding, .build = own_rows}},
       {"aten.embedding_dense_backward.default", {.list = embedding_backward}},
   };

@@ -1,56 +1,20 @@
 // Norms over the last dimensions: those before may be sharded (_math_ops.py).
-#include <algorithm>
 
 #include "core/dtensor/rules.h"
 
 namespace partita {
 namespace {
 
-/// The number of dimensions that are not normalised.
-int outer_dims(const PlacedCall& c, const TensorMeta& input) {
-  return static_cast<int>(input.dim()) - static_cast<int>(c.integers("normalized_shape").size());
-}
-
-Placement here(int dim) {
-  return Placement::shard(dim);
-}
-
-std::vector<Rule> layer_norm(const PlacedCall& c) {
+/// A rule for each dimension that is not normalised, of argument `like`: the first `outputs` results and `sharded`
+/// arguments are cut along it, `sums` more results are sums, and the other arguments are whole.
+template <std::size_t like, int outputs, int sums, std::size_t sharded>
+std::vector<Rule> along_outer_dims(const PlacedCall& c) {
+  const auto dims = c.inputs.at(like).whole.dim() - c.integers("normalized_shape").size();
   std::vector<Rule> rules;
-  for (int d = 0; d < outer_dims(c, c.inputs.at(0).whole); ++d) {
-    Rule rule{{here(d), here(d), here(d)}, {here(d)}, true};
-    rule.inputs.resize(c.inputs.size());
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
-/// Gradients of weight and bias are sums over the sharded dimension.
-std::vector<Rule> layer_norm_backward(const PlacedCall& c) {
-  std::vector<Rule> rules;
-  const Placement sum = Placement::partial("sum");
-  for (int d = 0; d < outer_dims(c, c.inputs.at(1).whole); ++d) {
-    Rule rule{{here(d), sum, sum}, {here(d), here(d), here(d), here(d)}, true};
-    rule.inputs.resize(c.inputs.size());
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
-std::vector<Rule> rms_norm(const PlacedCall& c) {
-  std::vector<Rule> rules;
-  for (int d = 0; d < outer_dims(c, c.inputs.at(0).whole); ++d) {
-    Rule rule{{here(d), here(d)}, {here(d)}, true};
-    rule.inputs.resize(c.inputs.size());
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
-std::vector<Rule> rms_norm_backward(const PlacedCall& c) {
-  std::vector<Rule> rules;
-  for (int d = 0; d < outer_dims(c, c.inputs.at(1).whole); ++d) {
-    Rule rule{{here(d), Placement::partial("sum")}, {here(d), here(d), here(d)}, true};
+  for (int d = 0; d < static_cast<int>(dims); ++d) {
+    Rule rule{std::vector(outputs, Placement::shard(d)), std::vector(sharded, Placement::shard(d)), true};
+    // Gradients of weight and bias are sums over the sharded dimension.
+    rule.outputs.resize(outputs + sums, Placement::partial("sum"));
     rule.inputs.resize(c.inputs.size());
     rules.push_back(std::move(rule));
   }
@@ -61,10 +25,10 @@ std::vector<Rule> rms_norm_backward(const PlacedCall& c) {
 
 const std::vector<RuleRow>& norm_rules() {
   static const std::vector<RuleRow> rows = {
-      {"aten.native_layer_norm.default", {.list = layer_norm}},
-      {"aten.native_layer_norm_backward.default", {.list = layer_norm_backward}},
-      {"aten._fused_rms_norm.default", {.list = rms_norm}},
-      {"aten._fused_rms_norm_backward.default", {.list = rms_norm_backward}},
+      {"aten.native_layer_norm.default", {.list = along_outer_dims<0, 3, 0, 1>}},
+      {"aten.native_layer_norm_backward.default", {.list = along_outer_dims<1, 1, 2, 4>}},
+      {"aten._fused_rms_norm.default", {.list = along_outer_dims<0, 2, 0, 1>}},
+      {"aten._fused_rms_norm_backward.default", {.list = along_outer_dims<1, 1, 1, 3>}},
   };
   return rows;
 }

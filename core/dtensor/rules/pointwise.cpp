@@ -1,7 +1,6 @@
 // Element by element: shards of a dimension stay, sums only where the operator is linear, greatest and least values
 // where it keeps the order (_pointwise_ops.py).
 #include <algorithm>
-#include <unordered_map>
 
 #include "core/dtensor/rules.h"
 
@@ -26,71 +25,44 @@ Placement partial_of(char c) {
 /// Rules as words of a letter for each result and argument: s(um), a(vg), x for max, n for min, R.
 using Words = std::vector<std::string_view>;
 
-const Words linear_words = {"ss", "aa"};
-const Words additive_words = {"sss", "aaa", "aaR", "xxR", "nnR", "aRa"};
-const Words product_words = {"ss", "aa", "ssR", "aaR", "sRs", "aRa"};
-const Words quotient_words = {"ss", "aa", "ssR", "aaR"};
-const Words increasing_words = {"xx", "nn"};
-const Words decreasing_words = {"nx", "xn"};
-const Words negation_words = {"ss", "aa", "nx", "xn"};
-const Words falling_words = {"xn"};  // of positive numbers
-const Words left_words = {"ssR", "aaR"};
-const Words kept_words = {"ss", "aa", "xx", "nn"};
-const Words monotone_words = {"xxR", "xRx", "nnR", "nRn"};
-const Words greatest_words = {"xxR", "xRx", "nnR", "nRn", "xxx"};
-const Words least_words = {"xxR", "xRx", "nnR", "nRn", "nnn"};
+/// The operators that have the same words.
+struct WordsRow {
+  Words words;
+  std::vector<std::string_view> operators;
+};
 
 const Words* partial_rules(std::string_view op) {
-  static const std::unordered_map<std::string_view, const Words*> rows = {
-      {"aten.add.Tensor", &additive_words},
-      {"aten.sub.Tensor", &additive_words},
-      {"aten.mul.Tensor", &product_words},
-      {"aten.div.Tensor", &quotient_words},
-      {"aten.mul.Scalar", &linear_words},
-      {"aten.div.Scalar", &linear_words},
-      {"aten.neg.default", &negation_words},
-      {"aten.erfc.default", &decreasing_words},
-      {"aten.special_erfcx.default", &decreasing_words},
-      {"aten.logaddexp.default", &monotone_words},
-      {"aten.logaddexp2.default", &monotone_words},
-      {"aten.maximum.default", &greatest_words},
-      {"aten.fmax.default", &greatest_words},
-      {"aten.clamp_min.Tensor", &greatest_words},
-      {"aten.minimum.default", &least_words},
-      {"aten.fmin.default", &least_words},
-      {"aten.clamp_max.Tensor", &least_words},
-      {"aten.asinh.default", &increasing_words},
-      {"aten.atan.default", &increasing_words},
-      {"aten.ceil.default", &increasing_words},
-      {"aten.erf.default", &increasing_words},
-      {"aten.exp.default", &increasing_words},
-      {"aten.exp2.default", &increasing_words},
-      {"aten.expm1.default", &increasing_words},
-      {"aten.floor.default", &increasing_words},
-      {"aten.relu.default", &increasing_words},
-      {"aten.round.default", &increasing_words},
-      {"aten.round.decimals", &increasing_words},
-      {"aten.sgn.default", &increasing_words},
-      {"aten.sigmoid.default", &increasing_words},
-      {"aten.sign.default", &increasing_words},
-      {"aten.sinh.default", &increasing_words},
-      {"aten.tanh.default", &increasing_words},
-      {"aten.trunc.default", &increasing_words},
-      {"aten.nan_to_num.default", &increasing_words},
-      {"aten.rad2deg.default", &increasing_words},
-      {"aten.deg2rad.default", &increasing_words},
-      {"aten.threshold.default", &increasing_words},
-      {"aten.special_modified_bessel_i1.default", &increasing_words},
-      {"aten.special_modified_bessel_k0.default", &falling_words},
-      {"aten.special_modified_bessel_k1.default", &falling_words},
-      {"aten.special_scaled_modified_bessel_k0.default", &falling_words},
-      {"aten.special_scaled_modified_bessel_k1.default", &falling_words},
-      {"aten.special_xlog1py.default", &left_words},
-      {"aten.special_xlog1py.other_scalar", &left_words},
-      {"aten.positive.default", &kept_words},
-      {"aten.hardshrink.default", &increasing_words}};
-  const auto found = rows.find(op);
-  return found == rows.end() ? nullptr : found->second;
+  static const std::vector<WordsRow> rows = {
+      {{"sss", "aaa", "aaR", "xxR", "nnR", "aRa"}, {"aten.add.Tensor", "aten.sub.Tensor"}},
+      {{"ss", "aa", "ssR", "aaR", "sRs", "aRa"}, {"aten.mul.Tensor"}},
+      {{"ss", "aa", "ssR", "aaR"}, {"aten.div.Tensor"}},
+      {{"ss", "aa"}, {"aten.mul.Scalar", "aten.div.Scalar"}},
+      {{"ss", "aa", "nx", "xn"}, {"aten.neg.default"}},
+      {{"nx", "xn"}, {"aten.erfc.default", "aten.special_erfcx.default"}},
+      {{"xxR", "xRx", "nnR", "nRn"}, {"aten.logaddexp.default", "aten.logaddexp2.default"}},
+      {{"xxR", "xRx", "nnR", "nRn", "xxx"}, {"aten.maximum.default", "aten.fmax.default", "aten.clamp_min.Tensor"}},
+      {{"xxR", "xRx", "nnR", "nRn", "nnn"}, {"aten.minimum.default", "aten.fmin.default", "aten.clamp_max.Tensor"}},
+      {{"xx", "nn"}, {"aten.asinh.default",     "aten.atan.default",
+                      "aten.ceil.default",      "aten.erf.default",
+                      "aten.exp.default",       "aten.exp2.default",
+                      "aten.expm1.default",     "aten.floor.default",
+                      "aten.relu.default",      "aten.round.default",
+                      "aten.round.decimals",    "aten.sgn.default",
+                      "aten.sigmoid.default",   "aten.sign.default",
+                      "aten.sinh.default",      "aten.tanh.default",
+                      "aten.trunc.default",     "aten.nan_to_num.default",
+                      "aten.rad2deg.default",   "aten.deg2rad.default",
+                      "aten.threshold.default", "aten.special_modified_bessel_i1.default",
+                      "aten.hardshrink.default"}},
+      {{"xn"},  // of positive numbers
+       {"aten.special_modified_bessel_k0.default", "aten.special_modified_bessel_k1.default",
+        "aten.special_scaled_modified_bessel_k0.default", "aten.special_scaled_modified_bessel_k1.default"}},
+      {{"ssR", "aaR"}, {"aten.special_xlog1py.default", "aten.special_xlog1py.other_scalar"}},
+      {{"ss", "aa", "xx", "nn"}, {"aten.positive.default"}},
+  };
+  const auto has = [&](const WordsRow& row) { return std::ranges::find(row.operators, op) != row.operators.end(); };
+  const auto found = std::ranges::find_if(rows, has);
+  return found == rows.end() ? nullptr : &found->words;
 }
 
 }  // namespace

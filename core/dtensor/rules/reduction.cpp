@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include "core/dtensor/rules.h"
 
 namespace partita {

@@ -1,7 +1,6 @@
 #pragma once
 // The events of a chrome trace that tell what compiled code did, in a few bytes each.
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>

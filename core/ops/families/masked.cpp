@@ -9,7 +9,7 @@
 #include "core/ops/record/layout.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
-#include "core/sym/unbacked.h"
+#include "core/sym/float_symbol.h"
 
 namespace partita {
 

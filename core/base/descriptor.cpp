@@ -1,4 +1,4 @@
-#include "core/base/write_all.h"
+#include "core/base/descriptor.h"
 
 #include <cerrno>
 

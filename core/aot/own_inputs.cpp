@@ -1,11 +1,14 @@
-#include "core/aot/recorded.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
+#include "core/compare/compare.h"
 #include "core/interp/aten_calls.h"
+#include "core/interp/random_values.h"
+#include "core/load/file.h"
+#include "core/load/pickle.h"
 #include "core/ops/facts/inductor_random.h"
 
 namespace partita {
@@ -41,8 +44,8 @@ const Node* find_unrepeatable(const Graph& graph, bool has_state) {
   return nullptr;
 }
 
-}  // namespace
-
+/// The inputs and results that a recording has of a graph's call. Results that no other run gives, because the graph
+/// draws random numbers, are left out. Errors load.safetensors.*, load.recording, and those of reading the graph.
 Result<TensorFile> recorded_values(const Artefact& artefact) {
   TRY(TensorFile io, read_files(*artefact.recorded));
   const auto is_result = [](const auto& row) {
@@ -58,6 +61,51 @@ Result<TensorFile> recorded_values(const Artefact& artefact) {
   for (const auto& row : io.tensors)
     if (is_result(row)) io.left_out.emplace(row.first, reason);
   std::erase_if(io.tensors, is_result);
+  return io;
+}
+
+}  // namespace
+
+Result<TensorFile> own_inputs(const Artefact& artefact) {
+  if (artefact.recorded) return recorded_values(artefact);
+  TensorFile io;
+  if (!artefact.companion) return io;
+  const std::vector<Value>& values = artefact.companion->sample_inputs;
+  std::map<const Storage*, std::vector<std::size_t>> users;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string key = fmt::format("input.{}", i);
+    if (!values[i].get<Tensor>() && !values[i].get<std::int64_t>()) return TensorFile();  // None has no place in a file
+    TRY(const auto t, tensor_or_number(values[i]));
+    io.tensors[key] = *t;
+    users[t->storage.get()].push_back(i);
+  }
+  for (const auto& [storage, inputs] : users)
+    for (const std::size_t i : inputs) {
+      if (inputs.size() < 2) continue;
+      const std::string shared = fmt::format("storage.{}", inputs.front());
+      io.storages[fmt::format("input.{}", i)] = {shared, io.tensors[fmt::format("input.{}", i)].offset};
+    }
+  return io;
+}
+
+Result<TensorFile> read_inputs(const std::string& path) {
+  if (path.empty()) return TensorFile();
+  if (!path.ends_with(".input")) return read_recorded_values(path);
+  TRY(const auto bytes, FileBytes::open(path));
+  auto metas = read_dumped_inputs(bytes->text());
+  if (!metas) {
+    metas.error().where.file = path;
+    return std::move(metas).error();
+  }
+  TensorFile io;
+  for (std::size_t i = 0; i < metas->size(); ++i) {
+    auto made = get_input((*metas)[i], i);
+    if (!made) {
+      made.error().where = {.file = path, .node = fmt::format("input.{}", i)};
+      return std::move(made).error();
+    }
+    io.tensors[fmt::format("input.{}", i)] = *made->get<Tensor>();
+  }
   return io;
 }
 
