@@ -86,7 +86,7 @@ class TestModels : public QObject {
       QVERIFY(none.legend.empty());
       QVERIFY(!none.colours[gelu].isValid());
     }
-    Facts facts;
+    views::Facts facts;
     facts["gelu"] = {.seconds = 2e-3, .kernel = "k0_gelu_add", .pass = "rewrite"};
     facts["add"] = {.seconds = 1e-6, .kernel = "k0_gelu_add"};
     Overlay time = make_overlay(OverlayKind::Time, picture, facts, Theme::light());
@@ -109,7 +109,7 @@ class TestModels : public QObject {
   void error_heat_marks_wrong_values_and_nan() {
     Picture picture = make_picture(tests::joint_graph(3));
     auto card = [&](const char* name) { return static_cast<std::size_t>(picture.card_by_key(name)); };
-    Facts facts;
+    views::Facts facts;
     Difference off, fine, nan, exact;
     off.max_abs = 1e-2, off.values_agree = false;
     fine.max_abs = 1e-6;

@@ -143,10 +143,11 @@ V log_sigmoid_backward(In& in) {
     return (expression); \
   }>
 
-void register_activation(OpTable& t) {
-  t.default_family = Family::Pointwise;
-  using Names = std::vector<std::string_view>;
-  const Names self = {"self"}, grad_self = {"grad_output", "self"}, grad_output = {"grad_output", "output"};
+namespace {
+using Names = std::vector<std::string_view>;
+
+void add_activations(OpTable& t) {
+  const Names self = {"self"};
   auto row = [&](std::string_view name, Pointwise::Function f, const Names& inputs, std::string_view derivative = {},
                  Promotion promotion = Promotion::Default) {
     OpRecord record{.pointwise = {f, promotion, inputs}};
@@ -189,8 +190,11 @@ void register_activation(OpTable& t) {
         {.program = "buffer = exp(-abs(self)); "
                     "(clamp_max(self, 0) - log1p(buffer), buffer)",
          .autograd = {.derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}}});
+}
 
-  // Their derivatives are those of derivatives.yaml.
+/// Their derivatives are those of derivatives.yaml.
+void add_backwards(OpTable& t) {
+  const Names grad_self = {"grad_output", "self"}, grad_output = {"grad_output", "output"};
   auto backward = [&](std::string_view name, Pointwise::Function f, const Names& inputs,
                       std::vector<Derivative> derivative) {
     t.add(name, {.pointwise = {f, Promotion::Default, inputs}, .autograd = {.derivative = std::move(derivative)}});
@@ -242,6 +246,13 @@ void register_activation(OpTable& t) {
   backward("aten.sigmoid_backward.default", F(x * Conj(1.0 - in[1]) * Conj(in[1])), grad_output,
            {{"grad_output", "sigmoid_backward(grad, conj(output))"},
             {"output", "conj(grad) * grad_output * (-2 * conj(output) + 1)"}});
+}
+}  // namespace
+
+void register_activation(OpTable& t) {
+  t.default_family = Family::Pointwise;
+  add_activations(t);
+  add_backwards(t);
 }
 
 #undef F

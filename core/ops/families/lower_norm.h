@@ -36,6 +36,7 @@ struct Arithmetic {
   }
 };
 
+/// In the dtype in which sums of t are made. Refuses whole and complex numbers.
 inline Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
   if (!is_floating(t.dtype)) fail_unsupported("normalisation of " + std::string(torch_name(t.dtype)));
   return {call.to, opmath_dtype(t.dtype)};
@@ -86,6 +87,7 @@ void give_if(LowerCall& call, bool wanted, Make make) {
   return wanted ? call.give(make()) : call.give_none();
 }
 
+/// An argument that may be None; then not valid.
 inline LoweredTensor optional(LowerCall& call, std::string_view name) {
   return call.has(name) ? call.in(name) : LoweredTensor();
 }

@@ -15,6 +15,7 @@ inline Write write(const LoweredTensor& t, DType dtype, IndexFunction target) {
           std::move(target)};
 }
 
+/// Writes t to every `step`-th index from `start` of a dimension.
 inline Write write(const LoweredTensor& t, DType dtype, std::size_t dim, SymExpr start, std::int64_t step = 1) {
   return write(t, dtype, [=](Body&, const Index& i) {
     Index at = i;
@@ -73,6 +74,7 @@ inline SymExpr slice_place(LowerCall& call, std::string_view name, SymExpr other
   return call.test(sym_lt(size, at), "a slice beyond the end") ? size : at;
 }
 
+/// With a dimension of size 1 before `dim`.
 inline LoweredTensor unsqueezed(Lowering& to, const LoweredTensor& t, std::size_t dim) {
   SymList sizes = t.sizes;
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim), 1);

@@ -22,6 +22,7 @@ inline SymExpr placed(Body& body, SymExpr e, SymExpr size, Scalar& inside) {
   return below ? e : sym_min(e, size - 1);
 }
 
+/// The product of the sizes.
 inline std::int64_t elements(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());
 }

@@ -176,31 +176,29 @@ Meta fake_masked_fill(FakeCall& call) {
   return TensorMeta::contiguous(self.dtype, broadcast(call, sizes), self.device);
 }
 
-}  // namespace
+constexpr auto maximum = body<[](In& x) { return Max(x[0], x[1]); }>;
+constexpr auto minimum = body<[](In& x) { return Min(x[0], x[1]); }>;
 
-void register_pointwise(OpTable& t) {
-  t.default_family = Family::Pointwise;
-  using Names = std::vector<std::string_view>;
-  using Formulas = std::vector<Derivative>;
-  const Names operands = {"self", "other"};
-  auto binary = [&](std::string_view name, Pointwise::Function f, Formulas derivative,
-                    Promotion p = Promotion::Default) {
-    t.add(name, {.pointwise = {f, p, {"self", "other"}}, .autograd = {.derivative = std::move(derivative)}});
-  };
-  auto scaling = [&](std::string_view name, Pointwise::Function f, Formulas derivative,
-                     Promotion p = Promotion::Default) {
-    t.add(name, {.pointwise = {.body = f, .promotion = p, .inputs = {"self", "other"}, .exact_numbers = true},
-                 .autograd = {.derivative = std::move(derivative)}});
-  };
+using Formulas = std::vector<Derivative>;
 
-  // Sums, products, quotients.
+void binary(OpTable& t, std::string_view name, Pointwise::Function f, Formulas derivative,
+            Promotion p = Promotion::Default) {
+  t.add(name, {.pointwise = {f, p, {"self", "other"}}, .autograd = {.derivative = std::move(derivative)}});
+}
+void scaling(OpTable& t, std::string_view name, Pointwise::Function f, Formulas derivative,
+             Promotion p = Promotion::Default) {
+  t.add(name, {.pointwise = {.body = f, .promotion = p, .inputs = {"self", "other"}, .exact_numbers = true},
+               .autograd = {.derivative = std::move(derivative)}});
+}
+
+void add_arithmetic(OpTable& t) {
   const Formulas quotient = {{"self", "aten.div.Tensor(grad, conj(other))"},
                              {"other", "-grad * conj((self / other) / other)"}};
   const Formulas divided = {{"self", "grad / conj(other)"}};
-  binary("aten.add.Tensor", body<add>, {{"self", "grad"}, {"other", "maybe_multiply(grad, conj(alpha))"}});
-  binary("aten.add.Scalar", body<add>, {{"self", "grad"}});
-  binary("aten.sub.Tensor", body<sub>, {{"self", "grad"}, {"other", "maybe_multiply(-grad, conj(alpha))"}});
-  binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
+  binary(t, "aten.add.Tensor", body<add>, {{"self", "grad"}, {"other", "maybe_multiply(grad, conj(alpha))"}});
+  binary(t, "aten.add.Scalar", body<add>, {{"self", "grad"}});
+  binary(t, "aten.sub.Tensor", body<sub>, {{"self", "grad"}, {"other", "maybe_multiply(-grad, conj(alpha))"}});
+  binary(t, "aten.sub.Scalar", body<sub>, {{"self", "grad"}});
   // rsub is sub with its operands exchanged, which decides the strides of the result, too.
   const auto exchanged = [&](std::string_view name, Formulas derivative) {
     t.add(name, {.pointwise = {.body = body<sub>, .inputs = {"other", "self"}},
@@ -210,14 +208,14 @@ void register_pointwise(OpTable& t) {
   exchanged("aten.rsub.Scalar", {{"self", "maybe_multiply(-grad, conj(alpha))"}});
   // `other` may be a number; PyTorch's autograd calls the Tensor overload with it as well, so the formulas name that
   // overload.
-  scaling("aten.mul.Tensor", body<mul>,
+  scaling(t, "aten.mul.Tensor", body<mul>,
           {{"self", "aten.mul.Tensor(grad, conj(other))"}, {"other", "aten.mul.Tensor(grad, conj(self))"}});
-  scaling("aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});
-  scaling("aten.div.Tensor", body<div>, quotient, Promotion::IntToFloat);
-  scaling("aten.div.Scalar", body<div>, divided, Promotion::IntToFloat);
-  scaling("aten.true_divide.Tensor", body<div>, quotient, Promotion::IntToFloat);
+  scaling(t, "aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});
+  scaling(t, "aten.div.Tensor", body<div>, quotient, Promotion::IntToFloat);
+  scaling(t, "aten.div.Scalar", body<div>, divided, Promotion::IntToFloat);
+  scaling(t, "aten.true_divide.Tensor", body<div>, quotient, Promotion::IntToFloat);
   const Pointwise rounded_div = {
-      .body = body<div_mode>, .inputs = operands, .exact_numbers = true, .promotion_of = div_mode_promotion};
+      .body = body<div_mode>, .inputs = {"self", "other"}, .exact_numbers = true, .promotion_of = div_mode_promotion};
   t.add("aten.div.Tensor_mode",
         {.pointwise = rounded_div,
          .autograd = {
@@ -233,11 +231,11 @@ void register_pointwise(OpTable& t) {
   constexpr auto fmod = body<[](In& x) { return Fmod(x[0], x[1]); }>;
   constexpr auto remainder = body<[](In& x) { return Remainder(x[0], x[1]); }>;
   const Derivative by_floor = {"other", "-grad * div(self, other, rounding_mode='floor')"};
-  binary("aten.fmod.Tensor", fmod, {{"self", "grad"}, {"other", "-grad * div(self, other, rounding_mode='trunc')"}});
-  binary("aten.fmod.Scalar", fmod, {{"self", "grad"}});
-  binary("aten.remainder.Tensor", remainder, {{"self", "grad"}, by_floor});
-  binary("aten.remainder.Scalar", remainder, {{"self", "grad"}});
-  binary("aten.remainder.Scalar_Tensor", remainder, {by_floor});
+  binary(t, "aten.fmod.Tensor", fmod, {{"self", "grad"}, {"other", "-grad * div(self, other, rounding_mode='trunc')"}});
+  binary(t, "aten.fmod.Scalar", fmod, {{"self", "grad"}});
+  binary(t, "aten.remainder.Tensor", remainder, {{"self", "grad"}, by_floor});
+  binary(t, "aten.remainder.Scalar", remainder, {{"self", "grad"}});
+  binary(t, "aten.remainder.Scalar_Tensor", remainder, {by_floor});
   t.add("prims.fma.default",
         {.pointwise =
              {body<[](In& x) { return is_floating(x[0].dtype()) ? Fma(x[0], x[1], x[2]) : x[0] * x[1] + x[2]; }>},
@@ -253,8 +251,10 @@ void register_pointwise(OpTable& t) {
              .derivative = {{"self", "grad"},
                             {"tensor1", "grad * conj(aten.fill.Scalar(tensor2, value) / tensor2)"},
                             {"tensor2", "-grad * conj(maybe_multiply(tensor1, value) / (tensor2 * tensor2))"}}}});
+}
 
-  // Powers and logarithms of two arguments.
+/// Powers and logarithms of two arguments.
+void add_powers(OpTable& t) {
   constexpr auto pow = body<[](In& x) { return Pow(x[0], x[1]); }>;
   const Derivative pow_exponent = {"exponent", "pow_backward_exponent(grad, self, exponent, result)"};
   t.add("aten.pow.Tensor_Tensor",
@@ -267,11 +267,11 @@ void register_pointwise(OpTable& t) {
   const Derivative log_self = {"self",
                                "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), le(other, 0.0)), 0.0)"};
   const Derivative log_other = {"other", "grad * self / other"};
-  binary("aten.xlogy.Tensor", body<xlogy>, {log_self, log_other}, Promotion::IntToFloat);
-  binary("aten.xlogy.Scalar_Other", body<xlogy>, {{"self", "xlogy_backward_self(grad, self, other)"}},
+  binary(t, "aten.xlogy.Tensor", body<xlogy>, {log_self, log_other}, Promotion::IntToFloat);
+  binary(t, "aten.xlogy.Scalar_Other", body<xlogy>, {{"self", "xlogy_backward_self(grad, self, other)"}},
          Promotion::IntToFloat);
-  binary("aten.xlogy.Scalar_Self", body<xlogy>, {log_other}, Promotion::IntToFloat);
-  binary("aten.special_xlog1py.default", body<xlog1py>,
+  binary(t, "aten.xlogy.Scalar_Self", body<xlogy>, {log_other}, Promotion::IntToFloat);
+  binary(t, "aten.special_xlog1py.default", body<xlog1py>,
          {{"self", "masked_fill(special_xlog1py(grad, other), logical_and(eq(self, 0.0), le(other, -1.0)), 0.0)"},
           {"other", "grad * self / (other + 1)"}},
          Promotion::IntToFloat);
@@ -279,41 +279,43 @@ void register_pointwise(OpTable& t) {
                                    .pointwise = {body<log_add<exp, log1p>>, Promotion::IntToFloat, {"self", "other"}},
                                    .autograd = {.derivative = {{"self", "grad / conj(exp(other - self) + 1)"},
                                                                {"other", "grad / conj(exp(self - other) + 1)"}}}});
-  binary("aten.logaddexp2.default", body<log_add<exp2, log2_1p>>,
+  binary(t, "aten.logaddexp2.default", body<log_add<exp2, log2_1p>>,
          {{"self", "grad / (pow(2, other - self) + 1)"}, {"other", "grad / (pow(2, self - other) + 1)"}},
          Promotion::IntToFloat);
+}
 
-  // Geometry, order.
-  binary("aten.atan2.default", body<[](In& x) { return Atan2(x[0], x[1]); }>,
+/// Geometry and order.
+void add_orders(OpTable& t) {
+  binary(t, "aten.atan2.default", body<[](In& x) { return Atan2(x[0], x[1]); }>,
          {{"self", "s = self * self + other * other; grad * other * masked_fill(reciprocal(s), eq(s, 0), 0)"},
           {"other", "s = self * self + other * other; grad * -self * masked_fill(reciprocal(s), eq(s, 0), 0)"}},
          Promotion::IntToFloat);
-  binary("aten.hypot.default", body<hypot>, {{"self", "grad * self / result"}, {"other", "grad * other / result"}});
+  binary(t, "aten.hypot.default", body<hypot>, {{"self", "grad * self / result"}, {"other", "grad * other / result"}});
   constexpr auto copysign = body<[](In& x) { return Copysign(x[0], x[1]); }>;
-  binary("aten.copysign.Tensor", copysign,
+  binary(t, "aten.copysign.Tensor", copysign,
          {{"self", "grad * masked_fill(result / self, eq(self, 0), 0)"}, {"other", "zeros_like(grad)"}},
          Promotion::IntToFloat);
-  binary("aten.copysign.Scalar", copysign, {{"self", "grad * masked_fill(result / self, eq(self, 0), 0)"}},
+  binary(t, "aten.copysign.Scalar", copysign, {{"self", "grad * masked_fill(result / self, eq(self, 0), 0)"}},
          Promotion::IntToFloat);
-  binary("aten.nextafter.default", body<[](In& x) { return Nextafter(x[0], x[1]); }>,
+  binary(t, "aten.nextafter.default", body<[](In& x) { return Nextafter(x[0], x[1]); }>,
          {{"self", "where(ne(self, other), grad, 0)"}, {"other", "zeros_like(grad)"}});
   t.add("aten.heaviside.default", {.pointwise = {body<heaviside>}});  // PyTorch has no formula either
-  constexpr auto maximum = body<[](In& x) { return Max(x[0], x[1]); }>;
-  constexpr auto minimum = body<[](In& x) { return Min(x[0], x[1]); }>;
-  binary("aten.maximum.default", maximum,
+  binary(t, "aten.maximum.default", maximum,
          {{"self", "masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)"},
           {"other", "masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)"}});
-  binary("aten.minimum.default", minimum,
+  binary(t, "aten.minimum.default", minimum,
          {{"self", "masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)"},
           {"other", "masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)"}});
-  binary("aten.fmax.default", body<fmax>,
+  binary(t, "aten.fmax.default", body<fmax>,
          {{"self", "masked_fill(grad, logical_not(logical_or(ge(self, other), isnan(other))), 0)"},
           {"other", "masked_fill(grad, logical_or(ge(self, other), isnan(other)), 0)"}});
-  binary("aten.fmin.default", body<fmin>,
+  binary(t, "aten.fmin.default", body<fmin>,
          {{"self", "masked_fill(grad, logical_not(logical_or(le(self, other), isnan(other))), 0)"},
           {"other", "masked_fill(grad, logical_or(le(self, other), isnan(other)), 0)"}});
+}
 
-  // Between two values.
+/// What lies between two values, and choices by a mask.
+void add_choices(OpTable& t) {
   for (std::string_view name : {"aten.clamp.default", "aten.clamp.Tensor"})
     t.add(name, {.pointwise = {body<clamp>},
                  .autograd = {.derivative = {{"self",
@@ -342,7 +344,6 @@ void register_pointwise(OpTable& t) {
                              .autograd = {.derivative = {{"self", "aten.mul.Scalar(grad, one_minus(conj(weight)))"},
                                                          {"end", "aten.mul.Scalar(grad, conj(weight))"}}}});
 
-  // Choices by a mask.
   t.add("aten.where.self",
         {.pointwise = {body<select>, Promotion::Default, {"self", "other"}, "condition"},
          .autograd = {.derivative = {{"self", "where(condition, grad, 0)"}, {"other", "where(condition, 0, grad)"}}}});
@@ -360,6 +361,16 @@ void register_pointwise(OpTable& t) {
                        {"self", "value"},
                        "mask"},
          .autograd = {.derivative = {{"self", "masked_fill(grad, mask, 0)"}, {"value", "sum(where(mask, grad, 0))"}}}});
+}
+
+}  // namespace
+
+void register_pointwise(OpTable& t) {
+  t.default_family = Family::Pointwise;
+  add_arithmetic(t);
+  add_powers(t);
+  add_orders(t);
+  add_choices(t);
 }
 
 }  // namespace partita

@@ -109,6 +109,40 @@ Arg in_groups(const FormulaCall& f) {
   return f.build.call("aten.reshape.default", {f.args[0], f.build.sizes({-1, size})});
 }
 
+/// Fake quantization: to integers and back. Where nothing had to be clamped, the gradient passes.
+void add_fake_quantization(OpTable& t) {
+  const auto add = [&](std::string_view name, std::string_view program) {
+    t.add(name, {.program = program, .autograd = {.derivative = {{"self", "grad * result1"}}}});
+  };
+  add("aten.fake_quantize_per_tensor_affine_cachemask.default",
+      "step = single(scale); v = round(in_wide(self) * single(1.0 / step)) + zero_point; "
+      "fake_quantized(self, in_dtype(v, torch.float32), step, zero_point, quant_min, quant_max)");
+  add("aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+      "step = one_of(scale); zero = one_of(zero_point); v = round(in_wide(self) * (1.0 / step)) + zero; "
+      "r = fake_quantized(self, in_dtype(v, torch.float32), step, zero, quant_min, quant_max); on = "
+      "ne(one_of(fake_quant_enabled), 0); "
+      "(where(on, r[0], self), logical_or(logical_not(on), r[1]))");
+  // This one goes through integers, of which infinity and NaN are the least. A zero point that is not whole is added
+  // before the rounding.
+  add("aten.fake_quantize_per_channel_affine_cachemask.default",
+      "step = along(scale, self, axis); zero = along(zero_point, self, axis); v = in_wide(self) * (1.0 / step); "
+      "u = round(v + zero) if is_floating(zero_point) else round(v) + zero; "
+      "q = in_dtype(in_dtype(u, torch.int64), dtype(v)); fake_quantized(self, q, step, zero, quant_min, quant_max)");
+  for (const char* name : {"aten.fake_quantize_per_tensor_affine_cachemask_backward.default",
+                           "aten.fake_quantize_per_channel_affine_cachemask_backward.default"})
+    t.add(name, {.program = "grad * mask"});
+  t.add("aten.fake_quantize_per_tensor_affine.default",
+        {.program = "fake_quantize_per_tensor_affine_cachemask(self, scale, zero_point, quant_min, quant_max)[0]"});
+  t.add(
+      "aten.fake_quantize_per_tensor_affine.tensor_qparams",
+      {.program =
+           "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(self, scale, zero_point, ones_like(zero_point), "
+           "quant_min, quant_max)[0]"});
+  t.add("aten.fake_quantize_per_channel_affine.default",
+        {.program =
+             "fake_quantize_per_channel_affine_cachemask(self, scale, zero_point, axis, quant_min, quant_max)[0]"});
+}
+
 }  // namespace
 
 void register_quantized(OpTable& t) {
@@ -162,38 +196,7 @@ void register_quantized(OpTable& t) {
           {.program = "v = in_dtype(of_dtype(input, dtype), torch.float32 if out_dtype is None else out_dtype); "
                       "(v - one_of(zero_point)) * one_of(scale)"});
   }
-  // Fake quantization: to integers and back. Where nothing had to be clamped, the gradient passes.
-  const auto add = [&](std::string_view name, std::string_view program) {
-    t.add(name, {.program = program, .autograd = {.derivative = {{"self", "grad * result1"}}}});
-  };
-  add("aten.fake_quantize_per_tensor_affine_cachemask.default",
-      "step = single(scale); v = round(in_wide(self) * single(1.0 / step)) + zero_point; "
-      "fake_quantized(self, in_dtype(v, torch.float32), step, zero_point, quant_min, quant_max)");
-  add("aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
-      "step = one_of(scale); zero = one_of(zero_point); v = round(in_wide(self) * (1.0 / step)) + zero; "
-      "r = fake_quantized(self, in_dtype(v, torch.float32), step, zero, quant_min, quant_max); on = "
-      "ne(one_of(fake_quant_enabled), 0); "
-      "(where(on, r[0], self), logical_or(logical_not(on), r[1]))");
-  // This one goes through integers, of which infinity and NaN are the least. A zero point that is not whole is added
-  // before the rounding.
-  add("aten.fake_quantize_per_channel_affine_cachemask.default",
-      "step = along(scale, self, axis); zero = along(zero_point, self, axis); v = in_wide(self) * (1.0 / step); "
-      "u = round(v + zero) if is_floating(zero_point) else round(v) + zero; "
-      "q = in_dtype(in_dtype(u, torch.int64), dtype(v)); fake_quantized(self, q, step, zero, quant_min, quant_max)");
-  for (const char* name : {"aten.fake_quantize_per_tensor_affine_cachemask_backward.default",
-                           "aten.fake_quantize_per_channel_affine_cachemask_backward.default"})
-    t.add(name, {.program = "grad * mask"});
-  t.add("aten.fake_quantize_per_tensor_affine.default",
-        {.program = "fake_quantize_per_tensor_affine_cachemask(self, scale, zero_point, quant_min, quant_max)[0]"});
-  t.add(
-      "aten.fake_quantize_per_tensor_affine.tensor_qparams",
-      {.program =
-           "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(self, scale, zero_point, ones_like(zero_point), "
-           "quant_min, quant_max)[0]"});
-  t.add("aten.fake_quantize_per_channel_affine.default",
-        {.program =
-             "fake_quantize_per_channel_affine_cachemask(self, scale, zero_point, axis, quant_min, quant_max)[0]"});
-
+  add_fake_quantization(t);
   t.add("quantized_decomposed.choose_qparams_per_token_asymmetric.default",
         {.program = "least = amin(input, [-1], True); low = minimum(least, zeros_like(least)); "
                     "most = amax(input, [-1], True); high = maximum(most, zeros_like(most)); "

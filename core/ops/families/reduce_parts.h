@@ -19,12 +19,15 @@ struct ReductionRow {
   loops::LowerFunction lower = nullptr;
   bool recomputable = false;
 };
+/// A record for each row.
 void add_reductions(OpTable& t, std::span<const ReductionRow> rows);
 
+/// Whole numbers and booleans, whose sums are whole numbers.
 inline bool is_whole(DType t) {
   return is_integral(t) || t == DType::Bool;
 }
 
+/// The result's meta: the sizes that are left, in row-major order.
 inline TensorMeta reduced_meta(const FakeCall& call, DType dtype) {
   const TensorMeta& self = call.tensor("self");
   std::vector<bool> reduced = reduced_dims(call, self.dim());
@@ -43,14 +46,17 @@ inline Tensor result_of(const EvalCall& call, DType dtype) {
       Tensor::empty(dtype, reduced_sizes(self.sizes, reduced_dims(call, self.sizes.size()), keeps_dim(call))));
 }
 
+/// Of sums and products: whole numbers are added as int64.
 inline DType sum_dtype(DType self, std::optional<DType> asked) {
   return asked ? *asked : is_whole(self) ? DType::Int64 : self;
 }
 
+/// Of what keeps the dtype.
 inline DType same_dtype(DType self, std::optional<DType> asked) {
   return asked.value_or(self);
 }
 
+/// Of means. Error: whole numbers.
 inline DType mean_dtype(DType self, std::optional<DType> asked) {
   DType t = asked.value_or(self);
   if (is_whole(t))
@@ -59,10 +65,12 @@ inline DType mean_dtype(DType self, std::optional<DType> asked) {
   return t;
 }
 
+/// Of any and all: uint8 stays, as in PyTorch.
 inline DType truth_dtype(DType self, std::optional<DType>) {
   return self == DType::UInt8 ? DType::UInt8 : DType::Bool;
 }
 
+/// Of variances and norms: the real dtype of a complex one. Error: whole numbers.
 inline DType real_dtype(DType self, std::optional<DType> asked) {
   DType t = asked.value_or(self);
   if (is_whole(t)) fail("std and var only support floating point and complex dtypes");
@@ -120,6 +128,7 @@ inline constexpr auto mean = [](const EvalCall& call, const auto* x, const Line&
     return total / static_cast<double>(line.length());
 };
 
+/// Of argmax and argmin.
 inline DType index_dtype(DType, std::optional<DType>) {
   return DType::Int64;
 }
