@@ -1,6 +1,8 @@
 #include "core/base/build_id.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -28,12 +30,18 @@ std::string id_in(std::string_view notes) {
   return {};
 }
 
-/// Called for the program itself first, at which the search ends.
+/// Called for each loaded file. This code is in the program or in libpartita.so: PyTorch's users run it within Python.
 int search(dl_phdr_info* info, std::size_t, void* found) {
-  for (int i = 0; i < info->dlpi_phnum && static_cast<std::string*>(found)->empty(); ++i)
-    if (const auto& header = info->dlpi_phdr[i]; header.p_type == PT_NOTE)
-      *static_cast<std::string*>(found) =
-          id_in({reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr), header.p_memsz});
+  const auto here = reinterpret_cast<ElfW(Addr)>(&search);
+  const std::span headers(info->dlpi_phdr, info->dlpi_phnum);
+  const auto begin = [&](const ElfW(Phdr) & header) { return info->dlpi_addr + header.p_vaddr; };
+  const bool ours = std::ranges::any_of(headers, [&](const ElfW(Phdr) & header) {
+    return header.p_type == PT_LOAD && here >= begin(header) && here - begin(header) < header.p_memsz;
+  });
+  if (!ours) return 0;
+  for (const ElfW(Phdr) & header : headers)
+    if (auto& id = *static_cast<std::string*>(found); header.p_type == PT_NOTE && id.empty())
+      id = id_in({reinterpret_cast<const char*>(begin(header)), header.p_memsz});
   return 1;
 }
 

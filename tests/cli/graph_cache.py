@@ -2,11 +2,11 @@
 """What the caches of whole graphs do from one process to the next, and with a store that is damaged, full or newer:
 never another result, and nothing that was reported as saved is lost.
 
-  graph_cache.py PARTITA      exit 0 if so, 1 if not
+  graph_cache.py PARTITA [LIBRARY]      exit 0 if so, 1 if not.  LIBRARY: libpartita.so, if the program's code is there
 """
 import json, os, random, resource, signal, sqlite3, subprocess, sys, tempfile
 
-partita = sys.argv[1]
+partita, *library = sys.argv[1:]
 failures = []
 
 GRAPH = """class G(torch.nn.Module):
@@ -112,22 +112,34 @@ def recompiled(home):
 def of_another_build(home):
     """A copy of the program with another build ID finds no entries of this one, and does not call them damaged."""
     global partita
-    this, partita = partita, f"{home.path}/partita"
-    program = open(this, "rb").read()
+    this, (code,) = partita, library or [partita]  # the file whose build ID counts
+    other = f"{home.path}/{os.path.basename(code)}"
+    program = open(code, "rb").read()
     at = program.index(b"\3\0\0\0GNU\0") + 8  # the note of the build ID
-    with open(partita, "wb") as out:
+    with open(other, "wb") as out:
         out.write(program[:at] + bytes([program[at] ^ 1]) + program[at + 1:])
-    os.chmod(partita, 0o755)
+    os.chmod(other, 0o755)
+
+    def use(is_other):
+        global partita
+        if not library:
+            partita = other if is_other else this
+        elif is_other:
+            os.environ["LD_LIBRARY_PATH"] = home.path
+        else:
+            del os.environ["LD_LIBRARY_PATH"]
+
+    use(True)
     events, _, others = home.run()
     check(f"another build: {events} {others}", sorted(events) == MISSED_ALL[False] and not others)
     home.store("clear")
-    partita, other = this, partita
+    use(False)
     home.run()
-    partita = other
+    use(True)
     done = home.store("verify", "--recompile", "9")
     check(f"verify of another build: {done.stdout} {done.stderr}",
           done.returncode == 0 and "0 graphs compiled again" in done.stdout and "1 graph(s) left out" in done.stdout)
-    partita = this
+    use(False)
 
 
 def random_bytes(home):
