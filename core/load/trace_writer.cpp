@@ -355,7 +355,7 @@ void guards(const Graph& graph, const std::vector<Guard>& guards, Source from) {
   for (const Guard& g : guards) {
     rows.push_back({{"code", g.condition.str() + "  # " + g.reason}, {"stack", nullptr}, {"user_stack", nullptr}});
     record("guard_added_fast", {{"expr", g.condition.str()}, {"user_stack", Json::array()}, {"stack", Json::array()}},
-           nullptr, from);
+           {}, from);
   }
   record("dynamo_guards", Json::object(), payload_of(rows), from);
   if (frame) frame->guards += guards.size();
