@@ -117,8 +117,7 @@ class BlockLoop::Cursor {
   explicit Cursor(const Nest& nest) : nest_(nest), index_(nest.sizes.size(), 0) {}
 
   /// Calls run(element offset, stride, count, done before) for each strided run among one operand's next n elements.
-  template <class Run>
-  void runs(std::size_t operand, int64_t n, Run run) const {
+  void runs(std::size_t operand, int64_t n, auto run) const {
     const Sizes& strides = nest_.strides[operand];
     Sizes at = index_;
     int64_t offset = 0;

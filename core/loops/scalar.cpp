@@ -28,8 +28,7 @@ constexpr Row rows[] = {
     {"Where", 3, false, 1}, {"Cast", 1, false, 1},  {"Bitcast", 1, false, 0}, {"Within", 1, false, 1}};
 
 /// Stores a constant as a tensor of its dtype would hold it: rounded, or wrapped around, or true for anything but zero.
-template <class Number>
-void hold(ScalarNode& n, Number value) {
+void hold(ScalarNode& n, auto value) {
   if (n.dtype == DType::Float64 || is_complex(n.dtype) || (is_floating(n.dtype) && itemsize(n.dtype) == 1)) {
     n.real = static_cast<double>(value);
     return;

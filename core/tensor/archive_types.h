@@ -6,24 +6,20 @@
 
 namespace partita {
 
-template <class A>
-void fields(A& a, DType& t) {
+void fields(auto& a, DType& t) {
 #define V(...) +1
   constexpr std::size_t dtypes = 0 PARTITA_DTYPES(V);
 #undef V
   a.choice(t, dtypes);
 }
-template <class A>
-void fields(A& a, Device& d) {
+void fields(auto& a, Device& d) {
   a.choice(d.type, 4);
   a(d.index);
 }
-template <class A>
-void fields(A& a, Layout& l) {
+void fields(auto& a, Layout& l) {
   a.choice(l, 4);
 }
-template <class A>
-void fields(A& a, MemoryFormat& f) {
+void fields(auto& a, MemoryFormat& f) {
   a.choice(f, 4);
 }
 

@@ -4,8 +4,7 @@
 
 namespace partita {
 
-template <class F>
-decltype(auto) dispatch(DType t, F&& f) {
+decltype(auto) dispatch(DType t, auto&& f) {
   switch (t) {
     case DType::Bool:
       return f.template operator()<StoredBool>();

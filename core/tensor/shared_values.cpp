@@ -29,8 +29,7 @@ void fields(A& a, Tensor& t) {
     if (number) t.storage = known[*number];
   }
 }
-template <class A>
-void fields(A& a, Value& value) {
+void fields(auto& a, Value& value) {
   variant(a, value.v);
 }
 
@@ -71,8 +70,7 @@ struct SharedText {
   std::vector<std::size_t> storages;  ///< the bytes of each new one
   std::string values;                 ///< in an archive whose context are the Storages
 };
-template <class A>
-void fields(A& a, SharedText& t) {
+void fields(auto& a, SharedText& t) {
   a(t.storages, t.values);
 }
 

@@ -8,8 +8,7 @@ namespace partita {
 /// Says whether the stride of dimension d decides where elements lie. It does not in a dimension of size 1, nor in a
 /// tensor without elements (torch._prims_common.check_significant_strides). `sizes` are integers or SymExpr; the stride
 /// of a symbolic size counts, because the symbol may have any value.
-template <class SizeList>
-bool is_significant_stride(const SizeList& sizes, std::size_t d) {
+bool is_significant_stride(const auto& sizes, std::size_t d) {
   return sizes[d] != 1 && std::none_of(sizes.begin(), sizes.end(), [](const auto& size) { return size == 0; });
 }
 

@@ -185,8 +185,7 @@ Tensor Tensor::view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offs
 namespace {
 
 /// Calls row(destination, source, n, destination stride, source stride) for runs along the innermost dimension.
-template <class Row>
-void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
+void for_each_row(const Tensor& dst, const Tensor& src, auto row) {
   std::int64_t n = dst.numel();
   if (n == 0) return;
   std::size_t rank = dst.sizes.size();
@@ -214,8 +213,7 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
 }
 
 /// Calls f(place in dst, place in src) for every element.
-template <class F>
-void for_each_element(const Tensor& dst, const Tensor& src, F f) {
+void for_each_element(const Tensor& dst, const Tensor& src, auto f) {
   for_each_row(dst, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
     for (std::int64_t i = 0; i < n; ++i) f(d + i * ds, s + i * ss);
   });
@@ -244,8 +242,7 @@ void copy_bytes(const Tensor& dst, const Tensor& src) {
 }
 
 /// Into any dtype, from `load(place)`, which gives numbers of a type that C++ computes with.
-template <class Load>
-void store_each(const Tensor& dst, const Tensor& src, Load load) {
+void store_each(const Tensor& dst, const Tensor& src, auto load) {
   if (dst.dtype == DType::Complex32)
     return for_each_element(dst, src, [to = dst.as<Half>(), load](std::int64_t d, std::int64_t s) {
       const auto z = convert<std::complex<float>>(load(s));

@@ -6,8 +6,7 @@
 namespace partita {
 
 /// Calls f with a value of a type of that many bytes, for moves that ignore the value.
-template <class F>
-decltype(auto) with_word(std::size_t bytes, F&& f) {
+decltype(auto) with_word(std::size_t bytes, auto&& f) {
   switch (bytes) {
     case 1:
       return f(std::uint8_t{});

@@ -158,8 +158,7 @@ struct Moments {
 /// element, as in PyTorch's RowwiseMoments, so that equal elements have variance 0, however their sum is rounded. If
 /// elements are infinite the mean is that of their sum, as in PyTorch's batch norm; its layer norm gives that or NaN,
 /// depending on where they are.
-template <class T>
-Moments moments(const T* x, std::int64_t blocks, std::int64_t block_stride, std::int64_t count) {
+Moments moments(const auto* x, std::int64_t blocks, std::int64_t block_stride, std::int64_t count) {
   double n = 0, mean = 0, squares = 0, sum = 0;
   for (std::int64_t b = 0; b < blocks; ++b)
     for (std::int64_t i : steps(count)) {

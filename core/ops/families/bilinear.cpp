@@ -54,8 +54,7 @@ struct Trilinear {
     std::int64_t at[3] = {0, 0, 0};  ///< element offsets in the operands
   };
   /// Calls f(place) for every index of the dimensions marked in `in`, starting at `from`.
-  template <class F>
-  void each(const std::vector<bool>& in, Place from, F f, std::size_t d = 0) const {
+  void each(const std::vector<bool>& in, Place from, auto f, std::size_t d = 0) const {
     while (d < sizes.size() && !in[d]) ++d;
     if (d == sizes.size()) return f(from);
     for (std::int64_t i = 0; i < sizes[d]; ++i) {

@@ -124,8 +124,7 @@ std::vector<std::string> strings(const Call& c, std::string_view name) {
 }
 
 /// batch_p2p_ops: for each tensor whether it is received.
-template <class Call>
-std::vector<bool> received(const Call& c) {
+std::vector<bool> received(const auto& c) {
   const std::vector<std::string> ops = strings(c, "op_list");
   const std::size_t n = c.tensors("tensors").size();
   if (ops.size() != n || c.integers("peer_list").size() != n || c.integers("tag_list").size() != n)

@@ -43,16 +43,14 @@ struct ConvolutionGeometry {
 };
 
 /// f(image, group)
-template <class F>
-void each_group(const ConvolutionGeometry& g, F f) {
+void each_group(const ConvolutionGeometry& g, auto f) {
   for (std::int64_t n = 0; n < g.batch; ++n)
     for (std::int64_t group = 0; group < g.groups; ++group) f(n, group);
 }
 
 /// Calls f(row of the column matrix, its first column, element, count, step) for the runs of in-bounds elements: row is
 /// (channel, tap), columns are output positions; `element` indexes the group's input planes.
-template <class F>
-void each_run(const ConvolutionGeometry& g, F f) {
+void each_run(const ConvolutionGeometry& g, auto f) {
   std::int64_t row = 0;
   for (std::int64_t channel = 0; channel < g.in_per_group(); ++channel)
     for (std::int64_t kd = 0; kd < g.kernel[0]; ++kd)

@@ -112,8 +112,7 @@ Meta fake_pdist(FakeCall& c) {
 }
 
 /// Calls f(pair number, first row, second row) for each pair of rows.
-template <class F>
-void each_pair(std::int64_t rows, F use) {
+void each_pair(std::int64_t rows, auto use) {
   std::int64_t at = 0;
   for (std::int64_t i : steps(rows, 4096))
     for (std::int64_t j = i + 1; j < rows; ++j) use(at++, i, j);

@@ -16,8 +16,7 @@ using namespace kernels;
 
 enum class Mode : std::int64_t { Sum = 0, Mean = 1, Max = 2 };
 
-template <class C>
-Mode mode_of(const C& c) {
+Mode mode_of(const auto& c) {
   std::int64_t mode = c.integer("mode");
   if (mode < 0 || mode > 2) fail("mode has to be one of sum, mean or max");
   return static_cast<Mode>(mode);
@@ -50,8 +49,7 @@ Meta fake_embedding_bag(FakeCall& c) {
 }
 
 /// Calls f(position in indices, bag) for every index of bags [first, last), in order.
-template <class F>
-void each_index(const Tensor& offsets, std::int64_t first, std::int64_t last, std::int64_t count, F f) {
+void each_index(const Tensor& offsets, std::int64_t first, std::int64_t last, std::int64_t count, auto f) {
   const auto* at = offsets.as<std::int64_t>();
   for (std::int64_t done : steps(last - first, 4096)) {
     const std::int64_t bag = first + done;

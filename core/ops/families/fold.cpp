@@ -13,8 +13,7 @@ namespace {
 struct Blocks {
   Sizes kernel, dilation, padding, stride;
 
-  template <class C>
-  explicit Blocks(const C& c) {
+  explicit Blocks(const auto& c) {
     auto pair = [&](const char* name, std::int64_t least) {
       Sizes values = c.integers(name);
       if (values.size() == 1) values.resize(2, values[0]);

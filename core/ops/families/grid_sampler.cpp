@@ -15,15 +15,13 @@ namespace {
 
 using namespace kernels;
 
-template <class C>
-GridMode mode_of(const C& c) {
+GridMode mode_of(const auto& c) {
   std::int64_t mode = c.integer("interpolation_mode");
   if (mode < 0 || mode > 2)
     fail("grid_sampler(): expected interpolation_mode to be 0, 1 or 2, but got " + std::to_string(mode));
   return static_cast<GridMode>(mode);
 }
-template <class C>
-GridPadding padding_of(const C& c) {
+GridPadding padding_of(const auto& c) {
   std::int64_t mode = c.integer("padding_mode");
   if (mode < 0 || mode > 2)
     fail("grid_sampler(): expected padding_mode to be 0, 1 or 2, but got " + std::to_string(mode));
@@ -181,8 +179,7 @@ struct Sampler {
   static constexpr std::int64_t block = rank == 2 ? 16 : 1;
 
   /// Calls f(sample, first output position, taps of the positions from there on) for one block at a time.
-  template <class F>
-  void each(F f) const {
+  void each(auto f) const {
     std::vector<PlaceTaps<T>> taps;
     for (std::int64_t n : steps(batch, 4096))
       for (std::int64_t first = 0; first < places; first += block) {
@@ -198,8 +195,7 @@ struct Sampler {
       }
   }
   /// Calls f(index of the tap along depth, along height, along width) in the order of PyTorch's kernels.
-  template <class F>
-  void corners(F f) const {
+  void corners(auto f) const {
     const int count = mode == GridMode::Bicubic ? 4 : mode == GridMode::Bilinear ? 2 : 1;
     for (int d = 0; d < (rank == 3 ? count : 1); ++d)
       for (int outer = 0; outer < count; ++outer)

@@ -19,8 +19,7 @@ using namespace kernels;
 
 enum class Driver { Gels, Gelsy, Gelsd, Gelss };
 
-template <class Call>
-Driver driver_of(const Call& c) {
+Driver driver_of(const auto& c) {
   if (!c.has("driver")) return Driver::Gelsy;
   std::string name = c.string("driver");
   if (name == "gels") return Driver::Gels;

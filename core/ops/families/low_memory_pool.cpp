@@ -18,8 +18,7 @@ Meta fake_with_offsets(FakeCall& c) {
 }
 
 /// Calls f(output position, its coordinates) for the last `rank` dimensions; the position is row-major.
-template <class F>
-void each_position(const Sizes& out, std::size_t rank, F f) {
+void each_position(const Sizes& out, std::size_t rank, auto f) {
   std::vector<std::int64_t> at(rank, 0);
   std::int64_t count = 1;
   for (std::size_t i = out.size() - rank; i < out.size(); ++i) count *= out[i];

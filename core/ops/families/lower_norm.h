@@ -82,8 +82,7 @@ inline LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred
 }
 
 /// Gives a result where it is wanted, else none.
-template <class Make>
-void give_if(LowerCall& call, bool wanted, Make make) {
+void give_if(LowerCall& call, bool wanted, auto make) {
   return wanted ? call.give(make()) : call.give_none();
 }
 

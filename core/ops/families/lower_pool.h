@@ -28,8 +28,7 @@ inline std::int64_t elements(const Sizes& sizes) {
 }
 
 /// Calls f(index) for the places in a box of these sizes, in row-major order.
-template <class F>
-void each_place(const Sizes& sizes, F f) {
+void each_place(const Sizes& sizes, auto f) {
   for (std::int64_t n = 0, count = elements(sizes); n < count; ++n) {
     Sizes at(sizes.size());
     std::int64_t rest = n;
@@ -54,8 +53,7 @@ struct Window {
 
   /// Calls f(index in the input, condition that it is inside) for each element of the window. The condition is an
   /// invalid Scalar when it always holds.
-  template <class F>
-  void each(Body& body, const Index& i, F f) const {
+  void each(Body& body, const Index& i, auto f) const {
     each_place(of.kernel, [&](const Sizes& k) {
       Index at = i;
       Scalar inside;

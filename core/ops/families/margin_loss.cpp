@@ -14,8 +14,7 @@ namespace {
 
 using namespace kernels;
 
-template <class C>
-Reduction reduction_of(const C& c) {
+Reduction reduction_of(const auto& c) {
   return static_cast<Reduction>(c.integer("reduction"));
 }
 
@@ -133,8 +132,7 @@ Value eval_multi_margin_backward(EvalCall& c) {
 }
 
 /// Calls f for each target class of a row. The list of classes ends at the first negative number.
-template <class F>
-void each_label(const std::int64_t* labels, std::int64_t classes, F f) {
+void each_label(const std::int64_t* labels, std::int64_t classes, auto f) {
   for (std::int64_t i = 0; i < classes && labels[i] >= 0; ++i) {
     if (labels[i] >= classes) fail("target out of range");
     f(labels[i]);

@@ -17,8 +17,7 @@ namespace {
 
 using namespace kernels;
 
-template <class C>
-PoolArguments read_arguments(const C& c, std::size_t rank) {
+PoolArguments read_arguments(const auto& c, std::size_t rank) {
   auto list = [&](const char* name, const Sizes& fallback) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) return fallback;
     Sizes values = c.integers(name);
@@ -142,8 +141,7 @@ Cells empty_cells(const Sizes& in, std::size_t rank) {
 namespace {
 
 /// `span(d, i)` gives the inputs that output position i covers along spatial dimension d.
-template <class F>
-Cells filled_cells(const Sizes& in, const Sizes& out, std::size_t rank, F span) {
+Cells filled_cells(const Sizes& in, const Sizes& out, std::size_t rank, auto span) {
   Cells cells = empty_cells(in, rank);
   for (std::size_t d = 0; d < rank; ++d)
     for (std::int64_t i : steps(out[out.size() - rank + d])) cells.along[3 - rank + d].push_back(span(d, i));

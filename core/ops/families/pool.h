@@ -48,8 +48,7 @@ struct Cells {
   }
 
   /// Calls f(output position in the plane, cell) for every output element.
-  template <class F>
-  void each(F f) const {
+  void each(auto f) const {
     std::int64_t position = 0;
     for (const Span& d : along[0])
       for (const Span& h : along[1])
@@ -59,8 +58,7 @@ struct Cells {
     return (c.along[0]->begin * in[1] + c.along[1]->begin) * in[2] + c.along[2]->begin;
   }
   /// Calls f(input position in the plane) for every element of a cell, in row-major order.
-  template <class F>
-  void inputs(const Cell& c, F f) const {
+  void inputs(const Cell& c, auto f) const {
     const Span &a = *c.along[0], &b = *c.along[1], &e = *c.along[2];
     for (std::int64_t d = a.begin; d < a.end; d += a.step)
       for (std::int64_t h = b.begin; h < b.end; h += b.step)

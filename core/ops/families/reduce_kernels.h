@@ -14,8 +14,7 @@ using Comparable = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<
 
 /// Which of `rank` dimensions the argument `dim` (an int, a list, None) names. None and an empty list mean all; but for
 /// any.dims and all.dims an empty list means none.
-template <class Call>
-std::vector<bool> reduced_dims(const Call& call, std::size_t rank) {
+std::vector<bool> reduced_dims(const auto& call, std::size_t rank) {
   std::vector<bool> reduced(std::max<std::size_t>(rank, 1), false);
   Sizes dims;
   if (call.schema.index_of("dim") >= 0 && call.has("dim")) dims = call.integers("dim");
@@ -29,8 +28,7 @@ std::vector<bool> reduced_dims(const Call& call, std::size_t rank) {
   return reduced;
 }
 
-template <class Call>
-bool keeps_dim(const Call& call) {
+bool keeps_dim(const auto& call) {
   return call.schema.index_of("keepdim") >= 0 && call.boolean("keepdim");
 }
 
@@ -76,8 +74,7 @@ class Line {
   std::int64_t length() const { return length_; }
   void start_at(std::int64_t offset) { start_ = offset; }
 
-  template <class F>
-  void each(F f) const {
+  void each(auto f) const {
     if (length_ == 0) return;
     std::size_t rank = sizes_.size();
     if (rank == 0) return f(start_);
@@ -100,8 +97,7 @@ class Line {
 };
 
 /// Calls f(i, line) for every output i, in row-major order of the dimensions that are kept.
-template <class F>
-void for_each_line(const Tensor& in, const std::vector<bool>& reduced, F f) {
+void for_each_line(const Tensor& in, const std::vector<bool>& reduced, auto f) {
   Sizes kept, kept_strides, gone, gone_strides;
   for (std::size_t d = 0; d < in.sizes.size(); ++d) {
     (reduced[d] ? gone : kept).push_back(in.sizes[d]);

@@ -34,8 +34,7 @@ inline TensorMeta reduced_meta(const FakeCall& call, DType dtype) {
   return TensorMeta::contiguous(dtype, reduced_sizes(self.sizes, reduced, keeps_dim(call)), self.device);
 }
 
-template <class Call>
-std::optional<DType> dtype_argument(const Call& call) {
+std::optional<DType> dtype_argument(const auto& call) {
   return call.schema.index_of("dtype") >= 0 ? call.dtype("dtype") : std::nullopt;
 }
 
@@ -134,8 +133,7 @@ inline DType index_dtype(DType, std::optional<DType>) {
 }
 
 /// The results (values, indices) of max.dim and similar operators.
-template <class T, class Second>
-MetaTuple pair_of(T first, Second second) {
+MetaTuple pair_of(auto first, auto second) {
   MetaTuple out;
   out.items.emplace_back(std::move(first));
   out.items.emplace_back(std::move(second));

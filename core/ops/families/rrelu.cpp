@@ -11,12 +11,10 @@ namespace {
 
 using namespace kernels;
 
-template <class C>
-double bound(const C& c, const char* name) {
+double bound(const auto& c, const char* name) {
   return as_double(c.number(name));
 }
-template <class C>
-double middle(const C& c) {
+double middle(const auto& c) {
   return (bound(c, "lower") + bound(c, "upper")) / 2;
 }
 

@@ -24,8 +24,7 @@ Meta fake_sum(FakeCall& call) {
 
 /// Calls f(offset in a, offset in b, length, stride in a, stride in b) for every line along `dim` of two tensors of the
 /// same sizes.
-template <class F>
-void along(const Tensor& a, const Tensor& b, std::int64_t dim, F f) {
+void along(const Tensor& a, const Tensor& b, std::int64_t dim, auto f) {
   std::size_t rank = a.sizes.size();
   if (rank == 0) return f(0, 0, 1, 1, 1);
   std::size_t d = wrap_dim(dim, rank);

@@ -79,8 +79,7 @@ struct Segments {
       if (b < 0 || b > split.length) fail("segment_reduce: an offset is out of range");
   }
   /// Calls f(index of the result's element, index of the segment's first element, length of the segment).
-  template <class F>
-  void each(F f) const {
+  void each(auto f) const {
     for (std::int64_t o = 0; o < split.outer; ++o)
       for (std::int64_t s = 0; s < count; ++s)
         for (std::int64_t i : steps(split.inner, split.length)) {

@@ -20,8 +20,7 @@ struct SpecialCall {
 };
 
 /// Applies f to each element, of type float or double, or to those of two inputs.
-template <class F>
-Value each_element(const EvalCall& call, F f) {
+Value each_element(const EvalCall& call, auto f) {
   SpecialCall s(call);
   kernels::dispatch_floating(s.computed.dtype, call.schema.name.c_str(), [&]<class T>() {
     T* to = s.computed.as<T>();

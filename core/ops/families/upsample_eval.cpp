@@ -150,8 +150,7 @@ Taps<T> taps_of(const Extent& e) {
   return taps;
 }
 
-template <class C>
-bool align_corners(const C& c) {
+bool align_corners(const auto& c) {
   return c.schema.index_of("align_corners") >= 0 && c.boolean("align_corners");
 }
 
@@ -173,8 +172,7 @@ struct Resampler {
   }
 
   /// Calls f(output position, plane times input depth, taps along depth, height, width) for every output element.
-  template <class F>
-  void each(F f) const {
+  void each(auto f) const {
     std::int64_t position = 0;
     for (std::int64_t p : steps(planes, 4096))
       for (const auto& d : taps[0])

@@ -72,8 +72,7 @@ Arg unflatten(DecomposeCall& call) {
 }
 
 /// Where narrow() begins in its dimension. A call that is taken apart asserts what is not known (`checked`).
-template <class Call>
-SymExpr narrow_start(const Call& call) {
+SymExpr narrow_start(const auto& call) {
   SymExpr start = call.sym("start");
   const SymExpr length = call.sym("length");
   const TensorMeta& self = call.tensor("self");

@@ -297,8 +297,7 @@ constexpr Rule rules[] = {{"aten.view.default", by<view>},
                           {"aten.ones_like.default", pointwise},
                           {"aten.full_like.default", pointwise}};
 
-template <class Table>
-auto find_rule(const Table& table, std::string_view op) {
+auto find_rule(const auto& table, std::string_view op) {
   const auto it = std::ranges::find_if(table, [&](const auto& rule) { return rule.op == op; });
   return it == std::end(table) ? nullptr : &*it;
 }

@@ -54,8 +54,7 @@ T uniform_in_unit(Generator& numbers) {
 }
 
 /// Calls f.operator()<T>() for a floating element type; fails for others.
-template <class F>
-void dispatch_float(DType t, const char* kernel, F f) {
+void dispatch_float(DType t, const char* kernel, auto f) {
   dispatch(t, [&]<class T>() {
     if constexpr (is_float<T>)
       f.template operator()<T>();
@@ -64,8 +63,7 @@ void dispatch_float(DType t, const char* kernel, F f) {
   });
 }
 /// The same, and for the integer dtypes in AT_DISPATCH_ALL_TYPES.
-template <class F>
-void dispatch_real(DType t, const char* kernel, F f) {
+void dispatch_real(DType t, const char* kernel, auto f) {
   if (t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64) not_implemented(kernel, t);
   dispatch(t, [&]<class T>() {
     if constexpr (is_complex_type<T>::value)

@@ -33,8 +33,7 @@ constexpr std::int64_t block_m = 128, block_n = 512, block_k = 256;
 
 /// sum of x[i] y[i], in as many parts as registers hold, so that additions need not wait for each other. GCC converts
 /// vectors better in plain loops than by __builtin_convertvector.
-template <class T>
-[[gnu::always_inline]] inline double dot_product(std::int64_t n, const double* x, const T* y) {
+[[gnu::always_inline]] inline double dot_product(std::int64_t n, const double* x, const auto* y) {
   constexpr std::int64_t lanes = 32;
   double sum[lanes] = {};
   std::int64_t i = 0;

@@ -11,8 +11,7 @@ namespace partita::kernels {
 
 /// Runs f(first, last) over parts of 0 .. n, one for each thread, and raises what one of them raised. What parts
 /// compute must not depend on one another, so that the number of threads does not change it.
-template <class F>
-void in_parts(const EvalContext& context, std::int64_t n, std::int64_t grain, const F& f) {
+void in_parts(const EvalContext& context, std::int64_t n, std::int64_t grain, const auto& f) {
   std::mutex mutex;
   std::exception_ptr failed;
   parallel_for(std::max(context.threads, 1), n, grain, 1, [&](std::int64_t first, std::int64_t last, int) {

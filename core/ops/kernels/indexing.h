@@ -10,8 +10,7 @@ Tensor nonzero(const Tensor& t);
 
 /// Calls f.operator()<T>() where T, an unsigned type or a pair, is as wide as an element of `t`: for code that only
 /// moves elements.
-template <class F>
-void dispatch_width(DType t, F&& f) {
+void dispatch_width(DType t, auto&& f) {
   switch (itemsize(t)) {
     case 1:
       return f.template operator()<std::uint8_t>();

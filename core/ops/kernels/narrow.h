@@ -41,8 +41,7 @@ class Narrow {
 
 /// Calls f.operator()<T, S>(): T computes as a tensor of dtype `t` does, S is the type of load()'s elements
 /// (evaluation_dtype).
-template <class F>
-decltype(auto) dispatch_narrow(DType t, const char* what, F&& f) {
+decltype(auto) dispatch_narrow(DType t, const char* what, auto&& f) {
   if (t == DType::BFloat16) return f.template operator()<Narrow<DType::BFloat16>, float>();
   if (t == DType::Float16) return f.template operator()<Narrow<DType::Float16>, float>();
   return dispatch_floating(t, what, [&]<class T>() { return f.template operator()<T, T>(); });

@@ -39,8 +39,7 @@ MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta w
 Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype);
 
 /// Calls f.operator()<T>() for a floating computation dtype. Fails for others, naming `what`.
-template <class F>
-decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
+decltype(auto) dispatch_floating(DType t, const char* what, auto&& f) {
   switch (t) {
     case DType::Float32:
       return f.template operator()<float>();

@@ -51,8 +51,7 @@ std::size_t position(const Schema& schema, std::string_view name) {
 
 /// Reads a literal from an Arg (for FakeCall) or a Value (for EvalCall): both variants have the same alternatives for
 /// literals.
-template <class V>
-std::optional<Number> literal_number(const V& v) {
+std::optional<Number> literal_number(const auto& v) {
   if (auto* b = v.template get<bool>()) return Number(*b);
   if (auto* i = v.template get<std::int64_t>()) return Number(*i);
   if (auto* d = v.template get<double>()) return Number(*d);
