@@ -61,7 +61,7 @@ std::optional<std::string> why_not_cached(const Graph& graph, const AotOptions& 
 /// The key's parts. `graph`: as wrap_inputs() left it, so that inputs in one memory have one storage_id.
 KeyParts autograd_key(const Graph& graph, const ExportedProgram* program, const AotOptions& options, bool lazy_backward,
                       const GraphCache& cache);
-Result<std::string> payload_bytes(AotEntry entry);
+Result<std::string> payload_bytes(AotEntry entry);  ///< what read_aot_entry() reads
 /// Error cache.entry for other bytes.
 Result<AotEntry> read_aot_entry(std::string_view bytes);
 

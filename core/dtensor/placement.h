@@ -69,8 +69,8 @@ struct Mesh {
 /// Is it a mesh that is followed: of at most 8 dimensions, of at most 2^20 ranks? A size of 0 is not known yet. Error
 /// dtensor.mesh.
 Status check_mesh(const Sizes& sizes);
-std::string text(const Mesh& mesh);  ///< "2,2@3": rank 3 of a mesh of 2 by 2
-Result<Mesh> parse_mesh(std::string_view text);
+std::string text(const Mesh& mesh);              ///< "2,2@3": rank 3 of a mesh of 2 by 2
+Result<Mesh> parse_mesh(std::string_view text);  ///< as text() writes it. Error dtensor.mesh
 
 /// The shard of the coordinate when a dimension of that size is cut into `parts` as torch.chunk does: where it begins,
 /// and its size, which may be 0.

@@ -89,6 +89,7 @@ struct Judgement {
 /// One judgement per candidate; `jobs` at a time if the oracle judges in children or by a program.
 std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
                              const Progress* progress);
+/// Of one candidate.
 Result<Verdict> judge(const Oracle& oracle, const Candidate& candidate, const Progress* progress);
 
 }  // namespace partita::minify

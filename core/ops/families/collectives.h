@@ -6,6 +6,7 @@
 
 namespace partita {
 
+// What autograd makes of a collective: another one, and a wait (torch.distributed._functional_collectives).
 std::vector<Node*> all_reduce_gradient(GradCall& call);
 std::vector<Node*> all_reduce_coalesced_gradient(GradCall& call);
 std::vector<Node*> all_gather_gradient(GradCall& call);

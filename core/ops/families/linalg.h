@@ -41,7 +41,7 @@ struct Matrices {
   }
   int leading_dimension() const { return static_cast<int>(rows > 1 ? rows : 1); }
 };
-Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);
+Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);  ///< the sizes before the last ones
 /// A row-major copy of `t`. Its last `kept` dimensions stay; the others are expanded to `batch`.
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept);
 Sizes common_batch(const Tensor& a, const Tensor& b);

@@ -39,6 +39,6 @@ Value eval_special(EvalCall& call) {
   return each_element(call, f);
 }
 
-Value eval_i0e(EvalCall& call);
+Value eval_i0e(EvalCall& call);  ///< exp(-|x|) I0(x), of half types as PyTorch computes it
 
 }  // namespace partita
