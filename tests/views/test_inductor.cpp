@@ -37,7 +37,9 @@ WorkbenchTools tools_that_find(std::vector<Located> found, LocateRequest* asked 
     return found;
   };
   t.python = [] { return Environment{"torch 2.13.0", "python3"}; };
-  t.minifier = [](const Artefact&, const MinifyRequest&) -> Result<MinifyTool> { return input_error("test", "no minifier here"); };
+  t.minifier = [](const Artefact&, const MinifyRequest&) -> Result<MinifyTool> {
+    return input_error("test", "no minifier here");
+  };
   return t;
 }
 

@@ -8,6 +8,7 @@
 #include "core/ops/families/special.h"
 #include "core/ops/record/formula_functions.h"
 #include "core/ops/record/record.h"
+#include "core/tensor/convert.h"
 
 namespace partita {
 namespace {
