@@ -1,4 +1,6 @@
 // Operators that copy a part of a tensor or change its sizes: _chunk_cat, resize.
+#include <fmt/format.h>
+
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"

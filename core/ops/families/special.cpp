@@ -1,6 +1,8 @@
 // Special functions: one row for each overload.
 #include "core/ops/families/special.h"
 
+#include <fmt/format.h>
+
 #include "core/ops/families/bessel.h"
 #include "core/ops/families/gamma.h"
 #include "core/ops/record/record.h"

@@ -5,6 +5,7 @@
 #include "core/ops/facts/views.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/record/guards.h"
+#include "core/ops/record/layout.h"
 #include "core/ops/record/program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
