@@ -1,5 +1,6 @@
 #include "views/frame/screen.h"
 
+#include <QDir>
 #include <QFileInfo>
 
 #include "views/frame/window.h"

@@ -1,5 +1,6 @@
 #include "views/graph/picture_bar.h"
 
+#include <QEvent>
 #include <algorithm>
 
 #include "views/look/arrange.h"

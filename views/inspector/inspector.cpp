@@ -2,6 +2,7 @@
 // links to other nodes. The widget adds buttons that pin the value.
 #include "views/inspector/inspector.h"
 
+#include <QEvent>
 #include <QTextBrowser>
 #include <algorithm>
 #include <functional>

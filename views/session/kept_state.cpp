@@ -4,6 +4,8 @@
 #include <QUrl>
 #include <algorithm>
 
+#include "views/look/format.h"
+
 namespace partita::views {
 namespace {
 

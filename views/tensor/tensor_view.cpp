@@ -9,6 +9,7 @@
 #include "core/base/mapped.h"
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
+#include "views/look/format.h"
 
 namespace partita::views {
 
