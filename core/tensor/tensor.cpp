@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -184,8 +185,12 @@ Tensor Tensor::view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offs
 
 namespace {
 
-/// Calls row(destination, source, n, destination stride, source stride) for runs along the innermost dimension.
-void for_each_row(const Tensor& dst, const Tensor& src, auto row) {
+/// Copies n elements that lie `to` and `from` apart; d and s are the places of the first.
+using CopyRow =
+    std::function<void(std::int64_t d, std::int64_t s, std::int64_t n, std::int64_t to, std::int64_t from)>;
+
+/// Calls row for runs along the innermost dimension. No template: it would be compiled for each pair of dtypes.
+void for_each_row(const Tensor& dst, const Tensor& src, const CopyRow& row) {
   std::int64_t n = dst.numel();
   if (n == 0) return;
   std::size_t rank = dst.sizes.size();
