@@ -74,7 +74,7 @@ void add(Artefact a, const std::string& prefix, const std::string& id, const std
 Status read_ranges(pt2::Json model, ShapeEnv& shapes) {
   auto ranges = pt2::field(model, "range_constraints");
   if (!ranges) return {};
-  TRY(auto object, pt2::object_of(*ranges, "range_constraints"));
+  TRY(auto object, pt2::as<simdjson::dom::object>(*ranges, "range_constraints"));
   for (auto entry : object) {
     SymRange range{INT64_MIN, INT64_MAX};  // a bound that is not said is infinite
     std::int64_t value;
@@ -96,7 +96,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
     return pt2::bad(fmt::format("models/{}.json is not JSON", name));
   TRY(pt2::Json version, pt2::need(model, "schema_version"));
   TRY(pt2::Json major_json, pt2::need(version, "major"));
-  TRY(std::int64_t major, pt2::integer_of(major_json, "schema_version"));
+  TRY(std::int64_t major, pt2::as<std::int64_t>(major_json, "schema_version"));
   if (major != schema_major)
     return unsupported(
         "load.pt2.version",
@@ -141,7 +141,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   }
   bool core = false;
   if (auto verifiers = pt2::field(model, "verifiers")) {
-    TRY(auto list, pt2::array_of(*verifiers, "verifiers"));
+    TRY(auto list, pt2::as<pt2::Array>(*verifiers, "verifiers"));
     for (pt2::Json item : list)
       if (std::string_view dialect; item.get(dialect) == simdjson::SUCCESS && dialect == "ATEN") core = true;
   }

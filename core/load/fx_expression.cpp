@@ -306,10 +306,6 @@ Result<Expression> ExpressionReader::literal_call(std::string_view path, bool& k
   return Expression{Arg::list(list->items)};
 }
 
-bool ExpressionReader::is_named_argument() const {
-  return lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '=';
-}
-
 Result<Expression> ExpressionReader::call(const Op* op, Args first) {
   Expression e{{}, op, std::move(first)};
   if (!lexer_.eat("(")) return expected("'('");

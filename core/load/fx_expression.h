@@ -59,7 +59,7 @@ class ExpressionReader {
   Result<Expression> dict();
   Result<std::string_view> identifier(std::string_view what);
   Arg as_argument(Expression e);
-  bool is_named_argument() const;
+  bool is_named_argument() const { return lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '='; }
 
   Lexer& lexer_;
   Graph& graph_;

@@ -51,10 +51,6 @@ std::optional<std::string_view> take_between(std::string_view& text, std::string
   return found;
 }
 
-Diagnostic NodeReader::bad(std::string message) const {
-  return input_error("load.fx_text", std::move(message), {.line = line});
-}
-
 Node* NodeReader::find(std::string_view name) const {
   const auto it = nodes_.find(name);
   return it == nodes_.end() ? nullptr : it->second;

@@ -18,7 +18,7 @@ class NodeReader {
  public:
   int line = 1;  ///< that is read, for errors
 
-  Diagnostic bad(std::string message) const;
+  Diagnostic bad(std::string message) const { return input_error("load.fx_text", std::move(message), {.line = line}); }
   Node* find(std::string_view name) const;  ///< null: no node of that name yet
 
   /// A Python expression over the nodes so far, or over none.

@@ -45,11 +45,11 @@ Result<double> float_of(Json value) {
 }
 
 Result<Device> device_of(Json value) {
-  TRY(std::string_view type, string_in(value, "type"));
+  TRY(std::string_view type, field_as<std::string_view>(value, "type"));
   auto device = Device::parse(type);
   if (!device) return bad(fmt::format("device '{}'", type));
   if (auto index = field(value, "index")) {
-    TRY(std::int64_t i, integer_of(*index, "device index"));
+    TRY(std::int64_t i, as<std::int64_t>(*index, "device index"));
     device->index = static_cast<int>(i);
   }
   return *device;
@@ -63,7 +63,7 @@ Result<SymExpr> symbolic(Json json, ShapeEnv* shapes) {
   if (json.get(truth) == simdjson::SUCCESS) return SymExpr(truth ? 1 : 0);
   TRY(Union u, union_of(json, "a symbolic value"));
   if (u.kind == "as_int") {
-    TRY(plain, integer_of(u.value, "as_int"));
+    TRY(plain, as<std::int64_t>(u.value, "as_int"));
     return SymExpr(plain);
   }
   if (u.kind == "as_bool") {
@@ -75,7 +75,7 @@ Result<SymExpr> symbolic(Json json, ShapeEnv* shapes) {
     return SymExpr::real(v);
   }
   if (u.kind != "as_expr") return bad(fmt::format("symbolic value of kind '{}'", u.kind));
-  TRY(std::string_view text, string_in(u.value, "expr_str"));
+  TRY(std::string_view text, field_as<std::string_view>(u.value, "expr_str"));
   TRY(SymExpr e, SymExpr::parse(text));
   if (auto hint = field(u.value, "hint"); hint && shapes && e.kind() == SymKind::Symbol) {
     TRY(Union h, union_of(*hint, "hint"));
@@ -85,7 +85,7 @@ Result<SymExpr> symbolic(Json json, ShapeEnv* shapes) {
 }
 
 Result<SymList> symbolic_list(Json json, std::string_view what, ShapeEnv* shapes) {
-  TRY(auto array, array_of(json, what));
+  TRY(auto array, as<Array>(json, what));
   if (array.size() > max_rank) return bad(fmt::format("{} of rank {}", what, array.size()));
   SymList out;
   for (Json item : array) TRY_DO(assign(out.emplace_back(), symbolic(item, shapes)));
@@ -93,7 +93,7 @@ Result<SymList> symbolic_list(Json json, std::string_view what, ShapeEnv* shapes
 }
 
 Result<Arg> list_of(Json json, auto item_of) {
-  TRY(auto array, array_of(json, "an argument list"));
+  TRY(auto array, as<Array>(json, "an argument list"));
   std::vector<Arg> items;
   for (Json item : array) TRY_DO(assign(items.emplace_back(), item_of(item)));
   return Arg::list(std::move(items));
@@ -154,13 +154,13 @@ class GraphReader {
     graph->shapes = shapes_;
     graph_ = graph.get();
     TRY_DO(read_metas(json));
-    TRY(auto inputs, array_in(json, "inputs"));
+    TRY(auto inputs, field_as<Array>(json, "inputs"));
     std::size_t place = 0;
     for (Json input : inputs) {
       TRY_DO(read_input(input, place < constant_names.size() ? constant_names[place] : ""));
       ++place;
     }
-    TRY(auto nodes, array_in(json, "nodes"));
+    TRY(auto nodes, field_as<Array>(json, "nodes"));
     for (Json node : nodes) {
       if (graph_->size() > config().graph_limit) return bad(too_many_nodes());
       if (Status s = read_node(node); !s) {
@@ -170,7 +170,7 @@ class GraphReader {
         return error;
       }
     }
-    TRY(auto outputs, array_in(json, "outputs"));
+    TRY(auto outputs, field_as<Array>(json, "outputs"));
     std::vector<Arg> results;
     for (Json output : outputs) TRY_DO(assign(results.emplace_back(), argument(output)));
     const bool single = flag_in(json, "is_single_tensor_return");
@@ -181,7 +181,7 @@ class GraphReader {
  private:
   Status read_metas(Json json) {
     if (auto tensors = field(json, "tensor_values")) {
-      TRY(auto object, object_of(*tensors, "tensor_values"));
+      TRY(auto object, as<simdjson::dom::object>(*tensors, "tensor_values"));
       for (auto entry : object) {
         auto meta = read_tensor_meta(entry.value, shapes_.get());
         if (meta)
@@ -195,7 +195,7 @@ class GraphReader {
     for (const char* key : {"sym_int_values", "sym_bool_values", "sym_float_values"}) {
       auto values = field(json, key);
       if (!values) continue;
-      TRY(auto object, object_of(*values, key));
+      TRY(auto object, as<simdjson::dom::object>(*values, key));
       for (auto entry : object) {
         TRY(SymExpr e, symbolic(entry.value, shapes_.get()));
         metas_.emplace(entry.key, e);
@@ -232,7 +232,7 @@ class GraphReader {
   Result<Arg> scalar(Json json) {
     TRY(Union u, union_of(json, "a symbolic argument"));
     if (u.kind == "as_name") {
-      TRY(std::string_view name, string_of(u.value, "as_name"));
+      TRY(std::string_view name, as<std::string_view>(u.value, "as_name"));
       return node_named(name);
     }
     return read_literal(u);
@@ -245,7 +245,7 @@ class GraphReader {
   }
 
   Result<Arg> tensor(Json json) {
-    TRY(std::string_view name, string_in(json, "name"));
+    TRY(std::string_view name, field_as<std::string_view>(json, "name"));
     return node_named(name);
   }
 
@@ -263,7 +263,7 @@ class GraphReader {
     if (u.kind == "as_graph") return sub_graph(u.value);
     if (u.kind == "as_string_to_argument") {
       ArgDict dict;
-      TRY(auto object, object_of(u.value, "a dict argument"));
+      TRY(auto object, as<simdjson::dom::object>(u.value, "a dict argument"));
       for (auto entry : object) {
         TRY(Arg a, argument(entry.value));
         dict.items.emplace_back(entry.key, std::move(a));
@@ -274,7 +274,7 @@ class GraphReader {
   }
 
   Result<Arg> sub_graph(Json json) {
-    TRY(std::string_view name, string_in(json, "name"));
+    TRY(std::string_view name, field_as<std::string_view>(json, "name"));
     TRY(Json body, need(json, "graph"));
     if (!is_identifier(name)) return bad(fmt::format("sub graph '{}'", shortened(name)));
     std::string key(name);
@@ -295,26 +295,26 @@ class GraphReader {
   }
 
   Status read_node(Json json) {
-    TRY(std::string_view target, string_in(json, "target"));
+    TRY(std::string_view target, field_as<std::string_view>(json, "target"));
     // The origin is needed first, because reading the arguments may make nodes.
     auto metadata = field(json, "metadata");
     origin_ = metadata ? origin_of(*metadata) : nullptr;
-    TRY(auto inputs, array_in(json, "inputs"));
+    TRY(auto inputs, field_as<Array>(json, "inputs"));
     Args args;
     Kwargs kwargs;
     for (Json input : inputs) {
-      TRY(std::string_view name, string_in(input, "name"));
+      TRY(std::string_view name, field_as<std::string_view>(input, "name"));
       TRY(Json value, need(input, "arg"));
       TRY(Arg a, argument(value));
       std::int64_t kind = 1;
-      if (auto k = field(input, "kind")) TRY_DO(assign(kind, integer_of(*k, "kind")));
+      if (auto k = field(input, "kind")) TRY_DO(assign(kind, as<std::int64_t>(*k, "kind")));
       if (kind == 2 && !is_identifier(name)) return bad(fmt::format("keyword '{}'", shortened(name)));
       if (kind == 2)
         kwargs.emplace_back(name, std::move(a));
       else
         args.push_back(std::move(a));
     }
-    TRY(auto outputs, array_in(json, "outputs"));
+    TRY(auto outputs, field_as<Array>(json, "outputs"));
     std::vector<Union> results;
     for (Json output : outputs) TRY_DO(assign(results.emplace_back(), union_of(output, "a node output")));
     // A single result of a higher-order operator is a tuple unless the archive says otherwise.
@@ -339,11 +339,11 @@ class GraphReader {
   }
 
   static Result<std::string_view> result_name(const Union& u) {
-    return string_in(u.value, u.kind.starts_with("as_sym") ? "as_name" : "name");
+    return field_as<std::string_view>(u.value, u.kind.starts_with("as_sym") ? "as_name" : "name");
   }
 
   Status add_items(Node* tuple, Json items) {
-    TRY(auto list, array_of(items, "a list output"));
+    TRY(auto list, as<Array>(items, "a list output"));
     std::int64_t index = 0;
     for (Json item : list) TRY_DO(add_item(tuple, index++, Union{"as_tensor", item}));
     return {};
@@ -379,7 +379,7 @@ class GraphReader {
 Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes) {
   TensorMeta t;
   TRY(Json code, need(json, "dtype"));
-  TRY(std::int64_t dtype, integer_of(code, "dtype"));
+  TRY(std::int64_t dtype, as<std::int64_t>(code, "dtype"));
   auto known = dtype_from_pt2(static_cast<int>(dtype));
   if (!known) return unsupported(std::string(unknown_dtype), fmt::format("dtype code {} is unknown here", dtype));
   t.dtype = *known;
@@ -398,7 +398,7 @@ Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes) {
 
 Result<Arg> read_literal(const Union& u) {
   auto integer = [](Json j) -> Result<Arg> {
-    TRY(std::int64_t v, integer_of(j, "as_int"));
+    TRY(std::int64_t v, as<std::int64_t>(j, "as_int"));
     return Arg(v);
   };
   auto real = [](Json j) -> Result<Arg> {
@@ -411,7 +411,7 @@ Result<Arg> read_literal(const Union& u) {
     return Arg(v);
   };
   auto string = [](Json j) -> Result<Arg> {
-    TRY(std::string_view v, string_of(j, "as_string"));
+    TRY(std::string_view v, as<std::string_view>(j, "as_string"));
     return Arg(std::string(v));
   };
   if (u.kind == "as_none") return Arg();
@@ -429,7 +429,7 @@ Result<Arg> read_literal(const Union& u) {
     return Arg(d);
   }
   if (u.kind == "as_operator") {
-    TRY(std::string_view name, string_of(u.value, "as_operator"));
+    TRY(std::string_view name, as<std::string_view>(u.value, "as_operator"));
     if (!is_dotted_name(name)) return bad(fmt::format("operator '{}' is not a dotted name", shortened(name)));
     return Arg(ArgName{std::string(name)});
   }
@@ -441,7 +441,7 @@ Result<Arg> read_literal(const Union& u) {
     return Arg(std::complex<double>(a, b));
   }
   if (u.kind == "as_scalar_type" || u.kind == "as_layout" || u.kind == "as_memory_format") {
-    TRY(std::int64_t code, integer_of(u.value, u.kind));
+    TRY(std::int64_t code, as<std::int64_t>(u.value, u.kind));
     if (auto t = dtype_from_pt2(static_cast<int>(code)); t && u.kind == "as_scalar_type") return Arg(*t);
     for (const auto& [number, layout] : layouts)
       if (number == code && u.kind == "as_layout") return Arg(layout);

@@ -25,39 +25,23 @@ inline Result<Json> need(Json object, std::string_view key) {
   if (auto value = field(object, key)) return *value;
   return bad(fmt::format("'{}' is missing", key));
 }
-/// The text; `what` names the value in the error.
-inline Result<std::string_view> string_of(Json value, std::string_view what) {
-  std::string_view out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not a string", what));
-  return out;
+using Array = simdjson::dom::array;
+/// The value, if it has this type; `what` names it in the error.
+template <class T>
+Result<T> as(Json value, std::string_view what) {
+  T out;
+  if (value.get(out) == simdjson::SUCCESS) return out;
+  constexpr const char* kind = std::is_same_v<T, std::string_view> ? "a string"
+                               : std::is_same_v<T, std::int64_t>   ? "an integer"
+                               : std::is_same_v<T, Array>          ? "a list"
+                                                                   : "an object";
+  return bad(fmt::format("{} is not {}", what, kind));
 }
-/// The text of a field that must be there.
-inline Result<std::string_view> string_in(Json object, std::string_view key) {
+/// The same of a field that must be there.
+template <class T>
+Result<T> field_as(Json object, std::string_view key) {
   TRY(Json value, need(object, key));
-  return string_of(value, key);
-}
-/// The whole number; `what` names the value in the error.
-inline Result<std::int64_t> integer_of(Json value, std::string_view what) {
-  std::int64_t out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not an integer", what));
-  return out;
-}
-/// The list; `what` names the value in the error.
-inline Result<simdjson::dom::array> array_of(Json value, std::string_view what) {
-  simdjson::dom::array out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not a list", what));
-  return out;
-}
-/// The list of a field that must be there.
-inline Result<simdjson::dom::array> array_in(Json object, std::string_view key) {
-  TRY(Json value, need(object, key));
-  return array_of(value, key);
-}
-/// The object; `what` names the value in the error.
-inline Result<simdjson::dom::object> object_of(Json value, std::string_view what) {
-  simdjson::dom::object out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not an object", what));
-  return out;
+  return as<T>(value, key);
 }
 /// The boolean; `otherwise` when it is missing, null or something else.
 inline bool flag_in(Json object, std::string_view key, bool otherwise = false) {
@@ -71,7 +55,7 @@ struct Union {
 };
 /// The first key whose value is not null.
 inline Result<Union> union_of(Json value, std::string_view what) {
-  TRY(auto object, object_of(value, what));
+  TRY(auto object, as<simdjson::dom::object>(value, what));
   for (auto entry : object)
     if (!entry.value.is_null()) return Union{entry.key, entry.value};
   return bad(fmt::format("{} is an empty union", what));

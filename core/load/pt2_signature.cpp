@@ -122,7 +122,7 @@ void read_trees(Json graph_module, ExportedProgram& program) {
 }
 
 Status read_signature(Json signature, ExportedProgram& program) {
-  TRY(auto inputs, array_in(signature, "input_specs"));
+  TRY(auto inputs, field_as<Array>(signature, "input_specs"));
   for (Json spec : inputs) {
     TRY(Union u, union_of(spec, "an input spec"));
     const auto* row = std::ranges::find(input_rows, u.kind, &InputRow::key);
@@ -131,7 +131,7 @@ Status read_signature(Json signature, ExportedProgram& program) {
     ProgramInput input;
     input.kind = row->kind;
     if (u.kind == "constant_input") {
-      TRY(input.name, string_in(u.value, "name"));
+      TRY(input.name, field_as<std::string_view>(u.value, "name"));
       TRY(Json value, need(u.value, "value"));
       TRY(Union literal, union_of(value, "a constant input"));
       TRY(input.constant, read_literal(literal));
@@ -139,11 +139,11 @@ Status read_signature(Json signature, ExportedProgram& program) {
       TRY(Json argument, need(u.value, "arg"));
       input.name = name_of(argument);
     }
-    if (row->target) TRY_DO(assign(input.target, string_in(u.value, row->target)));
+    if (row->target) TRY_DO(assign(input.target, field_as<std::string_view>(u.value, row->target)));
     input.persistent = flag_in(u.value, "persistent", true);
     program.inputs.push_back(std::move(input));
   }
-  TRY(auto outputs, array_in(signature, "output_specs"));
+  TRY(auto outputs, field_as<Array>(signature, "output_specs"));
   for (Json spec : outputs) {
     TRY(Union u, union_of(spec, "an output spec"));
     const auto* row = std::ranges::find(output_rows, u.kind, &OutputRow::key);
@@ -153,7 +153,7 @@ Status read_signature(Json signature, ExportedProgram& program) {
     output.kind = row->kind;
     TRY(Json argument, need(u.value, "arg"));
     output.name = name_of(argument);
-    if (row->target) TRY_DO(assign(output.target, string_in(u.value, row->target)));
+    if (row->target) TRY_DO(assign(output.target, field_as<std::string_view>(u.value, row->target)));
     program.outputs.push_back(std::move(output));
   }
   return {};
@@ -167,11 +167,11 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
   Json json;
   if (parser.parse(text).get(json) != simdjson::SUCCESS) return bad(config + " is not JSON");
   TRY(Json table, need(json, "config"));
-  TRY(auto entries, object_of(table, "config"));
+  TRY(auto entries, as<simdjson::dom::object>(table, "config"));
   std::map<std::string, std::shared_ptr<Storage>> storages;
   for (auto entry : entries) {
     std::string name(entry.key);
-    TRY(std::string_view path, string_in(entry.value, "path_name"));
+    TRY(std::string_view path, field_as<std::string_view>(entry.value, "path_name"));
     auto meta_json = field(entry.value, "tensor_meta");
     if (flag_in(entry.value, "use_pickle") || !meta_json) {
       if (Status read = read_pickled(zip, folder + std::string(path), name, program); !read)
