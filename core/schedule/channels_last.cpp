@@ -50,10 +50,7 @@ bool same_but_strides(const Meta& a, const Meta& b) {
   const TensorMeta *s = a.tensor(), *t = b.tensor();
   if (s && t) return s->dtype == t->dtype && s->sizes == t->sizes;
   const MetaTuple *v = a.tuple(), *w = b.tuple();
-  if (!v || !w) return a.known() == b.known();
-  bool same = v->items.size() == w->items.size();
-  for (std::size_t i = 0; same && i < v->items.size(); ++i) same = same_but_strides(v->items[i], w->items[i]);
-  return same;
+  return v && w ? std::ranges::equal(v->items, w->items, same_but_strides) : a.known() == b.known();
 }
 
 /// Do significant strides differ? Precondition: same_but_strides.

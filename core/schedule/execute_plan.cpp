@@ -1,5 +1,6 @@
 #include "core/schedule/execute_plan.h"
 
+#include "core/base/assign.h"
 #include "core/interp/interpreter.h"
 #include "core/loops/execute.h"
 #include "core/loops/scalar_eval.h"
@@ -95,9 +96,7 @@ class PlanRun {
         args.push_back(literal(std::get<Arg>(a)));
       }
     }
-    if (!call.around.empty()) {
-      TRY(args[0], with_zeros(*args[0].get<Tensor>(), call.around));
-    }
+    if (!call.around.empty()) TRY_DO(assign(args[0], with_zeros(*args[0].get<Tensor>(), call.around)));
     if (call.narrow >= 0) TRY_DO(widen_narrow(call.narrow, call.results[0].dtype, args));
     TRY(const ValueList results, evaluated(call, std::move(args)));
     for (std::size_t i = 0; i < call.results.size(); ++i) {

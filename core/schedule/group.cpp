@@ -141,17 +141,8 @@ std::size_t ElementKeyHash::operator()(const ElementKey& p) const {
   return h;
 }
 
-bool Domain::reduces() const {
-  return std::ranges::find(reduced, true) != reduced.end();
-}
-SymExpr Domain::numel() const {
-  return product(space);
-}
 SymList Domain::part(bool of_reduced) const {
   return part_of(space, reduced, of_reduced);
-}
-SymExpr Domain::kept_numel() const {
-  return product(part(false));
 }
 
 std::optional<Coverage> coverage_in(const Domain& domain, const Definition& d) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,9 +18,9 @@ struct Domain {
   bool by_columns = false;
 
   /// Has it reduced dims? How many elements are kept, and all.
-  bool reduces() const;
-  SymExpr kept_numel() const;
-  SymExpr numel() const;
+  bool reduces() const { return std::ranges::find(reduced, true) != reduced.end(); }
+  SymExpr kept_numel() const { return product(part(false)); }
+  SymExpr numel() const { return product(space); }
   SymList part(bool of_reduced) const;  ///< sizes of the reduced or of the kept dims
 };
 

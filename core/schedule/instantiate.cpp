@@ -130,9 +130,7 @@ class Instance {
 
   Status apply(ExternCall& call) const {
     for (auto& argument : call.args) {
-      if (auto* v = std::get_if<PlanView>(&argument)) TRY_DO(apply(*v));
-      if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
-        for (PlanView& v : *list) TRY_DO(apply(v));
+      for (PlanView& v : views_in(argument)) TRY_DO(apply(v));
       if (auto* literal = std::get_if<Arg>(&argument)) {
         Status done;
         *literal = map_nodes(*literal, [&](Node* n) -> Arg {

@@ -191,11 +191,8 @@ void count_call(const ExternCall& call, const loops::Target& target, KernelRow& 
   row.kind =
       routine != LibraryRoutine::None && target.has(routine) ? KernelRow::Kind::Library : KernelRow::Kind::Evaluation;
   row.name = call.op->brief();
-  for (const auto& a : call.args) {
-    if (const auto* v = std::get_if<PlanView>(&a)) add_view(*v, row.read, row.reads);
-    if (const auto* list = std::get_if<std::vector<PlanView>>(&a))
-      for (const PlanView& v : *list) add_view(v, row.read, row.reads);
-  }
+  for (const auto& argument : call.args)
+    for (const PlanView& v : views_in(argument)) add_view(v, row.read, row.reads);
   for (const PlanView& v : call.epilogue_inputs) add_view(v, row.read, row.reads);
   for (const PlanView& v : call.results) add_view(v, row.written, row.writes);
   row.operations = call_operations(call, routine);

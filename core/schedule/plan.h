@@ -109,6 +109,13 @@ struct ExternCall {
   /// none.
   int narrow = -1;
 };
+/// The views of an argument, which may be const.
+auto views_in(auto& argument) {
+  using View = std::remove_pointer_t<decltype(std::get_if<PlanView>(&argument))>;
+  if (auto* view = std::get_if<PlanView>(&argument)) return std::span<View>(view, 1);
+  auto* list = std::get_if<std::vector<PlanView>>(&argument);
+  return list ? std::span<View>(*list) : std::span<View>();
+}
 /// The tensor with zeros around it, as ExternCall::around says. Errors are those of Tensor::empty.
 Result<Tensor> with_zeros(const Tensor& tensor, std::span<const std::int64_t> around);
 /// Casts the argument that ExternCall::narrow names. Errors are those of Tensor::to.

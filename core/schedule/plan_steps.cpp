@@ -43,11 +43,7 @@ std::vector<int> used_by(const std::variant<KernelCall, ExternCall>& step) {
   const auto add = [&](const PlanView& v) {
     if (v.buffer >= 0) out.push_back(v.buffer);
   };
-  for (const auto& a : call.args) {
-    if (auto* v = std::get_if<PlanView>(&a)) add(*v);
-    if (auto* list = std::get_if<std::vector<PlanView>>(&a))
-      for (const PlanView& v : *list) add(v);
-  }
+  for (const auto& argument : call.args) std::ranges::for_each(views_in(argument), add);
   for (const PlanView& v : call.epilogue_inputs) add(v);
   for (const PlanView& v : call.results) add(v);
   return out;

@@ -158,11 +158,8 @@ class PlanRules {
   }
 
   void external(const ExternCall& call) {
-    for (const auto& argument : call.args) {
-      if (const auto* view = std::get_if<PlanView>(&argument)) read(*view);
-      if (const auto* list = std::get_if<std::vector<PlanView>>(&argument))
-        for (const PlanView& v : *list) read(v);
-    }
+    for (const auto& argument : call.args)
+      for (const PlanView& v : views_in(argument)) read(v);
     for (const PlanView& v : call.epilogue_inputs) read(v);
     for (const PlanView& v : call.results) {
       if (is_none(v)) continue;
