@@ -301,9 +301,7 @@ bool mutates_inputs(const Graph& graph) {
     if (node->op()->is_call() && !node->is(Op::getitem()) && (!schema || schema->is_mutable)) return true;
     if (schema && schema->composite_implicit && !draws(node->op()) && has_effect(*node)) return true;
   }
-  for (const auto& [name, child] : graph.children)
-    if (mutates_inputs(*child)) return true;
-  return false;
+  return std::ranges::any_of(graph.children, [](const auto& child) { return mutates_inputs(*child.second); });
 }
 
 Result<GraphInputs> gather_inputs(Graph& graph, const ExportedProgram* program, const TensorFile& io,

@@ -55,10 +55,8 @@ bool fits(const Node& placeholder, const Tensor& t) {
   if (placeholder.meta.sym()) return t.dim() == 0 && is_number(t);
   const TensorMeta* meta = placeholder.meta.tensor();
   if (!meta) return true;
-  if (meta->dtype != t.dtype || meta->sizes.size() != t.sizes.size()) return false;
-  for (std::size_t d = 0; d < t.sizes.size(); ++d)
-    if (meta->sizes[d].is_int() && !meta->sizes[d].is(t.sizes[d])) return false;
-  return true;
+  const auto agree = [](SymExpr size, std::int64_t n) { return !size.is_int() || size.is(n); };
+  return meta->dtype == t.dtype && std::ranges::equal(meta->sizes, t.sizes, agree);
 }
 
 /// The key of a weight. The file's name may have dots where the placeholder's name has underscores.

@@ -2,6 +2,7 @@
 // descriptors are written in place. Also folders, and logs that others read while they grow.
 #include "core/base/output.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -82,9 +83,7 @@ class PipeErrors {
 };
 
 bool write_parts(int fd, std::span<const std::string_view> parts) {
-  for (const std::string_view part : parts)
-    if (!write_all(fd, part.data(), part.size())) return false;
-  return true;
+  return std::ranges::all_of(parts, [fd](std::string_view part) { return write_all(fd, part.data(), part.size()); });
 }
 
 Status write_to_stdout(std::span<const std::string_view> parts) {

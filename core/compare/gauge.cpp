@@ -198,11 +198,4 @@ Tensor Gauge::apply(std::size_t output, const Tensor& t, bool adjoint) const {
   return *std::move(result);
 }
 
-Tensor Gauge::aligned(std::size_t output, const Tensor& found) const {
-  return apply(output, found, true);
-}
-Tensor Gauge::tangent(std::size_t output, const Tensor& expected) const {
-  return apply(output, expected, false);
-}
-
 }  // namespace partita

@@ -25,10 +25,10 @@ class Gauge {
   bool fixed() const { return outputs_.empty(); }
   /// The i-th output of the found run in the gauge of the expected run. It equals the expected output up to rounding if
   /// only the gauge differs.
-  Tensor aligned(std::size_t output, const Tensor& found) const;
+  Tensor aligned(std::size_t output, const Tensor& found) const { return apply(output, found, true); }
   /// Converts the tangent of the i-th output from the expected run to the found run, so that it belongs to the same
   /// function of what does not depend on the gauge.
-  Tensor tangent(std::size_t output, const Tensor& expected) const;
+  Tensor tangent(std::size_t output, const Tensor& expected) const { return apply(output, expected, false); }
 
  private:
   using Dense = std::vector<std::complex<double>>;  ///< row-major

@@ -314,10 +314,6 @@ std::string_view aspect_name(DiffAspect aspect) {
   return names[static_cast<std::size_t>(aspect)];
 }
 
-bool Diff::differs() const {
-  return std::ranges::any_of(rows, &DiffRow::differs);
-}
-
 std::vector<DiffGroup> groups_of(const std::vector<DiffCell>& cells) {
   std::vector<DiffGroup> groups;
   for (std::size_t run = 0; run < cells.size(); ++run) {

@@ -1,5 +1,6 @@
 #pragma once
 // What differs between whole compilations: files, folders, logs, the ranks of one run.
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,7 +70,7 @@ struct Diff {
   std::vector<Diagnostic> warnings;  ///< graphs that cannot be read, and so are not compared
   std::size_t matched_graphs = 0;    ///< that two runs have at least
 
-  bool differs() const;  ///< any row does
+  bool differs() const { return std::ranges::any_of(rows, &DiffRow::differs); }  ///< any row does
 };
 
 /// Compares what was opened: two or more, or a folder with the logs of several ranks. The result points into it. Error

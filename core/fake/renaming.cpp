@@ -1,5 +1,6 @@
 #include "core/fake/renaming.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/sym/float_symbol.h"
@@ -25,12 +26,8 @@ bool UnbackedRenaming::same(const Meta& a, const Meta& b) {
   if (a.tensor() && b.tensor()) return same_tensors(*a.tensor(), *b.tensor());
   if (auto* e = a.sym(); e && b.sym())
     return same_annotation(shapes_.simplified(rename(*e, *b.sym())), shapes_.simplified(*b.sym()));
-  if (auto* t = a.tuple(); t && b.tuple()) {
-    if (t->items.size() != b.tuple()->items.size()) return false;
-    for (std::size_t i = 0; i < t->items.size(); ++i)
-      if (!same(t->items[i], b.tuple()->items[i])) return false;
-    return true;
-  }
+  if (auto* t = a.tuple(); t && b.tuple())
+    return std::ranges::equal(t->items, b.tuple()->items, [&](const Meta& x, const Meta& y) { return same(x, y); });
   return same_annotation(a, b);
 }
 

@@ -244,9 +244,7 @@ class Lowering {
       return from && !from->meta.tensor();
     }
     if (!is_python_arithmetic(node.op()->name)) return false;
-    bool tensors = false;
-    for (Node* input : node.inputs()) tensors |= input->meta.sym() == nullptr;
-    return !tensors;
+    return std::ranges::all_of(node.inputs(), [](const Node* input) { return input->meta.sym() != nullptr; });
   }
 
   Result<Node*> lower_aten(Node* node) {

@@ -6,10 +6,9 @@
 
 #include "core/aot/graph_io.h"
 #include "core/aot/saved_case.h"
-#include "core/base/hash.h"
+#include "core/base/assign.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
-#include "core/ir/structural_hash.h"
 #include "core/ops/record/values.h"
 #include "core/ops/schema/schema.h"
 
@@ -120,9 +119,7 @@ Status Base::compute(const std::vector<const Node*>& wanted) {
     if (!first_call) first_call = copy_of[node->id()];
   }
   slice.set_output(Arg::tuple({}));
-  if (mutates_) {
-    TRY(inputs, copy_values(inputs));
-  }
+  if (mutates_) TRY_DO(assign(inputs, copy_values(inputs)));
   InterpOptions options;
   options.threads = threads_;
   options.check_inputs = false;
@@ -173,10 +170,6 @@ Result<std::vector<Value>> Candidate::inputs() const {
   std::vector<std::string> names;
   for (const Node* node : graph->placeholders()) names.push_back(node->name());
   return base->values(names);
-}
-
-std::uint64_t Candidate::hash() const {
-  return hash_combine(structural_hash(*graph), base ? base->salt() : salt);
 }
 
 namespace {

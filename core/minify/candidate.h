@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/hash.h"
 #include "core/base/result.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/graph.h"
+#include "core/ir/structural_hash.h"
 #include "core/tensor/value.h"
 
 namespace partita::minify {
@@ -74,7 +76,7 @@ struct Candidate {
   /// The values of its placeholders, from `base` where there is one.
   Result<std::vector<Value>> inputs() const;
   /// The same candidate of the same start has the same hash in every process.
-  std::uint64_t hash() const;
+  std::uint64_t hash() const { return hash_combine(structural_hash(*graph), base ? base->salt() : salt); }
 };
 
 /// The removables that are kept: indices into Base::removables(), ascending.

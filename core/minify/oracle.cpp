@@ -386,10 +386,6 @@ Result<Verdict> judge(const Oracle& oracle, const Candidate& candidate, const Pr
   return std::move(judge(oracle, {&candidate, 1}, 1, progress).front().verdict);
 }
 
-std::string Failure::text() const {
-  return op.empty() ? what : what + " at " + op;
-}
-
 std::string to_json(const Failure& f) {
   const nlohmann::ordered_json json = {{"what", f.what}, {"op", f.op}, {"node", f.node}, {"message", f.message}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

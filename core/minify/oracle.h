@@ -25,7 +25,8 @@ struct Failure {
   std::string message;  ///< one line
 
   bool same(const Failure& other) const { return what == other.what && op == other.op; }
-  std::string text() const;  ///< "signal 11" or "error ops.unknown at aten.foo.default"
+  /// "signal 11" or "error ops.unknown at aten.foo.default"
+  std::string text() const { return op.empty() ? what : what + " at " + op; }
 };
 
 /// One line of JSON, for stores and pipes.

@@ -80,10 +80,6 @@ Status write_repro(const MinifyResult& reduced, const std::string& folder, Repro
 SmallestSoFar::SmallestSoFar(std::string folder, std::string check)
     : folder_(std::move(folder)), check_(std::move(check)), begun_(std::chrono::steady_clock::now()) {}
 
-double SmallestSoFar::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-}
-
 void SmallestSoFar::take(const Candidate& candidate, const Failure& failure) {
   if (calls_ > 0 && candidate.calls > calls_) return;  // a second round, with more patience, begins with the start
   is_start_ = start_calls_ == 0;

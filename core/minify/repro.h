@@ -61,7 +61,7 @@ class SmallestSoFar {
 
  private:
   Status write(const Candidate& candidate) const;
-  double seconds() const;
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
 
   const std::string folder_, check_;
   const std::chrono::steady_clock::time_point begun_;

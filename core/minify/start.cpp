@@ -2,6 +2,7 @@
 
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
+#include "core/base/assign.h"
 #include "core/fake/propagate.h"
 #include "core/functionalize/rules.h"
 
@@ -16,9 +17,7 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
     start.inputs = dumped;
   } else {
     TensorFile recorded;
-    if (io.tensors.empty() && artefact.recorded) {
-      TRY(recorded, own_inputs(artefact));
-    }
+    if (io.tensors.empty() && artefact.recorded) TRY_DO(assign(recorded, own_inputs(artefact)));
     const TensorFile& given = recorded.tensors.empty() ? io : recorded;
     TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), given, seed));
     start.inputs = std::move(inputs.values);

@@ -33,11 +33,8 @@ bool is_opaque(const Node& node) {
 bool may_be_same_size(const Meta& a, const Meta& b) {
   const TensorMeta *x = a.tensor(), *y = b.tensor();
   if (!x || !y) return true;
-  const auto differ = [](SymExpr m, SymExpr n) { return m.is_int() && n.is_int() && m.as_int() != n.as_int(); };
-  if (x->sizes.size() != y->sizes.size()) return false;
-  for (std::size_t i = 0; i < x->sizes.size(); ++i)
-    if (differ(x->sizes[i], y->sizes[i])) return false;
-  return true;
+  const auto agree = [](SymExpr m, SymExpr n) { return !m.is_int() || !n.is_int() || m.as_int() == n.as_int(); };
+  return std::ranges::equal(x->sizes, y->sizes, agree);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // sizes or strides, or newly shares memory with an argument, is taken back.
 #include "core/passes/rewrite.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -134,10 +135,8 @@ bool Pattern::match(const Term& term, const Arg& arg, Match& out) {
       return true;
     case Term::Kind::List: {
       const auto* list = arg.get<ArgList>();
-      if (!list || list->items.size() != term.items.size()) return false;
-      for (std::size_t i = 0; i < term.items.size(); ++i)
-        if (!match(*term.items[i], list->items[i], out)) return false;
-      return true;
+      return list && std::ranges::equal(term.items, list->items,
+                                        [&](const auto& item, const Arg& given) { return match(*item, given, out); });
     }
     case Term::Kind::Call: {
       Node* n = arg.node();

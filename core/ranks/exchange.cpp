@@ -36,13 +36,6 @@ Sizes row_sizes(const Tensor& t) {
   return t.sizes.empty() ? Sizes() : Sizes(t.sizes.begin() + 1, t.sizes.end());
 }
 
-bool same_tensors(const Collective& a, const Collective& b, bool rows_only, auto equal) {
-  const auto &x = tensors_of(a), &y = tensors_of(b);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!equal(x[i], y[i], rows_only)) return false;
-  return true;
-}
-
 /// What one part alone has wrong for a group of so many members.
 std::string wrong_alone(const Collective& c, std::size_t members) {
   const auto n = static_cast<std::int64_t>(members);
@@ -73,13 +66,13 @@ std::string differs(const Collective& a, const Collective& b) {
   const bool between_two = is_point_to_point(a) && is_point_to_point(b);
   if (!between_two && a.kind != b.kind) return "the collectives differ";
   if (a.reduce_op != b.reduce_op) return "the reductions differ";
-  if (tensors_of(a).size() != tensors_of(b).size()) return "the numbers of tensors differ";
-  const auto same_dtype = [](const Tensor& x, const Tensor& y, bool) { return x.dtype == y.dtype; };
-  const auto same_sizes = [](const Tensor& x, const Tensor& y, bool rows_only) {
-    return rows_only ? row_sizes(x) == row_sizes(y) : x.sizes == y.sizes;
+  const auto &x = tensors_of(a), &y = tensors_of(b);
+  if (x.size() != y.size()) return "the numbers of tensors differ";
+  if (!std::ranges::equal(x, y, {}, &Tensor::dtype, &Tensor::dtype)) return "the dtypes differ";
+  const auto sizes = [rows_only = a.kind == Kind::AllToAll](const Tensor& t) {
+    return rows_only ? row_sizes(t) : t.sizes;
   };
-  if (!same_tensors(a, b, false, same_dtype)) return "the dtypes differ";
-  if (!same_tensors(a, b, a.kind == Kind::AllToAll, same_sizes)) return "the sizes differ";
+  if (!std::ranges::equal(x, y, {}, sizes, sizes)) return "the sizes differ";
   if (!between_two && a.root != b.root) return "the roots differ";
   return {};
 }
@@ -114,10 +107,6 @@ std::string text(const Collective& c) {
   if (!c.output_splits.empty()) parts.push_back(fmt::format("takes [{}] rows", fmt::join(c.output_splits, ", ")));
   if (c.group_size != 0) parts.push_back(fmt::format("{} ranks", c.group_size));
   return fmt::format("{}({})", name_of(c.kind), fmt::join(parts, ", "));
-}
-
-bool Exchange::complete() const {
-  return std::ranges::all_of(parts, [](const auto& part) { return part.has_value(); });
 }
 
 std::string mismatch(const Exchange& exchange) {

@@ -1,5 +1,6 @@
 #pragma once
 // One collective of a group as its members start it: whether they started the same, and what each of them gets.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@ struct Exchange {
   std::vector<int> members;  ///< global ranks; of Send and Receive the sender, then the receiver
   std::vector<std::optional<Collective>> parts;
 
-  bool complete() const;
+  bool complete() const {
+    return std::ranges::all_of(parts, [](const auto& part) { return part.has_value(); });
+  }
 };
 
 /// What does not match among the parts that are there: "the operators differ", "the sizes differ", ... Empty: nothing.

@@ -94,10 +94,6 @@ Communicator& Meeting::rank(int rank) {
   return *ranks_[static_cast<std::size_t>(rank)]->view;
 }
 
-void Meeting::begin(int) {
-  computing_.acquire();
-}
-
 void Meeting::start(int rank, Collective collective) {
   for (Tensor& t : collective.inputs) t = unwrap(t.clone());
   Lock lock(mutex_);
