@@ -1,17 +1,20 @@
 #include "codegen/backends.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "codegen/compiler.h"
 #include "codegen/cpu/machine.h"
 #include "codegen/cuda/machine.h"
 #include "codegen/torch/column.h"
 #include "core/base/check.h"
+#include "core/base/mapped.h"
 #include "core/compare/rounding.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
@@ -108,16 +111,14 @@ std::span<const Backend> backends() {
 }
 
 Result<const Backend*> find_backend(std::string_view name) {
-  std::string names;
-  for (const Backend& b : table) {
-    if (b.name == name) return &b;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
-  }
+  const auto* known = std::ranges::find(table, name, &Backend::name);
+  if (known != std::end(table)) return known;
   if (torch::is_column(name)) {
     TRY_DO(torch::check_column(name));
     return named_column(name);
   }
-  return input_error("backend.unknown", fmt::format("no backend {}; there are {}", name, names));
+  return input_error("backend.unknown",
+                     fmt::format("no backend {}; there are {}", name, fmt::join(mapped(table, &Backend::name), ", ")));
 }
 
 const Backend& default_compiler() {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/pipeline.h"
+#include "core/base/assign.h"
 #include "core/base/config.h"
 #include "core/base/whereabouts.h"
 #include "core/fake/propagate.h"
@@ -177,9 +178,7 @@ Status CompiledGraph::prepare_parts(schedule::SplitGraph split) {
     TRY_DO(part->prepare_passed());
     return part;
   };
-  if (split.before) {
-    TRY(parts_->before, prepared(std::move(split.before)));
-  }
+  if (split.before) TRY_DO(assign(parts_->before, prepared(std::move(split.before))));
   TRY(parts_->after, prepared(std::move(split.after)));
   parts_->after->interprets_ = true;
   parts_->split = std::move(split);
@@ -434,9 +433,7 @@ std::optional<std::string> CompiledGraph::fixed_by(const Guard& guard, const Siz
 
 Result<schedule::Plan> CompiledGraph::symbolic_plan(const SizeSet& fixed, const SizeSet& rest) const {
   std::unique_ptr<Graph> some_fixed;
-  if (!fixed.empty()) {
-    TRY(some_fixed, schedule::fix_symbols(*graph_, fixed));
-  }
+  if (!fixed.empty()) TRY_DO(assign(some_fixed, schedule::fix_symbols(*graph_, fixed)));
   TRY(schedule::Plan plan, make_plan(some_fixed ? *some_fixed : *graph_, rest, options_, true));
   // Kernels may hold expressions of sizes that have no code.
   for (const loops::Kernel& kernel : plan.kernels) TRY_DO(options_.machine->check_kernel(kernel));

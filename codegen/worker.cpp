@@ -2,6 +2,7 @@
 // shared page says what the worker is doing. A worker that hangs is ended, and its death told with that place.
 #include "codegen/worker.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/aot/graph_io.h"
+#include "core/base/assign.h"
 #include "core/base/raise.h"
 #include "core/base/whereabouts.h"
 #include "core/ir/archive_meta.h"
@@ -122,9 +124,8 @@ bool set_attributes(Graph& graph, std::span<const std::string>& names, std::span
   }
   if (names.empty()) return false;
   names = names.subspan(1);
-  for (const auto& [target, child] : graph.children)
-    if (!set_attributes(*child, names, values)) return false;
-  return true;
+  return std::ranges::all_of(graph.children,
+                             [&](const auto& child) { return set_attributes(*child.second, names, values); });
 }
 
 /// The page that a worker writes and its starter reads.
@@ -382,9 +383,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
   auto shared = std::make_shared<std::shared_ptr<Worker>>();
   const auto compile = [backend, options, shared](const Graph& graph) -> Result<CompiledFn> {
     if (options.worker->on_graph) options.worker->on_graph(graph);
-    if (!*shared || (*shared)->ended()) {
-      TRY(*shared, Worker::start(backend, options));
-    }
+    if (!*shared || (*shared)->ended()) TRY_DO(assign(*shared, Worker::start(backend, options)));
     const trace::Stage timed("inductor_compile");
     const std::shared_ptr<Worker> worker = *shared;
     const auto lock = worker->lock();

@@ -56,10 +56,6 @@ Value* MathEmitter::select_less(Value* x, double bound, double replacement, Valu
   return b.CreateSelect(b.CreateFCmpOLT(x, constant(x, bound)), constant(x, replacement), otherwise);
 }
 
-Value* MathEmitter::abs(Value* x) {
-  return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-}
-
 Value* MathEmitter::copysign(Value* magnitude, Value* sign) {
   return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
 }

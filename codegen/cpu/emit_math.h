@@ -38,7 +38,7 @@ class MathEmitter {
   llvm::Value* as_int(llvm::Value* x);
   llvm::Value* as_float(llvm::Value* x);
   llvm::Value* select_less(llvm::Value* x, double bound, double replacement, llvm::Value* otherwise);
-  llvm::Value* abs(llvm::Value* x);
+  llvm::Value* abs(llvm::Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   llvm::Value* copysign(llvm::Value* magnitude, llvm::Value* sign);
 
   struct Reduced {

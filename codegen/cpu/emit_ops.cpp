@@ -31,13 +31,6 @@ llvm::Type* OpEmitter::shaped(llvm::Type* element, Value* like) {
   return element;
 }
 
-Value* OpEmitter::number(Value* like, double value) {
-  return llvm::ConstantFP::get(like->getType(), value);
-}
-Value* OpEmitter::whole(Value* like, std::int64_t value) {
-  return llvm::ConstantInt::getSigned(like->getType(), value);
-}
-
 Value* OpEmitter::is_nan(Value* x) {
   llvm::Type* element = x->getType()->getScalarType();
   const unsigned width = element->getScalarSizeInBits();
@@ -45,10 +38,6 @@ Value* OpEmitter::is_nan(Value* x) {
   Value* magnitude = b.CreateAnd(bits, llvm::ConstantInt::get(bits->getType(), llvm::APInt::getSignedMaxValue(width)));
   const llvm::APInt infinity = llvm::APFloat::getInf(element->getFltSemantics()).bitcastToAPInt();
   return b.CreateICmpUGT(magnitude, llvm::ConstantInt::get(bits->getType(), infinity));
-}
-
-Value* OpEmitter::from_memory(Value* v, DType dtype) {
-  return dtype == DType::Bool ? b.CreateICmpNE(v, whole(v, 0)) : v;
 }
 
 Value* OpEmitter::to_memory(Value* v, DType dtype) {
@@ -242,10 +231,6 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
   Value* whole_part = b.CreateFPToSI(b.CreateSelect(fits, v, number(v, 0)), wide);
   Value* least = whole(whole_part, to_64 ? INT64_MIN : INT32_MIN);
   return b.CreateTrunc(b.CreateSelect(fits, whole_part, least), type);
-}
-
-Value* OpEmitter::bitcast(Value* v, DType to) {
-  return b.CreateBitCast(v, shaped(register_type(to), v));
 }
 
 Value* OpEmitter::constant_power(Value* a, double exponent) {

@@ -15,14 +15,16 @@ class OpEmitter {
 
   llvm::Type* register_type(DType dtype);
   llvm::Type* memory_type(DType dtype);
-  llvm::Value* from_memory(llvm::Value* v, DType dtype);
+  llvm::Value* from_memory(llvm::Value* v, DType dtype) {
+    return dtype == DType::Bool ? b.CreateICmpNE(v, whole(v, 0)) : v;
+  }
   llvm::Value* to_memory(llvm::Value* v, DType dtype);
   llvm::Constant* constant(DType dtype, double real, std::int64_t integer);
 
   /// `dtype` is the dtype of the arguments.
   llvm::Value* apply(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
   llvm::Value* cast(llvm::Value* v, DType from, DType to);
-  llvm::Value* bitcast(llvm::Value* v, DType to);
+  llvm::Value* bitcast(llvm::Value* v, DType to) { return b.CreateBitCast(v, shaped(register_type(to), v)); }
   /// a ** exponent, for exponents for which it is cheaper or more exact than pow; null for others.
   llvm::Value* constant_power(llvm::Value* a, double exponent);
 
@@ -38,8 +40,10 @@ class OpEmitter {
   /// Tests the bits. LLVM 19 joins `fcmp uno` and `fcmp ogt` of fabs(x) to one comparison of x without the fabs, which
   /// made relu(abs(x)) relu(x).
   llvm::Value* is_nan(llvm::Value* x);
-  llvm::Value* number(llvm::Value* like, double value);
-  llvm::Value* whole(llvm::Value* like, std::int64_t value);
+  llvm::Value* number(llvm::Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
+  llvm::Value* whole(llvm::Value* like, std::int64_t value) {
+    return llvm::ConstantInt::getSigned(like->getType(), value);
+  }
 
   llvm::IRBuilder<>& b;
   llvm::Module& module;

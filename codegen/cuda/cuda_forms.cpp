@@ -12,12 +12,12 @@
 #include "codegen/cuda/matrix/matrix.h"
 #include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_forms.h"
+#include "codegen/program/program.h"
 #include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/base/scratch.h"
 #include "core/base/text.h"
 #include "core/load/file.h"
-#include "core/ops/record/record.h"
 #include "core/process/run.h"
 #include "core/store/code_store.h"
 
@@ -193,14 +193,8 @@ Result<std::vector<CudaKernel>> cuda_kernels_of_step(const Plan& plan, std::size
   const auto symbols = mapped(plan.symbols, [](const auto& symbol) { return symbol.first; });
   std::vector<CudaKernel> out;
   if (const auto* call = std::get_if<ExternCall>(&plan.steps[step])) {
-    const OpRecord* record = find_record(call->op);
-    const ExternContext context{
-        .call = *call, .routine = record ? record->library : LibraryRoutine::None, .elements = [&](int b) {
-          const SymExpr n = plan.buffers[static_cast<std::size_t>(b)].elements;
-          return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
-        }};
     std::string why_not;
-    if (auto made = matrix_kernel(context, {kernel_symbol(0), symbols, plan.symbols}, why_not)) {
+    if (auto made = matrix_kernel(context_of(plan, *call), {kernel_symbol(0), symbols, plan.symbols}, why_not)) {
       out.push_back(std::move(made->kernel));
       if (made->does_work) return out;
     }

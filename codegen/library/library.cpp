@@ -15,6 +15,7 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
+#include "core/base/assign.h"
 #include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/base/raise.h"
@@ -234,9 +235,7 @@ Status LibraryCompiler::compile_graphs() {
         draft_, {.graph = graph, .role = role, .ranges = ranges_, .example = [&] { return example(graph, role); }});
   };
   TRY(results_, parts(*graphs_.partition.forward, LibraryRole::Forward));
-  if (options_.train) {
-    TRY(gradients_, parts(*graphs_.partition.backward, LibraryRole::Backward));
-  }
+  if (options_.train) TRY_DO(assign(gradients_, parts(*graphs_.partition.backward, LibraryRole::Backward)));
   if (graphs_.constants) {
     TRY(const std::vector<Meta> folded, parts(*graphs_.constants->graph, LibraryRole::Constants));
     (void)folded;

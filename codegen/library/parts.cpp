@@ -15,6 +15,7 @@
 #include "codegen/cpu/machine.h"
 #include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
+#include "core/base/assign.h"
 #include "core/base/check.h"
 #include "core/base/mapped.h"
 #include "core/base/output.h"
@@ -116,9 +117,7 @@ Result<std::vector<Meta>> PartsCompiler::compile() {
   std::uint64_t given = pool.size();
   bool whole = true;
   while (const auto cut = schedule::split_at_values(*rest)) {
-    if (whole) {
-      TRY(pool_, request_.example());
-    }
+    if (whole) TRY_DO(assign(pool_, request_.example()));
     const auto inputs = [&](const std::vector<std::size_t>& list) {
       return mapped(list, [&](std::size_t i) { return pool[i]; });
     };
@@ -194,9 +193,8 @@ Result<SizeSet> PartsCompiler::hints_of(const Graph& graph, const Indices& input
   std::set<std::string> symbols;
   for (const Node* node : graph.placeholders()) symbols.merge(symbols_of(node->meta));
   SymbolMap bound;
-  if (!std::ranges::includes(own_symbols_, symbols) || std::ranges::any_of(symbols, is_float_symbol)) {
-    TRY(bound, bind_symbols(graph, mapped(inputs, [&](std::uint64_t i) { return pool_[i]; })));
-  }
+  if (!std::ranges::includes(own_symbols_, symbols) || std::ranges::any_of(symbols, is_float_symbol))
+    TRY_DO(assign(bound, bind_symbols(graph, mapped(inputs, [&](std::uint64_t i) { return pool_[i]; }))));
   SizeSet hints;
   for (const std::string& name : symbols) {
     const SymExpr symbol = SymExpr::symbol(name);

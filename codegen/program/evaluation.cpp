@@ -1,6 +1,7 @@
 #include <unordered_map>
 
 #include "codegen/program/extern.h"
+#include "core/base/assign.h"
 #include "core/base/check.h"
 #include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
@@ -58,9 +59,7 @@ class Evaluation final : public ExternStep {
     };
     std::vector<Value> positional;
     for (const Argument& a : args) positional.push_back(value(a));
-    if (!around.empty()) {
-      TRY(positional[0], schedule::with_zeros(*positional[0].get<Tensor>(), around));
-    }
+    if (!around.empty()) TRY_DO(assign(positional[0], schedule::with_zeros(*positional[0].get<Tensor>(), around)));
     if (narrow >= 0) TRY_DO(schedule::widen_narrow(narrow, results[0]->view.dtype, positional));
     std::vector<std::pair<std::string, Value>> named;
     for (const auto& [name, a] : kwargs) named.emplace_back(name, value(a));
@@ -138,9 +137,7 @@ Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& w
   auto windows = [&](const std::vector<schedule::PlanView>& views) -> Result<Evaluation::Windows> {
     Evaluation::Windows list(views.size());
     for (std::size_t i = 0; i < views.size(); ++i)
-      if (views[i].buffer >= 0) {
-        TRY(list[i], window(views[i]));
-      }
+      if (views[i].buffer >= 0) TRY_DO(assign(list[i], window(views[i])));
     return list;
   };
   for (std::size_t i = 0; i < call.args.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/program/plan_executable.h"
+#include "core/base/assign.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/ops/record/evaluate.h"
@@ -134,9 +135,7 @@ Status Loader::memory() {
   out_->constants.resize(plan_.buffers.size());
   out_->output_memory.resize(plan_.buffers.size());
   out_->arena_bytes = plan_.arena_bytes;
-  if (plan_.arena_bytes > 0) {
-    TRY(out_->arena, Storage::allocate(plan_.arena_bytes));
-  }
+  if (plan_.arena_bytes > 0) TRY_DO(assign(out_->arena, Storage::allocate(plan_.arena_bytes)));
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     const PlanBuffer& buffer = plan_.buffers[b];
     if (!buffer.elements.is_int()) return dynamic("buffer " + std::to_string(b));
@@ -174,11 +173,8 @@ Status Loader::check(const PlanView& view) const {
 }
 
 Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, const KernelCall* work) {
-  for (const auto& argument : call.args) {
-    if (auto* v = std::get_if<PlanView>(&argument)) TRY_DO(check(*v));
-    if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
-      for (const PlanView& v : *list) TRY_DO(check(v));
-  }
+  for (const auto& argument : call.args)
+    for (const PlanView& v : schedule::views_in(argument)) TRY_DO(check(v));
   for (const PlanView& v : call.results) TRY_DO(check(v));
   ExternContext context{call,
                         known.routine,
@@ -204,9 +200,7 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
   std::string why_not;
   Prepared prepared;
   if (options_.device) prepared = options_.device->prepare(context, why_not);
-  if (!prepared.step) {
-    TRY(prepared, options_.prepare(context, why_not));
-  }
+  if (!prepared.step) TRY_DO(assign(prepared, options_.prepare(context, why_not)));
   out_->draws_anew |= !options_.generator && known.draws;
   out_->externs.push_back(
       {call.origin, call.op->name, prepared.library, why_not, work ? std::move(prepared.work) : ""});
@@ -215,11 +209,8 @@ Result<bool> Loader::add_call(const ExternCall& call, const ProgramCall& known, 
   starts_.push_back(!call.graph && options_.starts_collective && options_.starts_collective(call.op));
   auto& [read, wrote, on_device] = out_->call_buffers.emplace_back();
   on_device = prepared.on_device;
-  for (const auto& argument : call.args) {
-    if (auto* v = std::get_if<PlanView>(&argument)) read.push_back(v->buffer);
-    if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
-      for (const PlanView& v : *list) read.push_back(v.buffer);
-  }
+  for (const auto& argument : call.args)
+    for (const PlanView& v : schedule::views_in(argument)) read.push_back(v.buffer);
   for (const PlanView& v : call.results) wrote.push_back(v.buffer);
   return prepared.does_work;
 }
@@ -314,12 +305,9 @@ Status Loader::steps() {
     const KernelCall* work = known.has_work ? &std::get<KernelCall>(plan_.steps[i + 1]) : nullptr;
     TRY(done, add_call(std::get<ExternCall>(plan_.steps[i]), known, work));
   }
-  if (workspace_bytes_ > 0 && !out_->device) {
-    TRY(out_->workspace, Storage::allocate(workspace_bytes_));
-  }
-  if (out_->scratch_bytes > 0) {
-    TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));
-  }
+  if (workspace_bytes_ > 0 && !out_->device) TRY_DO(assign(out_->workspace, Storage::allocate(workspace_bytes_)));
+  if (out_->scratch_bytes > 0)
+    TRY_DO(assign(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads))));
   return {};
 }
 

@@ -28,6 +28,17 @@ struct ConcreteView {
 };
 /// Makes a concrete view; nullopt when the view is symbolic.
 std::optional<ConcreteView> concrete_view(const schedule::PlanView& view);
+/// The view with dimensions of size 1 in front, as many as `sizes` has; nullopt when it does not broadcast to these.
+template <class View>
+std::optional<View> broadcast(View view, const decltype(View::sizes)& sizes) {
+  if (view.sizes.size() > sizes.size()) return std::nullopt;
+  const std::size_t missing = sizes.size() - view.sizes.size();
+  view.sizes.insert(view.sizes.begin(), missing, 1);
+  view.strides.insert(view.strides.begin(), missing, 0);
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (view.sizes[d] != sizes[d] && view.sizes[d] != 1) return std::nullopt;
+  return view;
+}
 /// Images of one dimension, or weights for them, as those of height 1; others as they are.
 ConcreteView with_height(ConcreteView v);
 

@@ -46,22 +46,14 @@ Result<StagedCompiler::Scratch> scratch_of(const Machine& machine, const StagedC
       most.kernels = std::max(most.kernels, machine.scratch_bytes(*kernel) * static_cast<std::size_t>(threads));
     const auto* call = std::get_if<ExternCall>(&plan.steps[s]);
     if (!call || call->graph) continue;
-    const ExternContext context{
-        .call = *call,
-        .routine = routine_of(*call),
-        .threads = threads,
-        .fixed =
-            [&](int b) {
-              const schedule::PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
-              return buffer.kind == schedule::PlanBuffer::Kind::Constant ||
-                     (buffer.kind == schedule::PlanBuffer::Kind::Input && fixed_inputs.contains(buffer.index));
-            },
-        .generator = &generator,
-        .elements =
-            [&](int b) {
-              const SymExpr n = plan.buffers[static_cast<std::size_t>(b)].elements;
-              return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
-            }};
+    ExternContext context = context_of(plan, *call);
+    context.threads = threads;
+    context.generator = &generator;
+    context.fixed = [&](int b) {
+      const schedule::PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
+      return buffer.kind == schedule::PlanBuffer::Kind::Constant ||
+             (buffer.kind == schedule::PlanBuffer::Kind::Input && fixed_inputs.contains(buffer.index));
+    };
     std::string why_not;
     TRY(const Prepared prepared, machine.prepare()(context, why_not));
     if (prepared.step) most.calls = std::max(most.calls, prepared.step->scratch_bytes());

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/assign.h"
 #include "core/base/check.h"
 #include "core/base/threads.h"
 #include "core/base/whereabouts.h"
@@ -266,9 +267,7 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs,
   }
   const bool noted = watched();
   bool done = false;
-  if (device) {
-    TRY(done, begin_on_device(held));
-  }
+  if (device) TRY_DO(assign(done, begin_on_device(held)));
   std::vector<std::size_t> timed_on_device;
   if (pending) pending->clear();
   for (const Step& step : done ? std::span<const Step>() : std::span<const Step>(steps)) {

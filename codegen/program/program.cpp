@@ -3,6 +3,7 @@
 #include "codegen/program/epilogue_kernel.h"
 #include "codegen/program/kernel_cost.h"
 #include "codegen/program/machine.h"
+#include "core/base/assign.h"
 #include "core/ops/record/record.h"
 
 namespace partita::codegen {
@@ -42,12 +43,10 @@ class Maker {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       if (auto* call = std::get_if<KernelCall>(&plan_.steps[i])) {
         int& kernel = made[static_cast<std::size_t>(call->kernel)];
-        if (kernel < 0) {
-          TRY(kernel, add(plan_.kernels[static_cast<std::size_t>(call->kernel)]));
-        }
+        if (kernel < 0) TRY_DO(assign(kernel, add(plan_.kernels[static_cast<std::size_t>(call->kernel)])));
         steps.emplace_back(KernelCall{kernel, call->buffers});
       } else {
-        for (ExternCall& part : out_.kernels->parts(context_of(std::get<ExternCall>(plan_.steps[i]))))
+        for (ExternCall& part : out_.kernels->parts(context_of(plan_, std::get<ExternCall>(plan_.steps[i]))))
           TRY_DO(add(std::move(part), steps));
       }
       out_.plan_steps.resize(steps.size(), i);
@@ -68,17 +67,10 @@ class Maker {
  private:
   using Step = std::variant<KernelCall, ExternCall>;
 
-  ExternContext context_of(const ExternCall& call) const {
-    return {.call = call, .routine = routine_of(call), .elements = [this](int b) {
-              const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
-              return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
-            }};
-  }
-
   /// Adds a call to the steps, as a kernel if the machine has one for it, with its epilogue.
   Status add(ExternCall call, std::vector<Step>& steps) {
     Program& program = out_.program;
-    std::optional<CallKernel> own = out_.kernels->add_call(context_of(call));
+    std::optional<CallKernel> own = out_.kernels->add_call(context_of(plan_, call));
     if (own)
       program.kernels.push_back({.name = std::move(own->name),
                                  .entry = std::move(own->entry),
@@ -125,6 +117,13 @@ class Maker {
 LibraryRoutine routine_of(const ExternCall& call) {
   const OpRecord* record = find_record(call.op);
   return record ? record->library : LibraryRoutine::None;
+}
+
+ExternContext context_of(const Plan& plan, const ExternCall& call) {
+  return {.call = call, .routine = routine_of(call), .elements = [&plan](int b) {
+            const SymExpr n = plan.buffers[static_cast<std::size_t>(b)].elements;
+            return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
+          }};
 }
 
 Result<ProgramSource> make_program(const Machine& machine, const Plan& plan) {

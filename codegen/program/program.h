@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/program/clamped_sum.h"
+#include "codegen/program/extern.h"
 #include "codegen/program/kernel_entry.h"
 #include "core/schedule/plan.h"
 
@@ -30,6 +31,8 @@ struct ProgramKernel {
 
 /// The routine that libraries have for a call; None without one.
 LibraryRoutine routine_of(const schedule::ExternCall& call);
+/// What the plan tells of a call; both outlive it.
+ExternContext context_of(const schedule::Plan& plan, const schedule::ExternCall& call);
 
 /// What else an executor knows of a call of a library.
 struct ProgramCall {

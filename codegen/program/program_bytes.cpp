@@ -241,10 +241,8 @@ bool sound(const Program& program) {
                          std::holds_alternative<schedule::PlanView>(call.args[static_cast<std::size_t>(call.narrow)]) &&
                          call.results.size() == 1 && call.results[0].buffer >= 0);
     if (!views(call.results) || !around(call) || !narrow) return false;
-    for (const auto& argument : call.args) {
-      if (auto* v = std::get_if<schedule::PlanView>(&argument); v && !view(*v)) return false;
-      if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&argument); list && !views(*list)) return false;
-    }
+    for (const auto& argument : call.args)
+      if (!std::ranges::all_of(schedule::views_in(argument), view)) return false;
   }
   for (const ProgramKernel& k : program.kernels)
     if (k.entry.scratch.size() != k.entry.scratch_item.size() ||

@@ -15,6 +15,7 @@
 #include "codegen/python/read_graph.h"
 #include "core/base/check.h"
 #include "core/base/raise.h"
+#include "core/compare/compare.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
 #include "core/store/code_store.h"
@@ -205,17 +206,9 @@ Status hand_over(const Value& result, const std::vector<Value>& inputs, partita_
     out.input = input_of(t, inputs);
   } else {
     out.is_number = 1;
-    if (const auto* n = result.get<std::int64_t>()) {
-      TRY(t, Tensor::empty(DType::Int64, {}));
-      *t.as<std::int64_t>() = *n;
-    } else if (const auto* b = result.get<bool>()) {
-      TRY(t, Tensor::empty(DType::Bool, {}));
-      *t.as<StoredBool>() = *b;
-    } else if (const auto* x = result.get<double>()) {
-      TRY(t, Tensor::scalar(DType::Float64, *x));
-    } else {
-      return unsupported("python.result", "a result is no tensor and no number");
-    }
+    TRY(const std::optional<Tensor> number, tensor_or_number(result));
+    if (!number) return unsupported("python.result", "a result is no tensor and no number");
+    t = *number;
   }
   auto owner = std::make_unique<Owner>(Owner{std::move(t)});
   const Tensor& kept = owner->tensor;

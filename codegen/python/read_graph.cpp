@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base/assign.h"
 #include "core/fake/propagate.h"
 #include "core/ir/verify.h"
 #include "core/load/fx_nodes.h"
@@ -161,9 +162,7 @@ Status Reader::add(const json& node) {
   const std::string& name = names_.emplace_back(text("name"));
   Args args;
   Kwargs kwargs;
-  if (node.contains("args")) {
-    TRY(args, arguments(node["args"], 0));
-  }
+  if (node.contains("args")) TRY_DO(assign(args, arguments(node["args"], 0)));
   if (node.contains("kwargs")) {
     if (!node["kwargs"].is_object()) return wrong("the named arguments of a node are none");
     for (const auto& [key, value] : node["kwargs"].items()) {

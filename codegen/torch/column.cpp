@@ -11,9 +11,12 @@
 #include "codegen/torch/torch_worker.h"
 #include "codegen/torch/values_json.h"
 #include "core/aot/graph_io.h"
+#include "core/base/assign.h"
+#include "core/base/mapped.h"
 #include "core/base/python_text.h"
 #include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
+#include "core/load/records.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/communicator.h"
@@ -49,9 +52,7 @@ class Exchange {
 
   json describe(const Value& value) { return value_json(value, storages_); }
   json describe(const std::vector<Value>& values) {
-    json out = json::array();
-    for (const Value& value : values) out.push_back(describe(value));
-    return out;
+    return mapped(values, [&](const Value& value) { return describe(value); });
   }
 
   /// The values that a request gives, "values" of the answer, which is kept for answer(). `graph`: whose node an
@@ -65,8 +66,8 @@ class Exchange {
         worker->ask(who_, request, memory,
                     {.warm = warm, .seconds = options_.config.python_seconds, .progress = options_.progress}));
     answer_ = std::move(answer.content);
-    if (text_at(answer_, "status") == "exception") return exception(graph);
-    if (text_at(answer_, "status") != "ok") return unreadable("an answer that says neither result nor error");
+    if (text_field(answer_, "status") == "exception") return exception(graph);
+    if (text_field(answer_, "status") != "ok") return unreadable("an answer that says neither result nor error");
     add_times();
     if (writes) TRY_DO(take_back({.text = {}, .memory = Descriptor(::dup(memory.get()))}, storages_));
     return values(answer.memory.get());
@@ -97,11 +98,11 @@ class Exchange {
 
   /// An error of the graph, with the place in the user's program that PyTorch's node has in it.
   Diagnostic exception(const Graph* graph) const {
-    const std::string type = text_at(answer_, "type");
+    const std::string type = text_field(answer_, "type");
     Diagnostic error(Fault::Differs, "torch.exception" + (type.empty() ? "" : "." + type),
-                     fmt::format("{}: {}: {}", who_, type, text_at(answer_, "message")));
-    error.where.node = text_at(answer_, "node");
-    error.notes = last_lines(text_at(answer_, "log"));
+                     fmt::format("{}: {}: {}", who_, type, text_field(answer_, "message")));
+    error.where.node = text_field(answer_, "node");
+    error.notes = last_lines(text_field(answer_, "log"));
     if (const Node* node = graph && !error.where.node.empty() ? graph->find(error.where.node) : nullptr)
       error.where.origin = origin_text(*node);
     return error;
@@ -115,9 +116,7 @@ class Exchange {
     TRY(const Storages added, map_storages(memory, sizes.get<std::vector<std::size_t>>()));
     storages_.insert(storages_.end(), added.begin(), added.end());
     std::vector<Value> found;
-    for (const json& value : described) {
-      TRY(found.emplace_back(), value_from(value, storages_));
-    }
+    for (const json& value : described) TRY_DO(assign(found.emplace_back(), value_from(value, storages_)));
     if (options_.generator) TRY_DO(take_random_state());
     return found;
   }
@@ -286,7 +285,7 @@ Result<json> locate(std::string_view name, const Graph& graph, const std::vector
   request["switches"] = switches;
   TRY_DO(exchange.ask(std::move(request), &graph, true, false));
   const json& report = exchange.answer()["report"];
-  if (!report.is_object() || text_at(report, "verdict").empty()) return exchange.unreadable("no report");
+  if (!report.is_object() || text_field(report, "verdict").empty()) return exchange.unreadable("no report");
   return report;
 }
 
@@ -311,7 +310,7 @@ Result<std::vector<json>> locate_program(std::string_view name, const ProgramQue
   TRY_DO(exchange.ask(std::move(request), question.graph, true, false));
   const json& reports = exchange.answer()["report"];
   if (!reports.is_array() || reports.empty() ||
-      !std::ranges::all_of(reports, [](const json& r) { return r.is_object() && !text_at(r, "verdict").empty(); }))
+      !std::ranges::all_of(reports, [](const json& r) { return r.is_object() && !text_field(r, "verdict").empty(); }))
     return exchange.unreadable("no reports");
   return reports.get<std::vector<json>>();
 }

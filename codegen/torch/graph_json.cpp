@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
+#include "core/base/mapped.h"
 #include "core/ir/fx_dot.h"
 
 namespace partita::torch {
@@ -17,22 +16,10 @@ json number_json(double value) {
 
 namespace {
 
-json items_json(const std::vector<Arg>& items);
-
 json arg_json(const Arg& arg) {
-  if (arg.is_none()) return nullptr;
-  if (const auto* b = arg.get<bool>()) return *b;
-  if (const auto* n = arg.get<std::int64_t>()) return *n;
-  if (const auto* x = arg.get<double>()) return number_json(*x);
-  if (const auto* z = arg.get<std::complex<double>>())
-    return {{"complex", {number_json(z->real()), number_json(z->imag())}}};
-  if (const auto* text = arg.get<std::string>()) return *text;
+  if (auto constant = constant_json(arg)) return *std::move(constant);
   if (const Node* node = arg.node()) return {{"node", node->name()}};
-  if (const auto* dtype = arg.get<DType>()) return {{"dtype", torch_name(*dtype)}};
-  if (const auto* device = arg.get<Device>()) return {{"device", device->str()}};
-  if (const auto* layout = arg.get<Layout>()) return {{"layout", torch_name(*layout)}};
-  if (const auto* format = arg.get<MemoryFormat>()) return {{"memory_format", torch_name(*format)}};
-  if (const auto* slice = arg.get<ArgSlice>()) return {{"slice", items_json(slice->parts)}};
+  if (const auto* slice = arg.get<ArgSlice>()) return {{"slice", mapped(slice->parts, arg_json)}};
   if (const auto* name = arg.get<ArgName>()) return {{"name", name->text}};
   if (const auto* dict = arg.get<ArgDict>()) {
     json items = json::array();
@@ -40,14 +27,8 @@ json arg_json(const Arg& arg) {
     return {{"dict", std::move(items)}};
   }
   const auto* list = arg.get<ArgList>();
-  json items = items_json(list->items);
+  json items = mapped(list->items, arg_json);
   return list->is_tuple ? json{{"tuple", std::move(items)}} : items;
-}
-
-json items_json(const std::vector<Arg>& items) {
-  json out = json::array();
-  for (const Arg& item : items) out.push_back(arg_json(item));
-  return out;
 }
 
 /// The sizes of an input; a text is a symbol or more.
@@ -56,9 +37,7 @@ json meta_json(const Meta& meta) {
   if (const SymExpr* sym = meta.sym(); sym && !sym->is_int()) return {{"sym", sym->str()}};
   const TensorMeta* t = meta.tensor();
   if (!t) return nullptr;
-  json sizes = json::array();
-  for (const SymExpr& e : t->sizes) sizes.push_back(size(e));
-  return {{"sizes", std::move(sizes)}};
+  return {{"sizes", mapped(t->sizes, size)}};
 }
 
 }  // namespace
@@ -71,7 +50,7 @@ json graph_json(const Graph& graph, const std::function<json(const Tensor&)>& de
                       {"op", node->op()->kind == OpKind::Torch ? "call_operator" : fx_kind(*node)}};
     if (node->op()->is_call()) {
       described["target"] = node->op()->name;
-      described["args"] = items_json(node->args());
+      described["args"] = mapped(node->args(), arg_json);
       for (const auto& [key, arg] : node->kwargs()) described["kwargs"][key] = arg_json(arg);
     } else if (node->is_placeholder()) {
       described["meta"] = meta_json(node->meta);

@@ -10,6 +10,7 @@
 
 #include "codegen/torch/torch_worker.h"
 #include "core/base/output.h"
+#include "core/load/records.h"
 #include "core/store/store.h"
 
 namespace partita::torch {
@@ -61,16 +62,16 @@ PythonSeen python_seen(const Config& config) {
   PythonSeen seen{python_program(config), {}};
   const fs::path file = file_of(seen.program);
   const json all = kept();
-  if (const auto found = all.find(file.string()); found != all.end() && text_at(*found, "stamp") == stamp_of(file))
-    seen.what = text_at(*found, "what");
+  if (const auto found = all.find(file.string()); found != all.end() && text_field(*found, "stamp") == stamp_of(file))
+    seen.what = text_field(*found, "what");
   return seen;
 }
 
 void remember_python(const std::string& program, const json& hello) {
   const fs::path file = file_of(program);
-  std::string what = "torch " + text_at(hello, "torch");
+  std::string what = "torch " + text_field(hello, "torch");
   for (const char* part : {"devices", "compiler", "triton"})
-    if (const std::string has = text_at(hello, part); !has.empty()) what += ", " + has;
+    if (const std::string has = text_field(hello, part); !has.empty()) what += ", " + has;
   json all = kept();
   all[file.string()] = {{"stamp", stamp_of(file)}, {"what", what}};
   (void)write_file(kept_file().string(), all.dump(1, ' ', false, json::error_handler_t::replace));

@@ -21,6 +21,7 @@
 #include "codegen/torch/python_seen.h"
 #include "core/base/output.h"
 #include "core/base/whereabouts.h"
+#include "core/load/records.h"
 #include "core/process/message.h"
 
 namespace partita::torch {
@@ -60,22 +61,22 @@ class Asked {
       if (late_) return death_by(ProcessEnd::TimedOut, SIGKILL);
       if (!message) return std::optional<Answer>();
       nlohmann::json content = nlohmann::json::parse(message->text, nullptr, false);
-      const std::string status = text_at(content, "status");
+      const std::string status = text_field(content, "status");
       if (status.empty())
         return Diagnostic{Fault::Internal, "process.message",
                           who_ + ": PyTorch's process sent no answer that can be read"};
       if (status == "progress") {
-        note(text_at(content, "at"), text_at(content, "node"));
+        note(text_field(content, "at"), text_field(content, "node"));
         continue;
       }
       if (status == "refused")
-        return unsupported("torch.refused", fmt::format("{}: {}", who_, text_at(content, "message")));
+        return unsupported("torch.refused", fmt::format("{}: {}", who_, text_field(content, "message")));
       if (status == "memory") return death_by(ProcessEnd::OutOfMemory, 0);
       if (status != "died") return std::optional(Answer{std::move(content), std::move(message->fd)});
-      errors_ = text_at(content, "log");
-      const int signal = number_at(content, "signal");
+      errors_ = text_field(content, "log");
+      const auto signal = static_cast<int>(int_field(content, "signal"));
       return death_by(signal ? ProcessEnd::Signalled : ProcessEnd::Exited,
-                      signal ? signal : number_at(content, "code"));
+                      signal ? signal : static_cast<int>(int_field(content, "code")));
     }
   }
 
@@ -133,16 +134,6 @@ Running& running() {
 }
 
 }  // namespace
-
-std::string text_at(const nlohmann::json& content, const char* key) {
-  const auto found = content.is_object() ? content.find(key) : content.end();
-  return found != content.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-int number_at(const nlohmann::json& content, const char* key) {
-  const auto found = content.is_object() ? content.find(key) : content.end();
-  return found != content.end() && found->is_number_integer() ? found->get<int>() : 0;
-}
 
 std::string python_program(const Config& config) {
   if (!config.python.empty()) return config.python;
@@ -216,8 +207,8 @@ Result<std::shared_ptr<Worker>> Worker::start(const Config& config, const Progre
     return not_started(fmt::format("{} cannot run PyTorch: {}", python, end.text()));
   }
   worker->hello_ = nlohmann::json::parse(hello->text, nullptr, false);
-  if (text_at(worker->hello_, "status") != "ok") {
-    const std::string why = text_at(worker->hello_, "message");
+  if (text_field(worker->hello_, "status") != "ok") {
+    const std::string why = text_field(worker->hello_, "message");
     return not_started(why.empty() ? python + " does not say what it is" : why);
   }
   remember_python(python, worker->hello_);

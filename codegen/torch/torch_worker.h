@@ -25,10 +25,6 @@ struct Answer {
   Descriptor memory;
 };
 
-/// A text or a whole number of an answer; empty or 0 when it has none.
-std::string text_at(const nlohmann::json& content, const char* key);
-int number_at(const nlohmann::json& content, const char* key);
-
 /// One Python process, which forks a child for each try. It ends when the last owner of a Worker does. Thread-safe, and
 /// forks of this process may use it too.
 class Worker {

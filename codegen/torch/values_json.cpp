@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "codegen/torch/graph_json.h"
+#include "core/base/mapped.h"
 
 namespace partita::torch {
 
@@ -65,21 +66,10 @@ Result<Value> tensor_from(const json& j, std::span<const std::shared_ptr<Storage
 }  // namespace
 
 json value_json(const Value& value, Storages& storages) {
-  if (value.is_none()) return nullptr;
-  if (const auto* b = value.get<bool>()) return *b;
-  if (const auto* n = value.get<std::int64_t>()) return *n;
-  if (const auto* x = value.get<double>()) return number_json(*x);
-  if (const auto* z = value.get<std::complex<double>>())
-    return {{"complex", {number_json(z->real()), number_json(z->imag())}}};
-  if (const auto* text = value.get<std::string>()) return *text;
+  if (auto constant = constant_json(value)) return *std::move(constant);
   if (const auto* t = value.get<Tensor>()) return {{"tensor", tensor_json(*t, storages)}};
-  if (const auto* dtype = value.get<DType>()) return {{"dtype", torch_name(*dtype)}};
-  if (const auto* device = value.get<Device>()) return {{"device", device->str()}};
-  if (const auto* layout = value.get<Layout>()) return {{"layout", torch_name(*layout)}};
-  if (const auto* format = value.get<MemoryFormat>()) return {{"memory_format", torch_name(*format)}};
-  json items = json::array();
-  for (const Value& item : *value.get<ValueList>()) items.push_back(value_json(item, storages));
-  return {{"list", std::move(items)}};
+  const auto item_json = [&](const Value& item) { return value_json(item, storages); };
+  return {{"list", mapped(*value.get<ValueList>(), item_json)}};
 }
 
 Result<Value> value_from(const json& j, std::span<const std::shared_ptr<Storage>> storages) {

@@ -79,20 +79,6 @@ bool takes(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::BFloat16 || dtype == DType::Float16;
 }
 
-/// The mask as a view of the sizes that the scores have; nullopt when it does not broadcast to them.
-std::optional<ConcreteView> broadcast(ConcreteView view, const Sizes& sizes) {
-  if (view.sizes.size() > sizes.size()) return std::nullopt;
-  const std::size_t missing = sizes.size() - view.sizes.size();
-  view.sizes.insert(view.sizes.begin(), missing, 1);
-  view.strides.insert(view.strides.begin(), missing, 0);
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (view.sizes[d] != sizes[d] && view.sizes[d] != 1) return std::nullopt;
-    if (view.sizes[d] == 1) view.strides[d] = 0;
-  }
-  view.sizes = sizes;
-  return view;
-}
-
 /// The arguments begin with query at `first`; dropout_p follows them at `options`.
 Prepared prepare(const ExternContext& context, std::size_t first, std::size_t options, bool backward,
                  std::string& why_not) {
@@ -129,6 +115,8 @@ Prepared prepare(const ExternContext& context, std::size_t first, std::size_t op
     if (mask) mask = broadcast(*mask, {p.batch, p.heads, p.queries, p.keys});
     if (!mask || (mask->dtype != DType::Bool && !takes(mask->dtype)))
       return evaluated(why_not, "a mask of another dtype or size");
+    for (std::size_t d = 0; d < mask->sizes.size(); ++d)
+      if (mask->sizes[d] == 1) mask->strides[d] = 0;
     step->place(&AttentionProblem::mask, *mask);
     p.has_mask = true;
   }

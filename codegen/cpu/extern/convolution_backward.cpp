@@ -112,30 +112,21 @@ MakeStep without_name(std::function<std::unique_ptr<ExternStep>(std::string& lib
   };
 }
 
-ConcreteView turned(ConcreteView matrix) {
-  std::swap(matrix.sizes[0], matrix.sizes[1]);
-  std::swap(matrix.strides[0], matrix.strides[1]);
+std::optional<ConcreteView> turned(std::optional<ConcreteView> matrix) {
+  if (!matrix) return {};
+  std::ranges::reverse(matrix->sizes);
+  std::ranges::reverse(matrix->strides);
   return matrix;
 }
-/// The work that follows is not for one of several steps.
-ExternContext without_work(ExternContext context) {
-  context.work = nullptr;
-  return context;
-}
-/// The gradients of a convolution of each pixel by itself as products. Null where oneDNN is to compute them.
-Prepared pixels_to_input(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
-                         const ConcreteView& weight, const ConcreteView& result) {
-  const auto left = matrix_of(grad), out = matrix_of(result), right = matrix_of(weight);
-  if (!is_of_pixels(g, weight) || !left || !out || !right) return {};
+/// A gradient of a convolution of each pixel by itself, whose weight has these sizes, as a product. Null where oneDNN
+/// is to compute it.
+Prepared product_of_pixels(ExternContext context, const ConvolutionArguments& g, const ConcreteView& weight,
+                           const std::optional<ConcreteView>& left, const std::optional<ConcreteView>& right,
+                           const std::optional<ConcreteView>& out) {
+  if (!is_of_pixels(g, weight) || !left || !right || !out) return {};
   if (!own_products_are_faster() && !is_long_sum(left->sizes[1])) return {};
-  return prepare_product(without_work(context), *left, *right, std::nullopt, *out);
-}
-Prepared pixels_to_weight(const ExternContext& context, const ConvolutionArguments& g, const ConcreteView& grad,
-                          const ConcreteView& input, const ConcreteView& result) {
-  const auto left = matrix_of(grad), right = matrix_of(input), out = matrix_of(result);
-  if (!is_of_pixels(g, result) || !left || !right || !out) return {};
-  if (!own_products_are_faster() && !is_long_sum(left->sizes[0])) return {};
-  return prepare_product(without_work(context), turned(*left), *right, std::nullopt, *out);
+  context.work = nullptr;  // what follows is not for one of several steps
+  return prepare_product(context, *left, *right, std::nullopt, *out);
 }
 
 /// The sums of images over all pixels.
@@ -209,7 +200,8 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     Prepared own;
     if constexpr (!transposed) {
       own = prepare_winograd(context, g, {grad, weight, std::nullopt, *results[0], true});
-      if (!own.step) own = pixels_to_input(context, g, grad, weight, *results[0]);
+      if (!own.step)
+        own = product_of_pixels(context, g, weight, matrix_of(grad), matrix_of(weight), matrix_of(*results[0]));
       if (!own.step) own = prepare_depthwise_to_input(context, g, grad, weight, *results[0]);
       if (!own.step)
         if (own = prepare_columns_to_input(context, g, grad, weight, *results[0]); own.step)
@@ -233,7 +225,8 @@ Prepared prepare_gradients(const ExternContext& context, const ConvolutionArgume
     if (bias || !results[2]) {
       Prepared own;
       if constexpr (!transposed) {
-        own = pixels_to_weight(context, g, grad, input, *results[1]);
+        own = product_of_pixels(context, g, *results[1], turned(matrix_of(grad)), matrix_of(input),
+                                matrix_of(*results[1]));
         if (!own.step) own = prepare_depthwise_to_weight(context, g, grad, input, *results[1]);
       }
       step = std::move(own.step);

@@ -12,10 +12,6 @@ namespace partita::codegen {
 RowBlocksStep::RowBlocksStep(int threads, const ConcreteView& out, std::vector<RowBlock> blocks)
     : threads_(threads), out_(out), blocks_(std::move(blocks)) {}
 
-std::int64_t RowBlocksStep::most_rows() const {
-  return std::ranges::max_element(blocks_, {}, &RowBlock::rows)->rows;
-}
-
 std::string RowBlocksStep::take_work(const std::shared_ptr<ResultWork>& work, bool& does) {
   does = false;
   if (!work) return {};
@@ -34,10 +30,6 @@ std::string RowBlocksStep::take_work(const std::shared_ptr<ResultWork>& work, bo
   work_per_row_ = *per_row;
   does = true;
   return fmt::format("in {} block{} of rows", blocks_.size(), blocks_.size() == 1 ? "" : "s");
-}
-
-float* RowBlocksStep::image(const RowBlock& block) const {
-  return at_ + block.image * out_.strides[0];
 }
 
 RegisterWork RowBlocksStep::register_work(const RowBlock& block) const {

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "codegen/cpu/extern/convolution.h"
 
 namespace partita::codegen {
@@ -25,9 +27,9 @@ class RowBlocksStep : public ExternStep {
   virtual void compute(const RowBlock& block, std::byte* scratch) = 0;  ///< on any thread
   int threads() const { return threads_; }
   /// Of results in float: those of the block's image, and the work on them that compute() is to do.
-  float* image(const RowBlock& block) const;
+  float* image(const RowBlock& block) const { return at_ + block.image * out_.strides[0]; }
   RegisterWork register_work(const RowBlock& block) const;
-  std::int64_t most_rows() const;
+  std::int64_t most_rows() const { return std::ranges::max_element(blocks_, {}, &RowBlock::rows)->rows; }
 
  private:
   int threads_;

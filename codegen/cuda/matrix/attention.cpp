@@ -340,18 +340,6 @@ std::optional<schedule::PlanView> result(const ExternContext& context, std::size
   return context.call.results[i];
 }
 
-/// The mask with the sizes that the scores have; nullopt when it does not broadcast to them.
-std::optional<schedule::PlanView> broadcast(schedule::PlanView view, const SymList& sizes) {
-  if (view.sizes.size() > sizes.size()) return std::nullopt;
-  const std::size_t missing = sizes.size() - view.sizes.size();
-  view.sizes.insert(view.sizes.begin(), missing, 1);
-  view.strides.insert(view.strides.begin(), missing, 0);
-  for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (view.sizes[d] != sizes[d] && !view.sizes[d].is(1)) return std::nullopt;
-  return view;
-}
-
-/// The arguments begin with query at `first`; dropout_p follows them at `options`.
 bool has_sum_type(const schedule::PlanView& v) {
   return is_floating(v.dtype) && !sum_type(v.dtype).empty();
 }
@@ -379,6 +367,7 @@ std::optional<std::string> masked_score(const ExternContext& context, MatrixKern
                                                          : builder.number(*mask, indices));
 }
 
+/// The arguments begin with query at `first`; dropout_p follows them at `options`.
 std::optional<MatrixKernel> attention(const ExternContext& context, const MatrixNames& names, std::size_t first,
                                       std::size_t options, bool backward, std::string& why_not) {
   const auto refuse = [&](const char* why) {

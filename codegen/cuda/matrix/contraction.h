@@ -90,7 +90,7 @@ class MatrixKernelBuilder {
   /// "constexpr" where all sizes are numbers.
   std::string_view fixed() const { return names_.symbols.empty() ? "constexpr" : "const"; }
   /// "int", or "long long" where a buffer may have more elements than an int counts. Call it after the last pointer().
-  std::string_view index_type() const;
+  std::string_view index_type() const { return large_ ? "long long" : "int"; }
 
   /// nullopt with a reason when one buffer is read as several dtypes, or sizes are of an unknown form.
   std::optional<MatrixKernel> build(std::string& why_not);

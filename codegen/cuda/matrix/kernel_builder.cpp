@@ -233,10 +233,6 @@ std::string MatrixKernelBuilder::workspace(DType dtype, SymExpr elements) {
   return fmt::format("w{}", out_.kernel.workspace.size() - 1);
 }
 
-std::string_view MatrixKernelBuilder::index_type() const {
-  return large_ ? "long long" : "int";
-}
-
 std::optional<MatrixKernel> MatrixKernelBuilder::build(std::string& why_not) {
   for (std::size_t i = 0; i < contractions_.size(); ++i)
     if (const Contraction& c = contractions_[i]; !c.groups.is(0) && !c.m.is(0) && !c.n.is(0)) emit(c, i);

@@ -12,6 +12,7 @@
 
 #include "codegen/cpu/extern/onednn_calls.h"
 #include "codegen/cpu/extern/routines.h"
+#include "core/base/assign.h"
 #include "core/base/mapped.h"
 #include "core/load/safetensors.h"
 #include "core/schedule/instantiate.h"
@@ -117,9 +118,7 @@ Status Model::take_weights(const LibraryImage& image, const char* path) {
   std::string file = path ? path : "";
   if (file.empty() && !description_.weights_file.empty()) file = own_folder(image) / description_.weights_file;
   TensorFile given;
-  if (!file.empty()) {
-    TRY(given, read_safetensors(file));
-  }
+  if (!file.empty()) TRY_DO(assign(given, read_safetensors(file)));
   for (const LibraryWeight& w : description_.weights) {
     Tensor t;
     t.dtype = w.value.dtype;
@@ -290,9 +289,7 @@ Result<std::vector<Value>> Model::forward(const std::vector<Value>& inputs, Save
   for (const Value& v : folded_) weights.insert(storage(v));
   for (const auto& [result, placeholder] : description_.written) written.insert(storage(values[placeholder]));
   const auto own = [&](Value& v, auto... sets) -> Status {
-    if (const auto* t = v.get<Tensor>(); t && (sets->contains(t->storage.get()) || ...)) {
-      TRY(v, copied(*t));
-    }
+    if (const auto* t = v.get<Tensor>(); t && (sets->contains(t->storage.get()) || ...)) TRY_DO(assign(v, copied(*t)));
     return {};
   };
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -338,9 +335,7 @@ Result<std::vector<Value>> Model::backward(Saved saved, const std::vector<Value>
       continue;
     }
     TRY(Tensor filled, Tensor::zeros(result.dtype, result.sizes));
-    if (users && none && result.sizes.empty()) {
-      TRY(filled, Tensor::scalar(result.dtype, 1));
-    }
+    if (users && none && result.sizes.empty()) TRY_DO(assign(filled, Tensor::scalar(result.dtype, 1)));
     place = std::move(filled);
   }
   std::lock_guard lock(mutex_);

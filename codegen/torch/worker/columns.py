@@ -15,6 +15,7 @@ import torch
 import torch.fx
 
 import random_numbers
+from locating.eager_values import mutated_args
 from values import Refused
 
 
@@ -68,17 +69,8 @@ def is_aten(module):
 def written_inputs(module):
     """The inputs that calls write to, as numbers; those that are written through a view are not among them."""
     holders = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
-    found = set()
-    for node in module.graph.nodes:
-        schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
-        if schema is None or not schema.is_mutable:
-            continue
-        for i, argument in enumerate(schema.arguments):
-            if argument.alias_info is None or not argument.alias_info.is_write:
-                continue
-            given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
-            found.update(holders[n] for n in (given if isinstance(given, (list, tuple)) else [given]) if n in holders)
-    return found
+    calls = (n for n in module.graph.nodes if n.op == "call_function")
+    return {holders[n] for call in calls for n in mutated_args(call) if n in holders}
 
 
 def elements_share_memory(value):

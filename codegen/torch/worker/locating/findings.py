@@ -13,19 +13,6 @@ class OwnError(Exception):
 
 
 @dataclass
-class Finding:
-    """One buffer that a kernel left wrong."""
-
-    kernel: str
-    buffer: str
-    node: str
-    verdict: Verdict
-    exact: bool = True                  # inductor says that the buffer is exactly this node
-    unchecked_inputs: list[str] = field(default_factory=list)
-    stride: tuple = ()
-
-
-@dataclass
 class Judged:
     """One buffer that was held to eager's value."""
 
@@ -33,6 +20,15 @@ class Judged:
     buffer: str
     node: str
     verdict: Verdict
+
+
+@dataclass
+class Finding(Judged):
+    """One that a kernel left wrong."""
+
+    exact: bool = True                  # inductor says that the buffer is exactly this node
+    unchecked_inputs: list[str] = field(default_factory=list)
+    stride: tuple = ()
 
 
 @dataclass
