@@ -224,8 +224,7 @@ Result<int> run(const AotVerbOptions& o) {
 
 }  // namespace
 
-extern const Command aot_command;
-const Command aot_command = {
+extern const Command aot_command = {
     "aot", "Functionalise, differentiate and partition a graph", [](CLI::App& app) -> Action {
       auto o = std::make_shared<AotVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();

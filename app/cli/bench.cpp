@@ -172,8 +172,7 @@ Result<int> run(const BenchVerbOptions& o) {
 
 }  // namespace
 
-extern const Command bench_command;
-const Command bench_command = {
+extern const Command bench_command = {
     "bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
       auto o = std::make_shared<BenchVerbOptions>();
       add_run_options(app, o->request);

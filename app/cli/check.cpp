@@ -219,7 +219,6 @@ Action add_check(CLI::App& app) {
 
 }  // namespace
 
-extern const Command check_command;
-const Command check_command = {"check", "Runs a folder of corpus cases and says which differ", add_check};
+extern const Command check_command = {"check", "Runs a folder of corpus cases and says which differ", add_check};
 
 }  // namespace partita::cli

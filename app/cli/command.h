@@ -13,8 +13,8 @@ namespace partita::cli {
 using Action = std::function<Result<int>()>;
 
 /// A verb of the command line. `add` declares options on `app` and returns the action that reads them; the options live
-/// in a struct that the action holds by shared_ptr. app/cli/VERB.cpp defines `const Command VERB_command`; CMake makes
-/// the table from the file names, so adding a verb is adding its file.
+/// in a struct that the action holds by shared_ptr. app/cli/VERB.cpp defines `extern const Command VERB_command`; CMake
+/// makes the table from the file names, so adding a verb is adding its file.
 struct Command {
   const char* name;
   const char* summary;

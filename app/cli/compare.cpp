@@ -19,6 +19,7 @@
 #include "app/tasks/rank_runs.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/backends.h"
+#include "core/base/assign.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/store/code_store.h"
@@ -122,9 +123,7 @@ Result<Sides> parse_sides(const CompareVerbOptions& o, const Artefact& artefact,
   };
   Sides sides;
   TRY(sides.reference, parse(o.reference));
-  for (const std::string& text : o.against) {
-    TRY(sides.columns.emplace_back(), parse(text));
-  }
+  for (const std::string& text : o.against) TRY_DO(assign(sides.columns.emplace_back(), parse(text)));
   return sides;
 }
 
@@ -215,9 +214,7 @@ Result<Compared> compare_graph(const CompareVerbOptions& o, const Artefact& arte
     for (const CompareSide& side : sides.columns) planted.push_back(side.watch);
     TRY(out.reports,
         compare_sides(artefact, io, o.request, sides.reference, sides.columns, {{o.rtol, o.atol}, o.per_node}, store));
-    if (!o.values.empty()) {
-      TRY(out.values, row_values(o, artefact, io, sides, store));
-    }
+    if (!o.values.empty()) TRY_DO(assign(out.values, row_values(o, artefact, io, sides, store)));
   }
   for (const auto& plant : planted)
     if (plant) TRY_DO(plant->met());
@@ -338,8 +335,7 @@ Result<int> run(CompareVerbOptions o) {
 
 }  // namespace
 
-extern const Command compare_command;
-const Command compare_command = {
+extern const Command compare_command = {
     "compare", "Compare backends, stored results and earlier runs with one another", [](CLI::App& app) -> Action {
       auto o = std::make_shared<CompareVerbOptions>();
       add_run_options(app, o->request);

@@ -60,8 +60,7 @@ Result<int> run(CompileVerbOptions o) {
 
 }  // namespace
 
-extern const Command compile_command;
-const Command compile_command = {
+extern const Command compile_command = {
     "compile", "Compile a graph ahead of time, to a shared library with a C interface", [](CLI::App& app) -> Action {
       auto o = std::make_shared<CompileVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();

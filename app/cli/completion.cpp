@@ -185,23 +185,22 @@ std::string man(const std::vector<Verb>& verbs, const std::vector<Word>& common,
 
 }  // namespace
 
-extern const Command completion_command;
-const Command completion_command = {"completion", "Completion for a shell, or the manual page, from the table of verbs",
-                                    [](CLI::App& app) -> Action {
-                                      auto what = std::make_shared<std::string>();
-                                      app.add_option("what", *what, "bash, zsh, fish or man")
-                                          ->required()
-                                          ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
-                                      return [what, program = app.get_parent()]() -> Result<int> {
-                                        const std::vector<Verb> verbs = verbs_of(*program);
-                                        const std::vector<Word> common = words_of(*program);
-                                        std::string text = *what == "bash"   ? bash(verbs, common)
-                                                           : *what == "zsh"  ? zsh(verbs, common)
-                                                           : *what == "fish" ? fish(verbs, common)
-                                                                             : man(verbs, common, *program);
-                                        fmt::print("{}", text);
-                                        return 0;
-                                      };
-                                    }};
+extern const Command completion_command = {
+    "completion", "Completion for a shell, or the manual page, from the table of verbs", [](CLI::App& app) -> Action {
+      auto what = std::make_shared<std::string>();
+      app.add_option("what", *what, "bash, zsh, fish or man")
+          ->required()
+          ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+      return [what, program = app.get_parent()]() -> Result<int> {
+        const std::vector<Verb> verbs = verbs_of(*program);
+        const std::vector<Word> common = words_of(*program);
+        std::string text = *what == "bash"   ? bash(verbs, common)
+                           : *what == "zsh"  ? zsh(verbs, common)
+                           : *what == "fish" ? fish(verbs, common)
+                                             : man(verbs, common, *program);
+        fmt::print("{}", text);
+        return 0;
+      };
+    }};
 
 }  // namespace partita::cli

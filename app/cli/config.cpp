@@ -62,14 +62,13 @@ Result<int> run(const ConfigVerbOptions& o) {
 
 }  // namespace
 
-extern const Command config_command;
-const Command config_command = {"config", "The configuration: what may be chosen, and what is",
-                                [](CLI::App& app) -> Action {
-                                  auto o = std::make_shared<ConfigVerbOptions>();
-                                  app.add_option("name", o->name, "the row to show; all when not given");
-                                  app.add_flag("--changed", o->changed, "only what is not at its default");
-                                  app.add_flag("--json", o->json, "one JSON document");
-                                  return [o] { return run(*o); };
-                                }};
+extern const Command config_command = {"config", "The configuration: what may be chosen, and what is",
+                                       [](CLI::App& app) -> Action {
+                                         auto o = std::make_shared<ConfigVerbOptions>();
+                                         app.add_option("name", o->name, "the row to show; all when not given");
+                                         app.add_flag("--changed", o->changed, "only what is not at its default");
+                                         app.add_flag("--json", o->json, "one JSON document");
+                                         return [o] { return run(*o); };
+                                       }};
 
 }  // namespace partita::cli

@@ -9,6 +9,7 @@
 #include "app/cli/command.h"
 #include "app/progress_line.h"
 #include "app/tasks/profile_queries.h"
+#include "core/base/assign.h"
 #include "core/base/number_text.h"
 
 namespace partita::cli {
@@ -114,9 +115,7 @@ Result<int> run(const DiffVerbOptions& o) {
                                                 paths.size(), o.profiles.size()));
   std::vector<Loaded> loaded;
   std::vector<const Loaded*> opened;
-  for (const std::string& path : paths) {
-    TRY(loaded.emplace_back(), load(path, &line.progress()));
-  }
+  for (const std::string& path : paths) TRY_DO(assign(loaded.emplace_back(), load(path, &line.progress())));
   for (const Loaded& l : loaded) opened.push_back(&l);
   TRY(Diff found, diff(opened, &line.progress()));
   for (const Loaded& l : loaded)
@@ -140,8 +139,7 @@ Result<int> run(const DiffVerbOptions& o) {
 
 }  // namespace
 
-extern const Command diff_command;
-const Command diff_command = {
+extern const Command diff_command = {
     "diff", "What differs between whole compilations: files, folders, logs, ranks", [](CLI::App& app) -> Action {
       auto o = std::make_shared<DiffVerbOptions>();
       app.add_option("paths", o->paths, "Two or more files or folders; or one folder, whose logs are compared")

@@ -11,6 +11,7 @@
 #include "app/tasks/one_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "core/aot/graph_io.h"
+#include "core/base/assign.h"
 #include "core/base/output.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
@@ -76,9 +77,7 @@ Result<int> run(const ExportVerbOptions& o) {
   TRY(const Artefact artefact, pick_of_rank(loaded, o.graph));
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   std::optional<TensorFile> io;
-  if (!o.inputs.empty()) {
-    TRY(io, read_inputs(o.inputs));
-  }
+  if (!o.inputs.empty()) TRY_DO(assign(io, read_inputs(o.inputs)));
   const TensorFile* given = io ? &*io : nullptr;
   std::string code;
   Json signature, loss;
@@ -101,8 +100,7 @@ Result<int> run(const ExportVerbOptions& o) {
 
 }  // namespace
 
-extern const Command export_command;
-const Command export_command = {
+extern const Command export_command = {
     "export", "Make the functional graph of a module, with its signature, as aot_export_module",
     [](CLI::App& app) -> Action {
       auto o = std::make_shared<ExportVerbOptions>();

@@ -14,6 +14,8 @@
 #include "app/run_options.h"
 #include "app/tasks/one_rank.h"
 #include "app/tasks/profile.h"
+#include "core/base/assign.h"
+#include "core/base/mapped.h"
 #include "core/base/number_text.h"
 #include "core/base/text.h"
 
@@ -201,12 +203,10 @@ Result<int> profiled_kernels(const KernelsVerbOptions& o, const Loaded& loaded) 
 }
 
 Result<const KernelForm*> find_form(const StagedCompiler& compiler, const std::string& name) {
-  std::vector<std::string> names;
-  for (const KernelForm& form : compiler.forms) {
-    if (form.name == name) return &form;
-    names.push_back(form.name);
-  }
-  return input_error("kernels.show", fmt::format("no form {}; this backend has {}", name, fmt::join(names, ", ")));
+  const auto found = std::ranges::find(compiler.forms, name, &KernelForm::name);
+  if (found != compiler.forms.end()) return &*found;
+  return input_error("kernels.show", fmt::format("no form {}; this backend has {}", name,
+                                                 fmt::join(mapped(compiler.forms, &KernelForm::name), ", ")));
 }
 
 /// Prints, or adds to the document, the code of the steps that are asked for.
@@ -228,9 +228,7 @@ Result<bool> show(const KernelsVerbOptions& o, const KernelForm& form, const Pla
       fmt::print("{}: step {}\n{}\n", graph.report.graph, s, linked_text(*code, graph, s));
       continue;
     }
-    Json lines = Json::array();
-    for (const auto& nodes : code->lines) lines.push_back(nodes);
-    steps[s]["code"] = {{"form", form.name}, {"text", code->text}, {"line_nodes", lines}};
+    steps[s]["code"] = {{"form", form.name}, {"text", code->text}, {"line_nodes", code->lines}};
   }
   return met;
 }
@@ -248,9 +246,7 @@ Result<int> run(const KernelsVerbOptions& o) {
   TRY(const std::vector<PlannedGraph> graphs, plan_kernels(artefact, runs ? &io : nullptr, o.request, *backend));
   const StagedCompiler compiler = backend->stages({});
   const KernelForm* form = nullptr;
-  if (!o.show.empty()) {
-    TRY(form, find_form(compiler, o.show));
-  }
+  if (!o.show.empty()) TRY_DO(assign(form, find_form(compiler, o.show)));
   Json document = {{"backend", o.backend}, {"graph", artefact.id}, {"graphs", Json::array()}};
   bool met = false;
   for (const PlannedGraph& graph : graphs) {
@@ -268,8 +264,7 @@ Result<int> run(const KernelsVerbOptions& o) {
 
 }  // namespace
 
-extern const Command kernels_command;
-const Command kernels_command = {
+extern const Command kernels_command = {
     "kernels", "What a compiler makes of a graph: kernels and calls, their code, and memory over time",
     [](CLI::App& app) -> Action {
       auto o = std::make_shared<KernelsVerbOptions>();

@@ -137,8 +137,7 @@ Action add_list(CLI::App& app) {
 
 }  // namespace
 
-extern const Command list_command;
-const Command list_command = {"list", "Every graph in a file or folder: id, kind, nodes, ops, inputs, origin",
-                              add_list};
+extern const Command list_command = {"list", "Every graph in a file or folder: id, kind, nodes, ops, inputs, origin",
+                                     add_list};
 
 }  // namespace partita::cli

@@ -63,8 +63,7 @@ Result<int> run(LocateVerbOptions o) {
 
 }  // namespace
 
-extern const Command locate_command;
-const Command locate_command = {
+extern const Command locate_command = {
     "locate", "Find which kernel and node of PyTorch's inductor is wrong", [](CLI::App& app) -> Action {
       auto o = std::make_shared<LocateVerbOptions>();
       add_run_options(app, o->request);

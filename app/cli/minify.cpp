@@ -161,8 +161,7 @@ Result<int> run(const MinifyVerbOptions& o) {
 
 }  // namespace
 
-extern const Command minify_command;
-const Command minify_command = {
+extern const Command minify_command = {
     "minify", "Find the small part of a graph that fails", [](CLI::App& app) -> Action {
       auto o = std::make_shared<MinifyVerbOptions>();
       add_graph_options(app, o->path, o->graph)->required();

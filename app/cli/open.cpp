@@ -294,7 +294,6 @@ Result<int> open_window() {
   return run(OpenVerbOptions{});
 }
 
-extern const Command open_command;
-const Command open_command = {"open", "The window", add_open};
+extern const Command open_command = {"open", "The window", add_open};
 
 }  // namespace partita::cli

@@ -4,6 +4,7 @@
 
 #include "app/cli/command.h"
 #include "app/tasks/missing_operators.h"
+#include "core/base/mapped.h"
 #include "core/ops/facts/aspects.h"
 #include "core/ops/facts/autocast.h"
 #include "core/ops/record/record.h"
@@ -101,10 +102,8 @@ Json shown(const Pointwise& p) {
           {"promotion_of", shown(p.promotion_of)}};
 }
 Json shown(const Schema* schema) {
-  Json arguments = Json::array();
-  for (const SchemaArg& a : schema->args) arguments.push_back(a.name);
   return {{"name", schema->name},
-          {"arguments", arguments},
+          {"arguments", mapped(schema->args, &SchemaArg::name)},
           {"results", schema->returns.size()},
           {"autocast", shown(autocast_policy(*schema))}};
 }
@@ -263,8 +262,7 @@ Result<int> run(const OpsVerbOptions& o) {
 
 }  // namespace
 
-extern const Command ops_command;
-const Command ops_command = {
+extern const Command ops_command = {
     "ops", "What each operator has: a table of the records, or every field of one", [](CLI::App& app) -> Action {
       auto o = std::make_shared<OpsVerbOptions>();
       CLI::Option* name = app.add_option(

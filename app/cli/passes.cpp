@@ -13,6 +13,7 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/text_roles.h"
+#include "core/base/assign.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/report_json.h"
 #include "core/fake/propagate.h"
@@ -98,9 +99,7 @@ int list_passes(bool json) {
 /// Values for a graph of the file.
 Result<std::vector<Value>> inputs_for_check(const PassesVerbOptions& o, const Artefact& artefact, Graph& graph) {
   TensorFile io;
-  if (!o.inputs.empty()) {
-    TRY(io, read_safetensors(o.inputs));
-  }
+  if (!o.inputs.empty()) TRY_DO(assign(io, read_safetensors(o.inputs)));
   TRY(GraphInputs inputs,
       gather_inputs(graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
   return std::move(inputs.values);
@@ -281,8 +280,7 @@ Result<int> run(const PassesVerbOptions& o) {
 
 }  // namespace
 
-extern const Command passes_command;
-const Command passes_command = {
+extern const Command passes_command = {
     "passes", "Step through the passes of a graph's stage", [](CLI::App& app) -> Action {
       auto o = std::make_shared<PassesVerbOptions>();
       add_graph_options(app, o->path, o->graph);

@@ -11,6 +11,7 @@
 #include "app/progress_line.h"
 #include "app/run_options.h"
 #include "app/tasks/queries.h"
+#include "core/base/assign.h"
 #include "core/base/file_watch.h"
 #include "core/load/follow.h"
 
@@ -84,9 +85,7 @@ Result<int> run(const QueryVerbOptions& o) {
   QuerySubject subject{loaded, nullptr, o.request};
   ProgressLine line;
   if (!o.request.profile.empty()) subject.request.progress = &line.progress();  // it may have gigabytes
-  if (query != queries().end() && query->needs_graph) {
-    TRY(subject.artefact, loaded.pick(o.request.graph));
-  }
+  if (query != queries().end() && query->needs_graph) TRY_DO(assign(subject.artefact, loaded.pick(o.request.graph)));
   TRY(const QueryAnswer found, answer(subject, o.question, o.words));
   if (o.json) {
     fmt::print("{}\n", json_of(o, subject.artefact, found, 1));
@@ -107,19 +106,19 @@ std::string questions() {
 
 }  // namespace
 
-extern const Command query_command;
-const Command query_command = {"query", "Fixed questions about a graph, answered exactly", [](CLI::App& app) -> Action {
-                                 auto o = std::make_shared<QueryVerbOptions>();
-                                 add_run_options(app, o->request);
-                                 add_profile_options(app, o->request.profile, o->request.steps);
-                                 app.add_option("question", o->question, "one of those below")->required();
-                                 app.add_option("words", o->words, "what the question is about");
-                                 app.add_flag("--json", o->json, "one JSON document");
-                                 app.add_flag("--follow", o->follow,
-                                              "go on while the log or folder grows: print each row when it comes, with "
-                                              "--json as a document a line");
-                                 app.footer(questions());
-                                 return [o] { return run(*o); };
-                               }};
+extern const Command query_command = {
+    "query", "Fixed questions about a graph, answered exactly", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<QueryVerbOptions>();
+      add_run_options(app, o->request);
+      add_profile_options(app, o->request.profile, o->request.steps);
+      app.add_option("question", o->question, "one of those below")->required();
+      app.add_option("words", o->words, "what the question is about");
+      app.add_flag("--json", o->json, "one JSON document");
+      app.add_flag("--follow", o->follow,
+                   "go on while the log or folder grows: print each row when it comes, with "
+                   "--json as a document a line");
+      app.footer(questions());
+      return [o] { return run(*o); };
+    }};
 
 }  // namespace partita::cli

@@ -225,8 +225,7 @@ Result<int> run(const RecordVerbOptions& o) {
 
 }  // namespace
 
-extern const Command record_command;
-const Command record_command = {
+extern const Command record_command = {
     "record", "Run a Python program and record what PyTorch compiles in it", [](CLI::App& app) -> Action {
       auto o = std::make_shared<RecordVerbOptions>();
       app.add_option("-o,--output", o->folder, "the folder to write; without it, recording, recording_2, ...");

@@ -32,8 +32,7 @@ Result<int> run(ReportVerbOptions o) {
 
 }  // namespace
 
-extern const Command report_command;
-const Command report_command = {
+extern const Command report_command = {
     "report", "One HTML page to send: graphs, cut, passes, kernels, comparison", [](CLI::App& app) -> Action {
       auto o = std::make_shared<ReportVerbOptions>();
       add_run_options(app, o->request.run);

@@ -15,6 +15,7 @@
 #include "app/tasks/rank_runs.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/cuda/driver.h"
+#include "core/base/assign.h"
 #include "core/base/output.h"
 #include "core/ir/devices.h"
 #include "core/store/code_store.h"
@@ -110,9 +111,7 @@ Result<int> run(RunVerbOptions o) {
   o.request.progress = &line.progress();
   TRY(const Backend* backend, find_backend(o.backend));
   const Compiler* compiler = nullptr;
-  if (!o.compiler.empty()) {
-    TRY(compiler, find_compiler(o.compiler));
-  }
+  if (!o.compiler.empty()) TRY_DO(assign(compiler, find_compiler(o.compiler)));
   if (o.guards) o.request.on_sizes = [to = o.text()](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
@@ -137,8 +136,7 @@ Result<int> run(RunVerbOptions o) {
 
 }  // namespace
 
-extern const Command run_command;
-const Command run_command = {
+extern const Command run_command = {
     "run", "Run a graph on given inputs", [](CLI::App& app) -> Action {
       auto o = std::make_shared<RunVerbOptions>();
       add_run_options(app, o->request);

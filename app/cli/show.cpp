@@ -10,6 +10,7 @@
 #include "app/tasks/graphviz.h"
 #include "app/tasks/notes.h"
 #include "app/tasks/symbols_json.h"
+#include "core/base/mapped.h"
 #include "core/base/output.h"
 #include "core/fake/propagate.h"
 #include "core/ir/fx_dot.h"
@@ -25,12 +26,6 @@ struct ShowVerbOptions {
   std::string path, graph, format = "text", output;
 };
 
-Json names(const std::vector<Node*>& nodes) {
-  Json out = Json::array();
-  for (Node* n : nodes) out.push_back(n->name());
-  return out;
-}
-
 Json to_json(const StackFrame& frame) {
   return {{"file", frame.file}, {"line", frame.line}, {"function", frame.function}, {"code", frame.code}};
 }
@@ -44,7 +39,7 @@ Json to_json(const Node& node, const Notes& notes) {
   for (const auto& [key, value] : node.kwargs()) kwargs[key] = print(value);
   if (!args.empty()) out["args"] = args;
   if (!kwargs.empty()) out["kwargs"] = kwargs;
-  if (auto inputs = node.inputs(); !inputs.empty()) out["inputs"] = names(inputs);
+  if (auto inputs = node.inputs(); !inputs.empty()) out["inputs"] = mapped(inputs, &Node::name);
   if (std::string type = annotation(node.meta); !type.empty()) out["meta"] = type;
   if (!node.note.empty()) out["note"] = node.note;
   if (node.origin && !node.origin->file.empty()) {
@@ -115,7 +110,6 @@ Action add_show(CLI::App& app) {
 
 }  // namespace
 
-extern const Command show_command;
-const Command show_command = {"show", "One graph as FX text, Graphviz source, picture or JSON", add_show};
+extern const Command show_command = {"show", "One graph as FX text, Graphviz source, picture or JSON", add_show};
 
 }  // namespace partita::cli

@@ -211,8 +211,7 @@ Result<int> export_copy(const StoreVerbOptions& o) {
 
 }  // namespace
 
-extern const Command store_command;
-const Command store_command = {
+extern const Command store_command = {
     "store", "What is remembered between runs: compiled code, runs, checks, snapshots", [](CLI::App& app) -> Action {
       auto o = std::make_shared<StoreVerbOptions>();
       auto chosen = std::make_shared<Result<int> (*)(const StoreVerbOptions&)>(nullptr);

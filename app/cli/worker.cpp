@@ -21,11 +21,10 @@ Result<int> serve() {
 
 }  // namespace
 
-extern const Command worker_command;
-const Command worker_command = {"worker", "Compiles and runs graphs for another partita, which starts it",
-                                [](CLI::App& app) -> Action {
-                                  app.group("");  // not in --help: people do not call it
-                                  return serve;
-                                }};
+extern const Command worker_command = {"worker", "Compiles and runs graphs for another partita, which starts it",
+                                       [](CLI::App& app) -> Action {
+                                         app.group("");  // not in --help: people do not call it
+                                         return serve;
+                                       }};
 
 }  // namespace partita::cli

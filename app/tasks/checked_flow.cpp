@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/assign.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
 #include "core/partition/joint_parts.h"
@@ -25,8 +26,10 @@ class FlowCheck {
     // Values are known when graphs run, and stages are earlier, so the flow is made twice.
     RunOptions first = options();
     first.aot.freezing = first.aot.split_constants = false;  // which change the forward's inputs
-    first.forward = seeing_primals();
-    first.backward = seeing_tangents();
+    first.forward = visited(
+        [this](const Graph&, const std::vector<Value>& inputs) { return assign(primals_, copy_values(inputs)); });
+    first.backward =
+        visited([this](const Graph& graph, const std::vector<Value>& inputs) { return keep_tangents(graph, inputs); });
     TRY_DO(run_program(artefact_, io_, first));
     RunOptions second = options();
     second.aot.pass_runner = [this](Graph& graph, std::span<const Pass> passes, PassContext& context,
@@ -46,30 +49,28 @@ class FlowCheck {
     return options;
   }
 
-  CompileFn seeing_primals() {
-    return [this](const Graph& graph) -> Result<CompiledFn> {
+  using Visit = std::function<Status(const Graph& graph, std::vector<Value>& inputs)>;
+  /// Interprets a graph, whose inputs `visit` sees before each run.
+  CompileFn visited(Visit visit) const {
+    return [this, visit = std::move(visit)](const Graph& graph) -> Result<CompiledFn> {
       TRY(const CompiledFn compiled, interpret_(graph));
-      return CompiledFn([this, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        TRY(primals_, copy_values(inputs));
+      return CompiledFn([visit, &graph, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY_DO(visit(graph, inputs));
         return compiled(std::move(inputs));
       });
     };
   }
+
   /// A tangent of zeros, as outputs have that are no loss, would show nothing; a random one stands for it.
-  CompileFn seeing_tangents() {
-    return [this](const Graph& graph) -> Result<CompiledFn> {
-      TRY(const CompiledFn compiled, interpret_(graph));
-      return CompiledFn([this, &graph, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        TRY(std::vector<Value> random, random_inputs(graph, request_.seed));
-        const std::vector<Node*> placeholders = graph.placeholders();
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-          if (!is_tangent(*placeholders[i])) continue;
-          const auto known = statistics_of(inputs[i]);
-          tangents_.push_back(known && known->norm > 0 ? inputs[i] : random[i]);
-        }
-        return compiled(std::move(inputs));
-      });
-    };
+  Status keep_tangents(const Graph& graph, const std::vector<Value>& inputs) {
+    TRY(std::vector<Value> random, random_inputs(graph, request_.seed));
+    const std::vector<Node*> placeholders = graph.placeholders();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_tangent(*placeholders[i])) continue;
+      const auto known = statistics_of(inputs[i]);
+      tangents_.push_back(known && known->norm > 0 ? inputs[i] : random[i]);
+    }
+    return {};
   }
 
   bool failed() const { return !stages_.empty() && stages_.back().checked.failure; }
@@ -98,21 +99,17 @@ class FlowCheck {
   }
 
   CompileFn checking(const std::string& name) {
-    return [this, name](const Graph& graph) -> Result<CompiledFn> {
-      TRY(const CompiledFn compiled, interpret_(graph));
-      return CompiledFn([this, name, &graph, compiled](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        if (!failed()) {
-          // The backward's last inputs.
-          if (name == "backward")
-            std::ranges::copy(tangents_, inputs.end() - static_cast<std::ptrdiff_t>(tangents_.size()));
-          const std::unique_ptr<Graph> copy = graph.clone();
-          PassContext context{.pack_linears = how_.pack_linears};
-          TRY_DO(prepare_post_grad(*copy));
-          TRY_DO(check(name, *copy, passes_of(Stage::PostGradPasses), context, inputs, post_grad_));
-        }
-        return compiled(std::move(inputs));
-      });
-    };
+    return visited([this, name](const Graph& graph, std::vector<Value>& inputs) -> Status {
+      if (failed()) return {};
+      // The backward's last inputs.
+      if (name == "backward")
+        std::ranges::copy(tangents_, inputs.end() - static_cast<std::ptrdiff_t>(tangents_.size()));
+      const std::unique_ptr<Graph> copy = graph.clone();
+      PassContext context{.pack_linears = how_.pack_linears};
+      TRY_DO(prepare_post_grad(*copy));
+      TRY_DO(check(name, *copy, passes_of(Stage::PostGradPasses), context, inputs, post_grad_));
+      return {};
+    });
   }
 
   const Artefact& artefact_;

@@ -13,6 +13,7 @@
 #include "app/tasks/visited_run.h"
 #include "codegen/torch/column.h"
 #include "core/aot/run_compiled.h"
+#include "core/base/assign.h"
 #include "core/base/mapped.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
@@ -285,9 +286,7 @@ Result<std::vector<Report>> compare_results_of(const Artefact& artefact, const T
   // Rounds the results of a run in double as those beside it are.
   const auto round_like = [](TensorFile& wide, const TensorFile& like) -> Status {
     for (auto& [key, tensor] : wide.tensors)
-      if (const Tensor* other = like.find(key)) {
-        TRY(tensor, rounded(tensor, other->dtype));
-      }
+      if (const Tensor* other = like.find(key)) TRY_DO(assign(tensor, rounded(tensor, other->dtype)));
     return {};
   };
   std::vector<Report> reports;
@@ -392,12 +391,9 @@ struct AskedSides {
 Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& asked, const std::string& plant,
                                const WorkerOptions& worker, const Progress& progress) {
   AskedSides out;
-  out.request.inputs = asked.inputs;
-  out.request.train = asked.train;
+  out.request = window_request(asked.inputs, asked.train, progress);
   out.request.worker = worker;
-  out.request.progress = &progress;
   TRY(out.io, read_io(out.request, artefact));
-  if (asked.inputs.empty()) out.request.random_weights = 0;
   const auto side = [&](const std::string& word) -> Result<CompareSide> {
     const std::string text = word == kPlanted ? planted_side(plant) : with_recorded_options(word, artefact);
     TRY(CompareSide parsed, parse_side(text, out.io, asked.train));
@@ -405,9 +401,7 @@ Result<AskedSides> asked_sides(const Artefact& artefact, const CompareRequest& a
     return parsed;
   };
   TRY(out.reference, side(asked.expected));
-  for (const std::string& word : asked.found) {
-    TRY(out.columns.emplace_back(), side(word));
-  }
+  for (const std::string& word : asked.found) TRY_DO(assign(out.columns.emplace_back(), side(word)));
   return out;
 }
 
@@ -489,9 +483,8 @@ Result<std::vector<Report>> compare_sides(const Artefact& artefact, const Tensor
   std::vector<const CompareSide*> by_node, by_results;
   for (const CompareSide& side : columns) (options.per_node && has_nodes(side) ? by_node : by_results).push_back(&side);
   std::vector<Report> reports;
-  if (!by_node.empty()) {
-    TRY(reports, compare_nodes_of(artefact, io, request, reference, by_node, options.tolerance, store));
-  }
+  if (!by_node.empty())
+    TRY_DO(assign(reports, compare_nodes_of(artefact, io, request, reference, by_node, options.tolerance, store)));
   if (!by_results.empty()) {
     TRY(std::vector<Report> more,
         compare_results_of(artefact, io, request, reference, by_results, options.tolerance, store));

@@ -2,6 +2,7 @@
 // the place of torch.jit's script compiler ours compiles graphs whose overloads were stripped and chosen again.
 #include "app/tasks/compilers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -248,12 +249,10 @@ std::span<const Compiler> compilers() {
 }
 
 Result<const Compiler*> find_compiler(std::string_view name) {
-  std::string names;
-  for (const Compiler& c : table) {
-    if (c.name == name) return &c;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", c.name);
-  }
-  return input_error("compiler.unknown", fmt::format("no compiler {}; there are {}", name, names));
+  const auto* found = std::ranges::find(table, name, &Compiler::name);
+  if (found != std::end(table)) return found;
+  return input_error("compiler.unknown", fmt::format("no compiler {}; there are {}", name,
+                                                     fmt::join(mapped(table, &Compiler::name), ", ")));
 }
 
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
@@ -277,15 +276,11 @@ Result<CompilerRun> run_compiler(const Artefact& artefact, const CompilerRequest
                                  Result<std::string> (*draw_large)(const Graph& graph, const std::string& format),
                                  const Progress& progress) {
   TRY(const Compiler* compiler, find_compiler(asked.compiler));
-  RunRequest request;
-  request.inputs = asked.inputs;
-  request.train = asked.train;
+  RunRequest request = window_request(asked.inputs, asked.train, progress);
   request.worker = worker;
   TRY(const TensorFile io, read_io(request, artefact));
-  if (asked.inputs.empty()) request.random_weights = 0;
   CompilerRun run;
   CompilerSetup setup;
-  setup.backend.progress = &progress;
   setup.draw_large = draw_large;
   if (!asked.folder.empty()) setup.folder = asked.folder;
   setup.print = [&run](std::string_view printed) { run.printed += printed; };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/backends.h"
+#include "core/base/assign.h"
 #include "core/base/number_text.h"
 
 namespace partita {
@@ -96,9 +97,7 @@ Result<CutMemory> cut_memory(const Loaded& loaded, const Artefact& artefact, con
     TRY(const Partition cut, read_cut(*forward, *backward));
     TRY(out.theirs, step_memory(cut, default_compiler(), request.progress));
   }
-  if (!is_cut) {
-    TRY(out.ours, step_memory(artefact, how, default_compiler()));
-  }
+  if (!is_cut) TRY_DO(assign(out.ours, step_memory(artefact, how, default_compiler())));
   return out;
 }
 

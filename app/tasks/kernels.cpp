@@ -16,6 +16,7 @@
 #include "codegen/compiled_graph.h"
 #include "codegen/cpu/target.h"
 #include "core/aot/aot.h"
+#include "core/base/assign.h"
 #include "core/base/hash.h"
 #include "core/base/mapped.h"
 #include "core/base/output.h"
@@ -155,9 +156,7 @@ Result<std::vector<PlannedGraph>> planned(const Partition& cut, const StagedComp
   TRY_DO(step(progress, -1, "kernels"));
   std::vector<PlannedGraph> out;
   TRY(out.emplace_back(), planned(*cut.forward, compiler, "forward", {}));
-  if (cut.backward) {
-    TRY(out.emplace_back(), planned(*cut.backward, compiler, "backward", {}));
-  }
+  if (cut.backward) TRY_DO(assign(out.emplace_back(), planned(*cut.backward, compiler, "backward", {})));
   return out;
 }
 
@@ -418,9 +417,7 @@ Result<schedule::MachineLimit> machine_limit(const Backend& backend, bool half) 
   TRY(limit.bytes_per_second, copied(backend, std::clamp(beyond, least, most)));
   TRY(limit.cached_bytes_per_second, copied(backend, cached));
   TRY(limit.operations_per_second, multiplied(backend, "f32"));
-  if (half) {
-    TRY(limit.half_operations_per_second, multiplied(backend, "bf16"));
-  }
+  if (half) TRY_DO(assign(limit.half_operations_per_second, multiplied(backend, "bf16")));
   limit.cached_bytes_per_second = std::max(limit.cached_bytes_per_second, limit.bytes_per_second);
   return limit;
 }

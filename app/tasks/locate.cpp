@@ -264,11 +264,7 @@ Result<std::vector<LocatedCompilation>> locate_all(const std::vector<Compilation
 
 Result<std::vector<Located>> asked_locate(const Artefact& artefact, const LocateRequest& asked,
                                           const Progress& progress) {
-  RunRequest request;
-  request.inputs = asked.inputs;
-  request.train = asked.train;
-  request.progress = &progress;
-  if (asked.inputs.empty()) request.random_weights = 0;
+  const RunRequest request = window_request(asked.inputs, asked.train, progress);
   TRY(const TensorFile io, read_io(request, artefact));
   return locate(artefact, io, request, asked.against, asked.switches);
 }

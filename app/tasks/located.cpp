@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/mapped.h"
+
 namespace partita {
 
 namespace {
@@ -20,15 +22,22 @@ const nlohmann::json& at(const nlohmann::json& report, std::initializer_list<con
   return *here;
 }
 
+/// A field that is a list; an empty one when there is none.
+const nlohmann::json& list_at(const nlohmann::json& report, std::initializer_list<const char*> path) {
+  static const nlohmann::json none = nlohmann::json::array();
+  const nlohmann::json& found = at(report, path);
+  return found.is_array() ? found : none;
+}
+
 std::string text_of(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : value.dump();
 }
 
+std::vector<std::string> texts_of(const nlohmann::json& list) {
+  return mapped(list, [](const nlohmann::json& item) { return text_of(item); });
+}
 std::string joined(const nlohmann::json& list) {
-  std::vector<std::string> out;
-  if (list.is_array())
-    for (const nlohmann::json& item : list) out.push_back(text_of(item));
-  return fmt::format("{}", fmt::join(out, ", "));
+  return fmt::format("{}", fmt::join(texts_of(list), ", "));
 }
 
 /// What still failed when the kernel was taken apart, in words.
@@ -43,7 +52,6 @@ std::string held_text(const nlohmann::json& held) {
       {"with_consumer:", "fails together with what reads it, "},
       {"right_without:", "is right without "}};
   std::vector<std::string> out;
-  if (!held.is_array()) return {};
   for (const nlohmann::json& item : held) {
     std::string text = text_of(item);
     for (const auto& [name, said] : words)
@@ -58,7 +66,6 @@ std::vector<std::pair<std::string, std::string>> stage_facts(const nlohmann::jso
   std::vector<std::string> right;
   std::vector<std::pair<std::string, std::string>> out;
   int of_log = 0;
-  if (!stages.is_array()) return out;
   for (const nlohmann::json& row : stages) {
     const std::string source = text_of(at(row, {"source"})), verdict = text_of(at(row, {"verdict"}));
     const std::string name = text_of(at(row, {"stage"})) + (source.empty() ? "" : " (" + source + ")");
@@ -99,10 +106,9 @@ double number_at(const nlohmann::json& from, const char* key) {
 
 std::string first_wrong_text(const nlohmann::json& list) {
   std::vector<std::string> out;
-  if (list.is_array())
-    for (const nlohmann::json& one : list)
-      out.push_back(fmt::format("[{}]: {} in place of {}", joined(at(one, {"index"})), text_of(at(one, {"got"})),
-                                text_of(at(one, {"want"}))));
+  for (const nlohmann::json& one : list)
+    out.push_back(fmt::format("[{}]: {} in place of {}", joined(list_at(one, {"index"})), text_of(at(one, {"got"})),
+                              text_of(at(one, {"want"}))));
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
@@ -122,10 +128,7 @@ std::string Located::verdict() const {
 }
 
 std::vector<std::string> Located::given_nodes() const {
-  std::vector<std::string> out;
-  if (const nlohmann::json& given = at(report, {"node", "given"}); given.is_array())
-    for (const nlohmann::json& name : given) out.push_back(text_of(name));
-  return out;
+  return texts_of(list_at(report, {"node", "given"}));
 }
 
 std::string Located::headline() const {
@@ -166,7 +169,7 @@ std::vector<std::pair<std::string, std::string>> Located::facts() const {
   const auto fact = [&](const char* what, const std::string& content) {
     if (!content.empty()) out.emplace_back(what, content);
   };
-  for (auto& [what, content] : stage_facts(at(report, {"stages"}))) fact(what.c_str(), content);
+  for (auto& [what, content] : stage_facts(list_at(report, {"stages"}))) fact(what.c_str(), content);
   if (at(report, {"node"}).is_object()) {
     fact("node", fmt::format("{} = {}{}", text_of(at(report, {"node", "node"})), text_of(at(report, {"node", "op"})),
                              at(report, {"node", "sure"}) == true ? "" : " (not sure)"));
@@ -174,35 +177,29 @@ std::vector<std::pair<std::string, std::string>> Located::facts() const {
     fact("at", text_of(at(report, {"node", "origin"})));
   }
   fact("pass", text_of(at(report, {"pass", "pass"})));
-  fact("taken apart", held_text(at(report, {"held"})));
-  if (const nlohmann::json& switches = at(report, {"switches"}); switches.is_array())
-    for (const nlohmann::json& row : switches)
-      fact("switch", fmt::format("{}: {}{}", text_of(at(row, {"switch"})), text_of(at(row, {"verdict"})),
-                                 at(row, {"changes_verdict"}) == true ? ", which changes it" : ""));
-  fact("also wrong", joined(at(report, {"other_kernels"})));
-  if (const nlohmann::json& notes = at(report, {"notes"}); notes.is_array())
-    for (const nlohmann::json& note : notes) fact("note", text_of(note));
+  fact("taken apart", held_text(list_at(report, {"held"})));
+  for (const nlohmann::json& row : list_at(report, {"switches"}))
+    fact("switch", fmt::format("{}: {}{}", text_of(at(row, {"switch"})), text_of(at(row, {"verdict"})),
+                               at(row, {"changes_verdict"}) == true ? ", which changes it" : ""));
+  fact("also wrong", joined(list_at(report, {"other_kernels"})));
+  for (const nlohmann::json& note : list_at(report, {"notes"})) fact("note", text_of(note));
   return out;
 }
 
 std::vector<WrongBuffer> Located::wrong_buffers() const {
   std::vector<WrongBuffer> out;
-  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
-    for (const nlohmann::json& one : evidence)
-      out.push_back({text_of(at(one, {"kernel"})), text_of(at(one, {"buffer"})), text_of(at(one, {"node"})),
-                     kind_text(text_of(at(one, {"kind"}))), count_at(one, "wrong"), count_at(one, "total"),
-                     number_at(one, "rms_ratio"), first_wrong_text(at(one, {"first_wrong"}))});
+  for (const nlohmann::json& one : list_at(report, {"evidence"}))
+    out.push_back({text_of(at(one, {"kernel"})), text_of(at(one, {"buffer"})), text_of(at(one, {"node"})),
+                   kind_text(text_of(at(one, {"kind"}))), count_at(one, "wrong"), count_at(one, "total"),
+                   number_at(one, "rms_ratio"), first_wrong_text(list_at(one, {"first_wrong"}))});
   return out;
 }
 
 std::vector<JudgedNode> Located::judged_nodes() const {
   std::vector<JudgedNode> out;
-  if (const nlohmann::json& buffers = at(report, {"buffers"}); buffers.is_array())
-    for (const nlohmann::json& one : buffers)
-      if (const nlohmann::json& given = at(one, {"given"}); given.is_array())
-        for (const nlohmann::json& name : given)
-          out.push_back(
-              {text_of(name), text_of(at(one, {"kernel"})), at(one, {"wrong"}) == true, number_at(one, "error")});
+  for (const nlohmann::json& one : list_at(report, {"buffers"}))
+    for (const nlohmann::json& name : list_at(one, {"given"}))
+      out.push_back({text_of(name), text_of(at(one, {"kernel"})), at(one, {"wrong"}) == true, number_at(one, "error")});
   return out;
 }
 
@@ -219,9 +216,9 @@ std::vector<std::string> Located::lines() const {
   if (const std::string sure = certainty(); !sure.empty()) first += (clean() ? ": " : "; ") + sure;
   std::vector<std::string> out = {std::move(first)};
   for (const auto& [what, content] : facts()) out.push_back(fmt::format("{}: {}", what, content));
-  if (const nlohmann::json& evidence = at(report, {"evidence"}); evidence.is_array())
-    for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
-      out.push_back("evidence: " + evidence_text(evidence[i]));
+  const nlohmann::json& evidence = list_at(report, {"evidence"});
+  for (std::size_t i = 0; i < std::min<std::size_t>(evidence.size(), 3); ++i)
+    out.push_back("evidence: " + evidence_text(evidence[i]));
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "app/tasks/locate.h"
 #include "app/tasks/plant.h"
 #include "codegen/torch/column.h"
+#include "core/base/assign.h"
 #include "core/base/hash.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/check_passes.h"
@@ -117,9 +118,7 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   q.name = kind + ":" + backend;
   q.tolerance = check.tolerance;
   std::optional<std::pair<const Op*, Plant>> plant;
-  if (!check.plant.empty()) {
-    TRY(plant, parse_plant(check.plant));
-  }
+  if (!check.plant.empty()) TRY_DO(assign(plant, parse_plant(check.plant)));
   // A try's limits are those of its process in Python, too.
   if (check.memory_limit > 0) q.backend_options.config.python_memory = check.memory_limit << 20;
   q.backend_options.config.python_seconds = check.timeout;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/tasks/rank_folder.h"
+#include "core/base/assign.h"
 #include "core/dtensor/enter.h"
 #include "core/load/file.h"
 
@@ -67,9 +68,7 @@ Result<std::optional<Artefact>> artefact_of_rank(const Artefact& artefact, const
   TRY(const auto graph, artefact.graph());
   if (!has_dtensors(*graph)) return std::optional<Artefact>();
   RankOfJob known = job;
-  if (known.mesh.empty()) {
-    TRY(known.mesh, mesh_in_log(artefact.where.file));
-  }
+  if (known.mesh.empty()) TRY_DO(assign(known.mesh, mesh_in_log(artefact.where.file)));
   TRY(auto local, of_one_rank(*graph, known));
   if (!local) return std::optional<Artefact>();
   return std::optional(with_graph(artefact, std::move(local)));

@@ -20,6 +20,7 @@
 #include "app/tasks/locate.h"
 #include "app/tasks/log_queries.h"
 #include "app/tasks/rank_ladder.h"
+#include "core/base/assign.h"
 #include "core/base/mapped.h"
 #include "core/base/number_text.h"
 #include "core/base/text.h"
@@ -126,9 +127,7 @@ Result<Partition> cut_of_forward(const QuerySubject& s, const Graph& forward) {
 
 Result<QueryAnswer> saved(const QuerySubject& s, const Words& words) {
   std::size_t most = 10;
-  if (!words.empty()) {
-    TRY(most, number_of(words[0], "COUNT"));
-  }
+  if (!words.empty()) TRY_DO(assign(most, number_of(words[0], "COUNT")));
   TRY(const auto graph, s.artefact->graph());
   switch (s.artefact->kind) {
     case ArtefactKind::Forward: {
@@ -469,13 +468,9 @@ Result<QueryAnswer> ask(const std::string& path, const Artefact& artefact, const
   const std::string question = words.empty() ? std::string() : words[0];
   Loaded loaded;
   const auto query = std::ranges::find(queries(), question, &Query::name);
-  if (query != queries().end() && query->needs_file) {
-    TRY(loaded, load(path, &progress));
-  }
-  QuerySubject subject{loaded, artefact.is_graph() ? &artefact : nullptr, {}};
-  subject.request.inputs = inputs;
-  if (inputs.empty()) subject.request.random_weights = 0;
-  subject.request.progress = &progress;
+  if (query != queries().end() && query->needs_file) TRY_DO(assign(loaded, load(path, &progress)));
+  const QuerySubject subject{loaded, artefact.is_graph() ? &artefact : nullptr,
+                             window_request(inputs, false, progress)};
   return answer(subject, question, {words.begin() + (words.empty() ? 0 : 1), words.end()});
 }
 

@@ -9,6 +9,7 @@
 #include "app/tasks/rank_alone.h"
 #include "app/tasks/rank_runs.h"
 #include "codegen/backends.h"
+#include "core/base/assign.h"
 #include "core/ir/place.h"
 
 namespace partita {
@@ -124,9 +125,7 @@ bool RanksComparison::ok() const {
 Result<std::vector<RanksComparison>> compare_ranks(const RankFolder& folder, const RunRequest& request,
                                                    const std::vector<std::string>& sides, const Tolerance& tolerance) {
   std::vector<ResultsByRank> results;
-  for (const std::string& side : sides) {
-    TRY(results.emplace_back(), results_of_side(folder, request, side));
-  }
+  for (const std::string& side : sides) TRY_DO(assign(results.emplace_back(), results_of_side(folder, request, side)));
   ExactResults exact([&](std::optional<unsigned> shift) {
     RunRequest own = request;
     own.shift = shift;

@@ -13,6 +13,7 @@
 
 #include "app/tasks/one_rank.h"
 #include "core/aot/graph_io.h"
+#include "core/base/assign.h"
 #include "core/dtensor/enter.h"
 #include "core/load/file.h"
 
@@ -169,9 +170,7 @@ class RankReader {
     TRY(const Artefact* picked, loaded.pick(graph));
     TRY(const std::string text, picked->text());
     std::shared_ptr<const Graph>& known = graphs_[text];
-    if (!known) {
-      TRY(known, picked->graph());
-    }
+    if (!known) TRY_DO(assign(known, picked->graph()));
     RankGraph out{with_graph(*picked, known), known, {}};
     out.artefact.recorded = picked->recorded;
     return out;
@@ -217,9 +216,7 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
   RankFolder out;
   TRY(out.job, read_job(path, static_cast<int>(paths.size()), out.mesh));
   std::optional<TensorFile> given;
-  if (!inputs.empty()) {
-    TRY(given, read_inputs(inputs));
-  }
+  if (!inputs.empty()) TRY_DO(assign(given, read_inputs(inputs)));
   // A rank's folder has the texts of its graphs, or what PyTorch and `partita record` leave.
   const bool texts = !found.folders.empty() &&
                      std::ranges::any_of(paths, [](const auto& rank) { return !kinds_in(rank.second).empty(); });
@@ -230,17 +227,13 @@ Result<RankFolder> read_rank_folder(const std::string& path, const std::string& 
     if (!texts) {
       TRY(RankGraph read, reader.read(file, graph));
       out.kind = kind_name(read.artefact.kind);
-      if (!given && read.artefact.recorded) {
-        TRY(read.io, own_inputs(read.artefact));
-      }
+      if (!given && read.artefact.recorded) TRY_DO(assign(read.io, own_inputs(read.artefact)));
       out.ranks.push_back(std::move(read));
     } else {
       TRY(out.kind, kind_of(file, graph));
       TRY(RankGraph read, reader.read((fs::path(file) / (out.kind + ".py")).string(), ""));
       const std::string values = (fs::path(file) / (out.kind + ".safetensors")).string();
-      if (std::error_code error; !given && fs::exists(values, error)) {
-        TRY(read.io, read_safetensors(values));
-      }
+      if (std::error_code error; !given && fs::exists(values, error)) TRY_DO(assign(read.io, read_safetensors(values)));
       out.ranks.push_back(std::move(read));
     }
     if (given) out.ranks.back().io = *given;

@@ -55,6 +55,15 @@ Result<std::shared_ptr<Communicator>> communicator_of(const RunRequest& request)
   return std::shared_ptr<Communicator>(std::make_shared<FakeRanks>(request.ranks.size));
 }
 
+RunRequest window_request(const std::string& inputs, bool train, const Progress& progress) {
+  RunRequest request;
+  request.inputs = inputs;
+  request.train = train;
+  request.progress = &progress;
+  if (inputs.empty()) request.random_weights = 0;
+  return request;
+}
+
 Result<TensorFile> read_io(const RunRequest& request, const Artefact& artefact) {
   if (request.inputs.empty()) return own_inputs(artefact);
   return read_inputs(request.inputs);

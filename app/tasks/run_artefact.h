@@ -48,6 +48,9 @@ struct RunRequest {
   std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
 
+/// What the window asks: without the path of an IO file, what neither the archive nor a recording holds is made up.
+RunRequest window_request(const std::string& inputs, bool train, const Progress& progress);
+
 /// Who answers the graph's collectives; null: nobody. Error run.ranks for all ranks, which a single graph does not
 /// have.
 Result<std::shared_ptr<Communicator>> communicator_of(const RunRequest& request);

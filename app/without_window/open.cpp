@@ -83,12 +83,12 @@ Result<int> open_window() {
   return hand_on();
 }
 
-extern const Command open_command;
-const Command open_command = {"open", "The window, of the program on PATH that has one", [](CLI::App& app) -> Action {
-                                app.fallthrough(false);
-                                app.allow_extras();
-                                return [] { return hand_on(); };
-                              }};
+extern const Command open_command = {"open", "The window, of the program on PATH that has one",
+                                     [](CLI::App& app) -> Action {
+                                       app.fallthrough(false);
+                                       app.allow_extras();
+                                       return [] { return hand_on(); };
+                                     }};
 
 }  // namespace cli
 
