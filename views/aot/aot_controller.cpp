@@ -13,9 +13,7 @@
 
 namespace partita::views {
 
-std::unique_ptr<Controller> make_aot_view(Workbench& bench) {
-  return std::make_unique<AotController>(bench);
-}
+extern const MakeView make_aot_view = make_view<AotController>;
 
 namespace {
 

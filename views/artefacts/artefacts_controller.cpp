@@ -151,8 +151,6 @@ class ArtefactsController : public WidgetController<ArtefactsView> {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_artefacts_view(Workbench& bench) {
-  return std::make_unique<ArtefactsController>(bench);
-}
+extern const MakeView make_artefacts_view = make_view<ArtefactsController>;
 
 }  // namespace partita::views

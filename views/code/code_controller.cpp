@@ -4,12 +4,8 @@
 
 namespace partita::views {
 
-std::unique_ptr<Controller> make_code_view(Workbench& bench) {
-  return std::make_unique<CodeController>(bench);
-}
-std::unique_ptr<Controller> make_text_view(Workbench& bench) {
-  return std::make_unique<TextController>(bench);
-}
+extern const MakeView make_code_view = make_view<CodeController>;
+extern const MakeView make_text_view = make_view<TextController>;
 
 std::optional<int> ReadingController::search(const QString& needle) {
   view_->set_search(needle);

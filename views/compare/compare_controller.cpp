@@ -68,9 +68,7 @@ constexpr std::size_t kMostColumns = 12;
 
 }  // namespace
 
-std::unique_ptr<Controller> make_compare_view(Workbench& bench) {
-  return std::make_unique<CompareController>(bench);
-}
+extern const MakeView make_compare_view = make_view<CompareController>;
 
 CompareController::CompareController(Workbench& bench) : WidgetController(bench) {
   view_->set_backends(bench.tools().backend_names(), bench.tools().suspect);

@@ -17,8 +17,6 @@ class ConfigController : public WidgetController<ConfigView> {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_config_view(Workbench& bench) {
-  return std::make_unique<ConfigController>(bench);
-}
+extern const MakeView make_config_view = make_view<ConfigController>;
 
 }  // namespace partita::views

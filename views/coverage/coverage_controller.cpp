@@ -17,8 +17,6 @@ class CoverageController : public WidgetController<CoverageView> {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_coverage_view(Workbench& bench) {
-  return std::make_unique<CoverageController>(bench);
-}
+extern const MakeView make_coverage_view = make_view<CoverageController>;
 
 }  // namespace partita::views

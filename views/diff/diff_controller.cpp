@@ -14,9 +14,7 @@ struct Compared {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_diff_view(Workbench& bench) {
-  return std::make_unique<DiffController>(bench);
-}
+extern const MakeView make_diff_view = make_view<DiffController>;
 
 DiffController::DiffController(Workbench& bench) : WidgetController(bench) {
   const auto refresh = [this] { view_->set_files(bench_.documents().tree().paths()); };

@@ -3,6 +3,7 @@
 #include <QObject>
 #include <QStringList>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -65,6 +66,9 @@ class Controller : public QObject {
  protected:
   Workbench& bench_;
 };
+
+/// Null when the program gives nothing for the view to work with.
+using MakeView = std::unique_ptr<Controller> (*)(Workbench& bench);
 
 QWidget* window_of(Workbench& bench);
 

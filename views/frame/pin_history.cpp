@@ -50,21 +50,12 @@ void PinHistory::pin(const QString& node, Pin pin) {
   change(std::move(pins));
 }
 
-void PinHistory::undo() {
+void PinHistory::step(std::vector<Pins> Document::* from, std::vector<Pins> Document::* to) {
   Document* current = documents_.current();
-  if (!current || current->earlier_pins.empty()) return;
-  current->undone_pins.push_back(current->pins);
-  Pins pins = std::move(current->earlier_pins.back());
-  current->earlier_pins.pop_back();
-  change(std::move(pins));
-}
-
-void PinHistory::redo() {
-  Document* current = documents_.current();
-  if (!current || current->undone_pins.empty()) return;
-  current->earlier_pins.push_back(current->pins);
-  Pins pins = std::move(current->undone_pins.back());
-  current->undone_pins.pop_back();
+  if (!current || (current->*from).empty()) return;
+  (current->*to).push_back(current->pins);
+  Pins pins = std::move((current->*from).back());
+  (current->*from).pop_back();
   change(std::move(pins));
 }
 

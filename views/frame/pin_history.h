@@ -17,10 +17,12 @@ class PinHistory : public QObject {
   void add_commands(const Selection& selection);  ///< for the chosen node
   /// Says why where that is not possible or changes nothing.
   void pin(const QString& node, Pin pin);
-  void undo();  ///< of the last pin
-  void redo();
+  void undo() { step(&Document::earlier_pins, &Document::undone_pins); }  ///< of the last pin
+  void redo() { step(&Document::undone_pins, &Document::earlier_pins); }
 
  private:
+  /// Goes back to the last of `from`, and lets `to` go back from there.
+  void step(std::vector<Pins> Document::* from, std::vector<Pins> Document::* to);
   void change(Pins pins);
   void refresh_commands();
   void tell_without_effect(const Document& document);

@@ -52,4 +52,12 @@ class Workbench {
   Views views_;  // last: views use the others until their end
 };
 
+/// Makes a view by its controller; `tool`: the function of WorkbenchTools that it cannot do without.
+template <class C, auto tool = nullptr>
+std::unique_ptr<Controller> make_view(Workbench& bench) {
+  if constexpr (!std::is_null_pointer_v<decltype(tool)>)
+    if (!(bench.tools().*tool)) return nullptr;
+  return std::make_unique<C>(bench);
+}
+
 }  // namespace partita::views

@@ -40,9 +40,7 @@ QString kept_hints_of(const Document& document) {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_graph_view(Workbench& bench) {
-  return std::make_unique<GraphController>(bench);
-}
+extern const MakeView make_graph_view = make_view<GraphController>;
 
 GraphController::GraphController(Workbench& bench) : WidgetController(bench), bar_(new PictureBar(&bench.window())) {
   bar_->hide();

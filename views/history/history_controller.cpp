@@ -10,9 +10,9 @@ constexpr std::int64_t kMostPast = 2000;
 
 }  // namespace
 
-std::unique_ptr<Controller> make_history_view(Workbench& bench) {
+extern const MakeView make_history_view = [](Workbench& bench) -> std::unique_ptr<Controller> {
   return bench.tools().store_file.empty() ? nullptr : std::make_unique<HistoryController>(bench);
-}
+};
 
 HistoryController::HistoryController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &HistoryView::refresh_asked, this, &HistoryController::read_past);

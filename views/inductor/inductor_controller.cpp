@@ -35,9 +35,7 @@ minify::Failure failure_of(const Located& found) {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_inductor_view(Workbench& bench) {
-  return bench.tools().locate ? std::make_unique<InductorController>(bench) : nullptr;
-}
+extern const MakeView make_inductor_view = make_view<InductorController, &WorkbenchTools::locate>;
 
 InductorController::InductorController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &InductorView::find_asked, this, &InductorController::show);

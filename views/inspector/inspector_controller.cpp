@@ -32,8 +32,6 @@ class InspectorController : public WidgetController<Inspector> {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_node_view(Workbench& bench) {
-  return std::make_unique<InspectorController>(bench);
-}
+extern const MakeView make_node_view = make_view<InspectorController>;
 
 }  // namespace partita::views

@@ -26,8 +26,6 @@ class JobsController : public WidgetController<JobsView> {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_jobs_view(Workbench& bench) {
-  return std::make_unique<JobsController>(bench);
-}
+extern const MakeView make_jobs_view = make_view<JobsController>;
 
 }  // namespace partita::views

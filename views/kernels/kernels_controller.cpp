@@ -17,9 +17,7 @@ const StackFrame* source_of(const Document* document, const QString& node) {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_kernels_view(Workbench& bench) {
-  return bench.tools().kernels ? std::make_unique<KernelsController>(bench) : nullptr;
-}
+extern const MakeView make_kernels_view = make_view<KernelsController, &WorkbenchTools::kernels>;
 
 KernelsController::KernelsController(Workbench& bench) : WidgetController(bench) {
   bench.window().use_alone(view_);

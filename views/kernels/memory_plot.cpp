@@ -53,10 +53,8 @@ const schedule::BufferRow* MemoryPlot::at(QPointF point) const {
 }
 
 void MemoryPlot::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+  PlotPainter painter(this);
   const Theme& theme = Theme::current();
-  painter.fillRect(rect(), theme.paper);
-  painter.setFont(card_detail_font());
   const QRectF area = plot();
   const auto peak = report_.peak();
   painter.setPen(theme.ink);

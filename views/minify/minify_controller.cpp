@@ -39,9 +39,7 @@ struct MinifyController::Minification {
   QStringList notes;  ///< what went wrong beside it, for the log
 };
 
-std::unique_ptr<Controller> make_minify_view(Workbench& bench) {
-  return bench.tools().minifier ? std::make_unique<MinifyController>(bench) : nullptr;
-}
+extern const MakeView make_minify_view = make_view<MinifyController, &WorkbenchTools::minifier>;
 
 MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
   view_->set_choices({"accuracy", "crash"}, bench.tools().backend_names(), bench.tools().suspect);

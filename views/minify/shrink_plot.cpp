@@ -21,12 +21,10 @@ void ShrinkPlot::set_curve(std::vector<MinifyLog::Point> curve, double seconds) 
 }
 
 void ShrinkPlot::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+  PlotPainter painter(this);
   const Theme& theme = Theme::current();
-  painter.fillRect(rect(), theme.paper);
   if (curve_.empty()) return;
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setFont(card_detail_font());
   QRectF box = QRectF(rect()).adjusted(44, 8, -12, -20);
   double top = std::log1p(static_cast<double>(curve_.front().calls)), length = std::max(seconds_, 1e-6);
   auto x_of = [&](double seconds) { return box.x() + box.width() * std::min(1.0, seconds / length); };

@@ -72,8 +72,6 @@ class NotesController : public WidgetController<NotesView> {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_notes_view(Workbench& bench) {
-  return std::make_unique<NotesController>(bench);
-}
+extern const MakeView make_notes_view = make_view<NotesController>;
 
 }  // namespace partita::views

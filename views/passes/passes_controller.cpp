@@ -12,9 +12,7 @@
 
 namespace partita::views {
 
-std::unique_ptr<Controller> make_passes_view(Workbench& bench) {
-  return std::make_unique<PassesController>(bench);
-}
+extern const MakeView make_passes_view = make_view<PassesController>;
 
 PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &PassesView::node_chosen, &bench.selection(), &Selection::select_node);

@@ -330,7 +330,7 @@ struct Brush {
 };
 
 // The cards at the other ends of links that are far.
-std::vector<int> far_ends(const Scene& scene, Adjacency::Range links, bool outgoing) {
+std::vector<int> far_ends(const Scene& scene, std::span<const int> links, bool outgoing) {
   std::vector<int> ends;
   for (int link : links) {
     if (scene.layout.routes[link].kind != RouteKind::Stub) continue;

@@ -1,6 +1,7 @@
 #pragma once
 // Draws a scene with a QPainter. The window, PNG, SVG and PDF files all use it.
 #include <QPainter>
+#include <QWidget>
 
 #include "views/look/theme.h"
 #include "views/picture/overlay.h"
@@ -33,6 +34,14 @@ struct PaintState {
 TextWidth measured_text_width(const QFont& title_font, const QFont& detail_font);
 QFont card_title_font();
 QFont card_detail_font();
+/// Paints a plot: on paper, in the font of details.
+class PlotPainter : public QPainter {
+ public:
+  explicit PlotPainter(QWidget* plot) : QPainter(plot) {
+    fillRect(plot->rect(), Theme::current().paper);
+    setFont(card_detail_font());
+  }
+};
 
 /// The level of detail at a zoom.
 enum class Detail : unsigned char { Blocks, Titles, Full };

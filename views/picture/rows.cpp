@@ -9,13 +9,8 @@ namespace partita::views {
 namespace {
 
 Adjacency adjacency(const Picture& picture, int Link::* key, int Link::* value) {
-  Adjacency a;
-  a.begin.assign(picture.cards.size() + 1, 0);
-  a.list.resize(picture.links.size());
-  for (const Link& link : picture.links) ++a.begin[link.*key + 1];
-  for (std::size_t i = 1; i < a.begin.size(); ++i) a.begin[i] += a.begin[i - 1];
-  std::vector<int> at(a.begin.begin(), a.begin.end() - 1);
-  for (const Link& link : picture.links) a.list[at[link.*key]++] = link.*value;
+  Adjacency a = link_index(picture, key);
+  for (int& link : a.list) link = picture.links[link].*value;
   return a;
 }
 
@@ -203,6 +198,16 @@ struct Rows {
 
 }  // namespace
 
+Adjacency link_index(const Picture& picture, int Link::* key) {
+  Adjacency a;
+  a.begin.assign(picture.cards.size() + 1, 0);
+  a.list.resize(picture.links.size());
+  for (const Link& link : picture.links) ++a.begin[link.*key + 1];
+  for (std::size_t i = 1; i < a.begin.size(); ++i) a.begin[i] += a.begin[i - 1];
+  std::vector<int> at(a.begin.begin(), a.begin.end() - 1);
+  for (std::size_t i = 0; i < picture.links.size(); ++i) a.list[at[picture.links[i].*key]++] = static_cast<int>(i);
+  return a;
+}
 Adjacency readers_of(const Picture& picture) {
   return adjacency(picture, &Link::from, &Link::to);
 }

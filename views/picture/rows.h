@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "views/picture/picture.h"
 
 namespace partita::views {
@@ -6,14 +8,10 @@ namespace partita::views {
 /// Links as adjacency lists: neighbours of card i are list[begin[i]] .. list[begin[i + 1]].
 struct Adjacency {
   std::vector<int> begin, list;
-  struct Range {
-    const int *first, *last;
-    const int* begin() const { return first; }
-    const int* end() const { return last; }
-    bool empty() const { return first == last; }
-  };
-  Range of(int card) const { return {list.data() + begin[card], list.data() + begin[card + 1]}; }
+  std::span<const int> of(int card) const { return {list.data() + begin[card], list.data() + begin[card + 1]}; }
 };
+/// By card: indices into picture.links, by the end of the link that is `key`.
+Adjacency link_index(const Picture& picture, int Link::* key);
 Adjacency readers_of(const Picture& picture);
 Adjacency sources_of(const Picture& picture);
 

@@ -4,20 +4,6 @@
 #include <cmath>
 
 namespace partita::views {
-namespace {
-
-Adjacency link_index(const Picture& picture, int Link::* key) {
-  Adjacency a;
-  a.begin.assign(picture.cards.size() + 1, 0);
-  a.list.resize(picture.links.size());
-  for (const Link& link : picture.links) ++a.begin[link.*key + 1];
-  for (std::size_t i = 1; i < a.begin.size(); ++i) a.begin[i] += a.begin[i - 1];
-  std::vector<int> at(a.begin.begin(), a.begin.end() - 1);
-  for (std::size_t i = 0; i < picture.links.size(); ++i) a.list[at[picture.links[i].*key]++] = static_cast<int>(i);
-  return a;
-}
-
-}  // namespace
 
 std::shared_ptr<const Scene> make_scene(std::shared_ptr<const Graph> graph, const PictureOptions& options,
                                         const Scene* before) {

@@ -21,8 +21,8 @@ struct Scene {
   /// Cards and links that may touch the area, in drawing order.
   void visible(const Box& area, std::vector<int>& cards, std::vector<int>& links) const;
   /// Links out of, into a card.
-  Adjacency::Range links_from(int card) const { return out_links.of(card); }
-  Adjacency::Range links_to(int card) const { return in_links.of(card); }
+  std::span<const int> links_from(int card) const { return out_links.of(card); }
+  std::span<const int> links_to(int card) const { return in_links.of(card); }
   bool crosses(int card) const;  ///< its value is drawn into the cut
   int card_of(const Node& node) const { return picture.card_of[node.id()]; }
 

@@ -16,9 +16,7 @@ bool is_in(const NodeFacts& facts, const std::string& call) {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_profile_view(Workbench& bench) {
-  return std::make_unique<ProfileController>(bench);
-}
+extern const MakeView make_profile_view = make_view<ProfileController>;
 
 ProfileController::ProfileController(Workbench& bench) : WidgetController(bench) {
   view_->set_note(tr("The times of your own run: open the log that TORCH_TRACE wrote, then its profile"));

@@ -61,10 +61,8 @@ std::optional<std::size_t> StepStrip::at(double x) const {
 }
 
 void StepStrip::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+  PlotPainter painter(this);
   const Theme& theme = Theme::current();
-  painter.fillRect(rect(), theme.paper);
-  painter.setFont(card_detail_font());
   const QRectF room = area();
   painter.setPen(theme.line);
   painter.drawLine(room.bottomLeft(), room.bottomRight());

@@ -66,12 +66,10 @@ double CurvePlot::x_of(const QueryCurve& curve, std::size_t step) const {
 }
 
 void CurvePlot::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+  PlotPainter painter(this);
   const Theme& theme = Theme::current();
-  painter.fillRect(rect(), theme.paper);
   if (curves_.empty()) return;
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setFont(card_detail_font());
   const QRectF area = plot();
   const double most = this->most();
   painter.setPen(theme.line);

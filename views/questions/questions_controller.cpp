@@ -11,9 +11,7 @@
 
 namespace partita::views {
 
-std::unique_ptr<Controller> make_questions_view(Workbench& bench) {
-  return bench.tools().ask ? std::make_unique<QuestionsController>(bench) : nullptr;
-}
+extern const MakeView make_questions_view = make_view<QuestionsController, &WorkbenchTools::ask>;
 
 QuestionsController::QuestionsController(Workbench& bench) : WidgetController(bench) {
   view_->set_questions(bench.tools().questions);

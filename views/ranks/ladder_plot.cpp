@@ -97,12 +97,10 @@ void LadderPlot::choose_next_wrong() {
 }
 
 void LadderPlot::paintEvent(QPaintEvent*) {
-  QPainter painter(viewport());
+  PlotPainter painter(viewport());
   const Theme& theme = Theme::current();
-  painter.fillRect(viewport()->rect(), theme.paper);
   if (!ladder_) return;
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setFont(card_detail_font());
   painter.setClipRect(0, kHeading, viewport()->width(), viewport()->height() - kHeading);
   const int first = std::max(0, verticalScrollBar()->value() / kRow);
   const int last = std::min(rows() - 1, first + viewport()->height() / kRow + 1);

@@ -15,9 +15,7 @@ QString graph_on_ranks(const Document& document) {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_ranks_view(Workbench& bench) {
-  return std::make_unique<RanksController>(bench);
-}
+extern const MakeView make_ranks_view = make_view<RanksController>;
 
 RanksController::RanksController(Workbench& bench) : WidgetController(bench) {
   connect(view_->plot(), &LadderPlot::activated, this, &RanksController::go_to_node);

@@ -51,9 +51,7 @@ std::shared_ptr<const CodeDocument> nothing_printed() {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_run_view(Workbench& bench) {
-  return bench.tools().run ? std::make_unique<RunController>(bench) : nullptr;
-}
+extern const MakeView make_run_view = make_view<RunController, &WorkbenchTools::run>;
 
 RunController::RunController(Workbench& bench) : WidgetController(bench) {
   view_->set_compilers(bench.tools().compilers);

@@ -53,9 +53,7 @@ SavedTable::SavedTable(QWidget* parent)
   sort_by(1, Qt::DescendingOrder);
 }
 
-std::unique_ptr<Controller> make_saved_view(Workbench& bench) {
-  return std::make_unique<SavedController>(bench);
-}
+extern const MakeView make_saved_view = make_view<SavedController>;
 
 SavedController::SavedController(Workbench& bench) : WidgetController(bench) {
   view_->setObjectName("saved");

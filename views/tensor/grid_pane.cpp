@@ -74,10 +74,8 @@ QRectF GridPane::cell_box(int row, int column) const {
 }
 
 void GridPane::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+  PlotPainter painter(this);
   const Theme& theme = Theme::current();
-  painter.fillRect(rect(), theme.paper);
-  painter.setFont(card_detail_font());
   painter.setPen(theme.ink);
   draw_elided(painter, QRectF(kPaneMargin, 0, width() - 2 * kPaneMargin, kTitleHeight), title_);
   if (image_.isNull()) return;

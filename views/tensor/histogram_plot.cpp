@@ -36,11 +36,9 @@ void HistogramPlot::set_content(const QString& title, const Histogram& columns, 
 }
 
 void HistogramPlot::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+  PlotPainter painter(this);
   const Theme& theme = Theme::current();
-  painter.fillRect(rect(), theme.paper);
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setFont(card_detail_font());
   painter.setPen(theme.ink);
   draw_elided(painter, QRectF(8, 0, width() - 16, 20), title_);
   QRectF box = plot_box();

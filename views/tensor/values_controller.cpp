@@ -11,9 +11,7 @@
 
 namespace partita::views {
 
-std::unique_ptr<Controller> make_values_view(Workbench& bench) {
-  return std::make_unique<ValuesController>(bench);
-}
+extern const MakeView make_values_view = make_view<ValuesController>;
 
 ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
   auto& comparison = bench.views().get<CompareController>();

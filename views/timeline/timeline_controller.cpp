@@ -7,9 +7,7 @@
 
 namespace partita::views {
 
-std::unique_ptr<Controller> make_timeline_view(Workbench& bench) {
-  return std::make_unique<TimelineController>(bench);
-}
+extern const MakeView make_timeline_view = make_view<TimelineController>;
 
 TimelineController::TimelineController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &TimelineView::record_asked, this, &TimelineController::show_graph);

@@ -214,10 +214,8 @@ void TimelinePlot::paint_span(QPainter& painter, int span, const QRectF& box) co
 }
 
 void TimelinePlot::paintEvent(QPaintEvent*) {
-  QPainter painter(viewport());
+  PlotPainter painter(viewport());
   const Theme& theme = Theme::current();
-  painter.fillRect(viewport()->rect(), theme.paper);
-  painter.setFont(card_detail_font());
   if (!timeline_ || timeline_->spans.empty()) return;
   paint_axis(painter);
   painter.setClipRect(QRect(0, kAxis + 1, viewport()->width(), viewport()->height()));

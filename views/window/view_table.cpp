@@ -2,12 +2,12 @@
 
 namespace partita::views {
 
-#define VIEW(name, title, place, key) std::unique_ptr<Controller> make_##name##_view(Workbench& bench);
+#define VIEW(name, title, place, key) extern const MakeView make_##name##_view;
 #include "views/views.def"
 #undef VIEW
 
 std::span<const ViewRow> view_rows() {
-  static constexpr ViewRow rows[] = {
+  static const ViewRow rows[] = {
 #define VIEW(name, title, place, key) {#name, title, ViewPlace::place, key, make_##name##_view},
 #include "views/views.def"
 #undef VIEW

@@ -1,6 +1,5 @@
 #pragma once
 // The table of views.
-#include <memory>
 #include <span>
 
 #include "views/frame/controller.h"
@@ -15,8 +14,7 @@ struct ViewRow {
   const char* title;  ///< of the tab or dock; a page with a title has a command "Show TITLE"
   ViewPlace place;
   const char* key;  ///< of "Show TITLE"; empty where the view has a command of its own with a key
-  /// Null when the program gives nothing for the view to work with.
-  std::unique_ptr<Controller> (*make)(Workbench& bench);
+  MakeView make;
 };
 
 /// All views, in the order of their tabs and docks. A view finds those above it while it is made, and all afterwards.
