@@ -123,9 +123,8 @@ Result<int> run(const DiffVerbOptions& o) {
   std::vector<ProfiledLog> profiled_logs;
   for (std::size_t i = 0; i < o.profiles.size(); ++i) {
     TRY(profiled_logs.emplace_back(), profiled(loaded[i], o.profiles[i], &line.progress()));
-    for (const std::string& note : profiled_logs.back().notes) {
+    for (const std::string& note : profiled_logs.back().notes)
       found.warnings.push_back(input_error("diff.profile", note, {.file = o.profiles[i]}));
-    }
   }
   if (!profiled_logs.empty()) add_run_times(found, profiled_logs);
   if (o.json)

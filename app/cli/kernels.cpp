@@ -194,9 +194,7 @@ Result<int> profiled_kernels(const KernelsVerbOptions& o, const Loaded& loaded) 
   ProgressLine line;
   TRY(ProfiledLog log, profiled(loaded, o.request.profile, &line.progress()));
   TRY(const StepRange steps, steps_of(*log.profile, o.request.steps));
-  if (!o.request.graph.empty()) {
-    TRY_DO(keep_graph(log, o.request.graph));
-  }
+  if (!o.request.graph.empty()) TRY_DO(keep_graph(log, o.request.graph));
   if (o.json) return print_json(to_json(log, steps));
   fmt::print("{}\n", printable_lines(to_text(log, steps)));
   return 0;

@@ -177,9 +177,7 @@ Status Reader::add(const json& node) {
   if (op == "output") return wrong("an output among the nodes");
   if (op == "placeholder") target = name;
   TRY_DO(nodes_->add(op, name, target, std::move(args), std::move(kwargs)));
-  if (node.contains("meta")) {
-    TRY(nodes_->find(name)->meta, meta(node["meta"], 0));
-  }
+  if (node.contains("meta")) TRY_DO(assign(nodes_->find(name)->meta, meta(node["meta"], 0)));
   return {};
 }
 
