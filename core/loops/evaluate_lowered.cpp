@@ -165,7 +165,7 @@ class Evaluation {
 
     Scalar read(const LoweredTensor& t, const Index& index) override {
       const Definition& d = of.g_[t];
-      const bool cheap = d.is_view || d.is_copy || d.is_cast || (d.operands.size() <= 1 && d.weight <= 1);
+      const bool cheap = d.is_view || d.is_copy || d.is_cast || d.weight <= 1;
       if (d.kind == Definition::Kind::Map && cheap && !of.made_.contains(t.id)) return d.value(*this, index);
       return load(t.id, ranges.element(index, strides(of.of(t.id))), t.dtype);
     }

@@ -47,8 +47,35 @@ GroupMoments channel_moments(const Arithmetic& make, const LoweredTensor& x, con
   return moments_by_parts(make, x, reduced, parts);
 }
 
-/// Gives out, save_mean and save_invstd; then, if `functional`, the new running statistics.
-void give_batch_norm(LowerCall& call, bool training, bool functional) {
+/// How an operator of the family treats the running statistics, and where it learns whether it trains: Argument and
+/// None, Functional by its argument; NoTraining never trains; Update and UpdateFunctional always do.
+enum class Stats { Argument, None, NoTraining, Functional, Update, UpdateFunctional };
+
+template <Stats stats>
+bool trains(const auto& c) {
+  if constexpr (stats == Stats::NoTraining)
+    return false;
+  else if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional)
+    return true;
+  else
+    return c.boolean("training");
+}
+
+template <Stats stats>
+constexpr bool gives_reserve = stats == Stats::Update || stats == Stats::UpdateFunctional;
+template <Stats stats>
+constexpr bool is_functional = stats == Stats::Functional || stats == Stats::UpdateFunctional;
+
+/// Gives out, save_mean and save_invstd; then, if functional, the new running statistics.
+template <Stats stats>
+void lower_batch_norm(LowerCall& call) {
+  const bool training = trains<stats>(call);
+  const auto statistic = [&](std::string_view name) {
+    return call.schema.index_of(name) >= 0 ? optional(call, name) : LoweredTensor();
+  };
+  const LoweredTensor running_mean = statistic("running_mean"), running_var = statistic("running_var");
+  if (stats == Stats::Argument && training && running_mean.valid())
+    fail_unsupported("batch norm that changes its running statistics; functionalise first");
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
@@ -57,15 +84,12 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
   double eps = as_double(call.number("eps"));
   LoweredTensor weight = by_channel(to, optional(call, "weight"), rank),
                 bias = by_channel(to, optional(call, "bias"), rank);
-  bool has_stats = call.schema.index_of("running_mean") >= 0 && call.has("running_mean");
-  LoweredTensor running_mean = has_stats ? call.in("running_mean") : LoweredTensor();
-  LoweredTensor running_var = has_stats ? call.in("running_var") : LoweredTensor();
   if (!training) {
     LoweredTensor mean = by_channel(to, running_mean, rank);
     LoweredTensor rstd = make.rsqrt(by_channel(to, running_var, rank), eps);
     call.give(affine(make, make.sub(x, mean), rstd, weight, bias));
     for (std::size_t i : {1, 2}) call.give(to.constant(call.out(i).dtype, call.out_sizes(i), 0));
-    if (functional)  // results must be copies, not the arguments
+    if (is_functional<stats>)  // results must be copies, not the arguments
       for (const LoweredTensor& kept : {running_mean, running_var})
         call.give(to.map(kept.dtype, kept.sizes, [kept](Body& body, const Index& i) { return body.read(kept, i); }));
     return;
@@ -91,7 +115,8 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
   call.give(affine(make, centred, rstd, weight, bias));
   call.give(flat(to, mean));
   call.give(flat(to, rstd));
-  if (!functional) return;
+  if (gives_reserve<stats>) call.give(to.constant(call.out(3).dtype, call.out_sizes(3), 0));
+  if (!is_functional<stats>) return;
   double momentum = as_double(call.number("momentum"));
   auto blend = [&](const LoweredTensor& running, const LoweredTensor& now) {
     return make({running, flat(to, now)}, [=](ScalarBuilder& b, auto v) {
@@ -99,22 +124,9 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
       return b.Add(b.Mul(v[1], b.constant(t, momentum)), b.Mul(v[0], b.constant(t, 1 - momentum)));
     });
   };
-  call.give(blend(running_mean, mean));
-  call.give(blend(running_var, divided(squares, n - 1)));  // for a single sample this is 0 / 0, as in PyTorch
-}
-
-void lower_batch_norm(LowerCall& call) {
-  if (call.boolean("training") && call.schema.index_of("running_mean") >= 0 && call.has("running_mean"))
-    fail_unsupported("batch norm that changes its running statistics; functionalise first");
-  give_batch_norm(call, call.boolean("training"), false);
-}
-
-void lower_batch_norm_functional(LowerCall& call) {
-  give_batch_norm(call, call.boolean("training"), true);
-}
-
-void lower_batch_norm_inference(LowerCall& call) {
-  give_batch_norm(call, false, false);
+  give_if(call, running_mean.valid(), [&] { return blend(running_mean, mean); });
+  // For a single sample this is 0 / 0, as in PyTorch.
+  give_if(call, running_var.valid(), [&] { return blend(running_var, divided(squares, n - 1)); });
 }
 
 void lower_batch_norm_backward(LowerCall& call) {
@@ -150,51 +162,26 @@ void lower_batch_norm_backward(LowerCall& call) {
 
 using namespace kernels;
 
-struct Moments {
-  double mean = 0, variance = 0;  ///< biased variance
-};
-
-/// The moments of `blocks` runs of `count` elements, which are `block_stride` apart. The mean is updated with every
-/// element, as in PyTorch's RowwiseMoments, so that equal elements have variance 0, however their sum is rounded. If
-/// elements are infinite the mean is that of their sum, as in PyTorch's batch norm; its layer norm gives that or NaN,
-/// depending on where they are.
-Moments moments(const auto* x, std::int64_t blocks, std::int64_t block_stride, std::int64_t count) {
-  double n = 0, mean = 0, squares = 0, sum = 0;
-  for (std::int64_t b = 0; b < blocks; ++b)
-    for (std::int64_t i : steps(count)) {
-      const double v = static_cast<double>(x[b * block_stride + i]), before = v - mean;
-      mean += before / ++n;
-      squares += before * (v - mean);
-      sum += v;
-    }
-  return {std::isfinite(mean) ? mean : sum / n, squares / n};
-}
-
-/// How an operator of the family treats the running statistics, and where it learns whether it trains: Argument and
-/// None, Functional by its argument; NoTraining never trains; Update and UpdateFunctional always do.
-enum class Stats { Argument, None, NoTraining, Functional, Update, UpdateFunctional };
-
-template <Stats stats>
-bool trains(auto& c) {
-  if constexpr (stats == Stats::NoTraining)
-    return false;
-  else if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional)
-    return true;
-  else
-    return c.boolean("training");
-}
-
-template <Stats stats>
-Meta fake_batch_norm(FakeCall& c) {
-  const TensorMeta& input = c.tensor("input");
+/// The number of channels.
+SymExpr channels_of(const TensorMeta& input) {
   if (input.dim() < 2) fail("batch norm expects an input of at least 2 dimensions, got " + std::to_string(input.dim()));
-  SymExpr channels = input.sizes[1];
-  for (std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
+  return input.sizes[1];
+}
+
+void check_channels(const FakeCall& c, SymExpr channels, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);
     if (t.dim() != 1 || !checked(c, sym_eq(t.sizes[0], channels), "batch norm channels"))
       fail(std::string(name) + " should contain " + channels.str() + " elements not " + t.numel().str());
   }
+}
+
+template <Stats stats>
+Meta fake_batch_norm(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  const SymExpr channels = channels_of(input);
+  check_channels(c, channels, {"weight", "bias", "running_mean", "running_var"});
   const bool statistics = c.schema.index_of("running_mean") >= 0 && c.has("running_mean") && c.has("running_var");
   if (!trains<stats>(c) && !statistics) fail("batch norm in evaluation needs running statistics");
   for (std::size_t d = 0; trains<stats>(c) && d < input.dim(); ++d)
@@ -202,12 +189,12 @@ Meta fake_batch_norm(FakeCall& c) {
   TensorMeta out = new_like(input, input.sizes, suggest_memory_format(input, c.shapes));
   TensorMeta saved = new_like(input, {trains<stats>(c) ? channels : SymExpr(0)});
   MetaTuple result{{out, saved, saved}};
-  if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional) {
+  if constexpr (gives_reserve<stats>) {
     TensorMeta reserve = new_like(input, {0});
     reserve.dtype = DType::UInt8;
     result.items.emplace_back(std::move(reserve));
   }
-  if constexpr (stats == Stats::Functional || stats == Stats::UpdateFunctional)
+  if constexpr (is_functional<stats>)
     for (std::string_view name : {"running_mean", "running_var"}) {
       TensorMeta now = new_like(c.has(name) ? c.tensor(name) : input, {channels});
       // PyTorch's new statistics have the precision that is computed in; a copy_ rounds them.
@@ -220,116 +207,30 @@ Meta fake_batch_norm(FakeCall& c) {
 
 Meta fake_batch_norm_backward(FakeCall& c) {
   const TensorMeta &input = c.tensor("input"), &grad = c.tensor(c.schema.args[0].name);
-  if (input.dim() < 2) fail("batch norm expects an input of at least 2 dimensions, got " + std::to_string(input.dim()));
+  const SymExpr channels = channels_of(input);
   if (!checked_sizes(c, grad.sizes, input.sizes, "batch norm gradient"))
     fail("batch norm backward: the gradient does not have the sizes of the input");
-  for (std::string_view name : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"}) {
-    if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
-    const TensorMeta& t = c.tensor(name);
-    // In evaluation save_mean and save_invstd may be empty.
-    const bool unsaved = name.starts_with("save") && t.numel().is(0) && !c.boolean("train");
-    if (!unsaved && (t.dim() != 1 || !checked(c, sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
-      fail(std::string(name) + " should contain " + input.sizes[1].str() + " elements not " + t.numel().str());
-  }
+  check_channels(c, channels, {"weight", "running_mean", "running_var"});
+  // In evaluation save_mean and save_invstd may be empty.
+  for (std::string_view name : {"save_mean", "save_invstd"})
+    if (c.boolean("train") || (c.has(name) && !c.tensor(name).numel().is(0))) check_channels(c, channels, {name});
   const bool train = c.boolean("train");
   if (!c.has(train ? "save_mean" : "running_mean") || !c.has(train ? "save_invstd" : "running_var"))
     fail("native_batch_norm_backward: statistics are missing");
-  TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {input.sizes[1]});
+  TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {channels});
   return gradients_by_mask(c, new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), parameter,
                            parameter);
 }
 
-/// A tensor seen as [batch, channels, inner].
-struct ChannelPositions {
-  std::int64_t batch, channels, inner;
-  std::int64_t count() const { return batch * inner; }
-};
-
-ChannelPositions positions_of(const Tensor& x) {
-  DimSplit split = split_at(x.sizes, 1);
-  return {split.outer, split.length, split.inner};
-}
-
-/// running = momentum * statistic + (1 - momentum) * running, into `to`.
-void blend(const Tensor& running, const std::vector<double>& statistic, double momentum, Tensor& to) {
-  Tensor mixed = load(running, DType::Float64);
-  mixed = unwrap(mixed.clone());
-  for (std::size_t c = 0; c < statistic.size(); ++c)
-    mixed.as<double>()[c] = momentum * statistic[c] + (1 - momentum) * mixed.as<double>()[c];
-  to.copy_from(mixed);
-}
-
+/// Calls the functional operator, and writes its last two results into the running statistics.
 template <Stats stats>
-Value eval_batch_norm(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  DType dtype = evaluation_dtype(input.dtype);
-  bool train = trains<stats>(c);
-  std::vector<Tensor> outputs = allocate_all(c, fake_batch_norm<stats>);
-  Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
-  ChannelPositions g = positions_of(x);
-  auto channels = static_cast<std::size_t>(g.channels);
-  std::vector<double> mean(channels), unbiased(channels);
-  double eps = as_double(c.number("eps"));
-  Tensor running_mean, running_var;
-  if constexpr (stats != Stats::None) {
-    running_mean = load_optional(c, "running_mean", DType::Float64);
-    running_var = load_optional(c, "running_var", DType::Float64);
+Value eval_updating(EvalCall& c) {
+  ValueList results =
+      *unwrap(evaluate(Op::torch(c.schema.base + "_functional.default"), c.args, {}, c.context)).get<ValueList>();
+  for (const char* name : {"running_var", "running_mean"}) {
+    if (trains<stats>(c) && c.has(name)) Tensor(c.tensor(name)).copy_from(*results.back().get<Tensor>());
+    results.pop_back();
   }
-  Tensor y = empty(dtype, x.sizes), save_mean = empty(dtype, {train ? g.channels : 0});
-  Tensor save_invstd = empty(dtype, save_mean.sizes);
-  dispatch_floating(dtype, "batch_norm", [&]<class T>() {
-    for (std::int64_t k : steps(g.channels, 4096)) {
-      auto i = static_cast<std::size_t>(k);
-      const T* in = x.as<T>() + k * g.inner;
-      T invstd;
-      if (train) {
-        // Eager PyTorch rounds the mean and 1/std to the statistics' dtype before it uses them. In bfloat16 it also
-        // rounds the sum of squares and divides in bfloat16.
-        const DType kept = outputs[1].dtype;
-        const auto in_statistics = [&](double v) {
-          return kept == DType::BFloat16 ? static_cast<double>(rounded(kept, static_cast<T>(v))) : v;
-        };
-        const auto n = static_cast<double>(g.count());
-        Moments m = moments(in, g.batch, g.channels * g.inner, g.inner);
-        mean[i] = static_cast<double>(rounded(kept, static_cast<T>(m.mean)));
-        const double squares = in_statistics(m.variance * n);
-        unbiased[i] = in_statistics(squares / in_statistics(n - 1));
-        invstd = rounded(kept, static_cast<T>(1 / std::sqrt(in_statistics(squares / in_statistics(n)) + eps)));
-        save_mean.as<T>()[k] = static_cast<T>(mean[i]);
-        save_invstd.as<T>()[k] = invstd;
-      } else {
-        mean[i] = running_mean.as<double>()[k];
-        invstd = static_cast<T>(1 / std::sqrt(running_var.as<double>()[k] + eps));
-      }
-      T scale = invstd * (weight.storage ? weight.as<T>()[k] : T(1));
-      T center = static_cast<T>(mean[i]), shift = bias.storage ? bias.as<T>()[k] : T(0);
-      for (std::int64_t n : steps(g.batch, g.inner))
-        for (std::int64_t j = 0; j < g.inner; ++j) {
-          std::int64_t at = n * g.channels * g.inner + j;
-          y.as<T>()[k * g.inner + at] = (in[at] - center) * scale + shift;
-        }
-    }
-  });
-  outputs[0].copy_from(y);
-  if (train) {
-    outputs[1].copy_from(save_mean);
-    outputs[2].copy_from(save_invstd);
-  }
-  if constexpr (stats != Stats::None && stats != Stats::NoTraining) {
-    constexpr bool functional = stats == Stats::Functional || stats == Stats::UpdateFunctional;
-    double momentum = as_double(c.number("momentum"));
-    std::size_t at = outputs.size() - 2;
-    for (auto [name, statistic] : {std::pair{"running_mean", &mean}, std::pair{"running_var", &unbiased}}) {
-      if (!c.has(name)) continue;
-      Tensor to = functional ? outputs[at++] : c.tensor(name);
-      if (train)
-        blend(c.tensor(name), *statistic, momentum, to);
-      else if (functional)
-        to.copy_from(c.tensor(name));
-    }
-  }
-  ValueList results;
-  for (Tensor& t : outputs) results.push_back(t.storage ? Value(t) : Value());
   return results;
 }
 
@@ -400,11 +301,11 @@ Arg decompose_instance_norm(DecomposeCall& c) {
 }
 
 template <Stats stats>
-OpRecord record(std::string_view gradients, loops::LowerFunction lower = nullptr) {
+OpRecord record(std::string_view gradients, Value (*eval)(EvalCall&) = nullptr) {
   return {.fake = fake_batch_norm<stats>,
-          .eval = eval_batch_norm<stats>,
+          .eval = eval,
           .autograd = {.derivative = {{"input, weight, bias", gradients}}},
-          .lower = lower};
+          .lower = stats == Stats::Update ? nullptr : lower_batch_norm<stats>};
 }
 
 }  // namespace
@@ -417,21 +318,22 @@ OpRecord record(std::string_view gradients, loops::LowerFunction lower = nullptr
 void register_batch_norm(OpTable& t) {
   t.default_family = Family::Reduction;
   t.add("aten._native_batch_norm_legit.default",
-        record<Stats::Argument>(BACKWARD("running_mean, running_var", "training"), lower_batch_norm));
-  t.add("aten._native_batch_norm_legit.no_stats",
-        record<Stats::None>(BACKWARD("None, None", "training"), lower_batch_norm));
+        record<Stats::Argument>(BACKWARD("running_mean, running_var", "training"), eval_updating<Stats::Argument>));
+  t.add("aten._native_batch_norm_legit.no_stats", record<Stats::None>(BACKWARD("None, None", "training")));
   t.add("aten._native_batch_norm_legit_no_training.default",
-        record<Stats::NoTraining>(BACKWARD("running_mean, running_var", "False"), lower_batch_norm_inference));
+        record<Stats::NoTraining>(BACKWARD("running_mean, running_var", "False")));
   // Autograd saves running_mean and running_var, which the forward call then overwrites. Results 3 and 4 hold the new
   // values.
   t.add("aten._native_batch_norm_legit_functional.default",
-        record<Stats::Functional>(BACKWARD("result3, result4", "training"), lower_batch_norm_functional));
-  t.add("aten._batch_norm_with_update.default", record<Stats::Update>(BACKWARD("running_mean, running_var", "True")));
+        record<Stats::Functional>(BACKWARD("result3, result4", "training")));
+  t.add("aten._batch_norm_with_update.default",
+        record<Stats::Update>(BACKWARD("running_mean, running_var", "True"), eval_updating<Stats::Update>));
   t.add("aten._batch_norm_with_update_functional.default",
         record<Stats::UpdateFunctional>(BACKWARD("running_mean, running_var", "True")));
   t.add("aten.native_batch_norm_backward.default", fake_batch_norm_backward, nullptr, {},
         {.lower = lower_batch_norm_backward});
-  t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = lower_batch_norm});
+  t.add("aten.native_batch_norm.default",
+        {.decompose = decompose_native_batch_norm, .lower = lower_batch_norm<Stats::Argument>});
   t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});
   t.add("aten.instance_norm.default", {.decompose = decompose_instance_norm});
 }
