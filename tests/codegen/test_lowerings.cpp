@@ -68,6 +68,14 @@ const Case cases[] = {
      "t = $avg_pool2d_backward(c, x, [3, 2], [1, 3], [1, 1], False, True, 5)\n"
      "d = $avg_pool2d(x, [1, 2], [3, 4])\nu = $avg_pool2d_backward(d, x, [1, 2], [3, 4], [0, 0], False, True, None)\n"
      "return (r, s, t, u)"},
+    {"gradients of adaptive and fractional maxima, and max_unpool", image,
+     "p = $adaptive_max_pool2d(x, [3, 5])\nr = p[0]\ni = p[1]\ns = $adaptive_max_pool2d_backward(r, x, i)\n"
+     "t = $max_unpool2d(r, i, [7, 8])\nu = $fractional_max_pool2d_backward(r, x, [2, 2], [3, 5], i)\n"
+     "return (s, t, u)", 1},
+    {"renorm", pair, "r = $renorm(x, 2.0, 0, 0.5)\nreturn (r,)"},
+    {"batch norm with an update", image,
+     "w = $full([3], 0.5)\nn = $_batch_norm_with_update_functional(x, w, w, w, w, 0.1, 1e-05)\n"
+     "r = n[0]\ns = n[3]\nt = n[4]\nu = n[5]\nreturn (r, s, t, u)"},
     {"avg_pool3d", volume,
      "r = $avg_pool3d(x, [3, 2, 2], [2, 2, 3], [1, 0, 1], True, False)\n"
      "s = $avg_pool3d_backward(r, x, [3, 2, 2], [2, 2, 3], [1, 0, 1], True, False, None)\nreturn (r, s)"},

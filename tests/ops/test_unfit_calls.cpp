@@ -65,6 +65,8 @@ std::vector<Row> rows() {
       {"aten._cdist_backward.default", {{3, 2}, {3, 4}, {3, 4}, {3, 3}}, {2.0}, "per pair"},
       {"aten._pdist_backward.default", {{2}, {3, 4}}, {2.0}, ""},
       {"aten.adaptive_max_pool2d.default", {{2, 4, 0, 6}}, {ints({1, 1})}, "dimension 2 is empty"},
+      {"aten._adaptive_avg_pool2d.default", {{2, 4, 0, 6}}, {ints({2, 2})}, "dimension 2 is empty"},
+      {"aten.adaptive_max_pool2d_backward.default", {{3, 1, 1}, {2, 5, 5}, {3, 1, 1}}, {}, "channels"},
       {"aten._adaptive_avg_pool2d_backward.default", {{}, {}}, {}, "3D or 4D"},
       {"aten._adaptive_avg_pool2d_backward.default", {{2, 3, 4}, {3, 5, 5}}, {}, "channels"},
       {"aten._adaptive_avg_pool3d_backward.default", {{2, 3, 4}, {3, 5, 5}}, {}, "4D or 5D"},

@@ -1,4 +1,5 @@
 // Adaptive pooling: output cell i covers the inputs from floor(i * in / out) to ceil((i + 1) * in / out).
+#include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/gradients.h"
@@ -64,8 +65,9 @@ void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
 
 using namespace kernels;
 
+/// The dimensions from `filled` on must have elements.
 template <std::size_t rank>
-TensorMeta adaptive(FakeCall& c) {
+TensorMeta adaptive(FakeCall& c, const std::string& kind, std::size_t filled) {
   const TensorMeta& self = c.tensor("self");
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(rank, output[0]);
@@ -75,12 +77,20 @@ TensorMeta adaptive(FakeCall& c) {
   if (output.size() != rank)
     fail("adaptive_pool" + std::to_string(rank) + "d: output_size must be " + std::to_string(rank));
   SymList sizes = self.sizes;
+  for (std::size_t d = filled; d < sizes.size(); ++d)
+    if (!checked(c, sym_lt(0, sizes[d]), "cells of something"))
+      fail("adaptive_" + kind + "_pool" + std::to_string(rank) +
+           "d(): Expected input to have non-zero size for non-batch dimensions, but dimension " + std::to_string(d) +
+           " is empty");
   std::copy(output.begin(), output.end(), sizes.end() - rank);
   // PyTorch's kernels of volumes have no memory formats.
   return new_like(self, sizes, rank == 3 ? MemoryFormat::Contiguous : suggest_memory_format(self, c.shapes));
 }
 template <std::size_t rank>
-constexpr auto fake_adaptive_backward = rank == 3 ? fake_volume_pool_backward : fake_pool_backward;
+Meta fake_adaptive_backward(FakeCall& c) {
+  check_planes(c, rank);
+  return rank == 3 ? fake_volume_pool_backward(c) : fake_pool_backward(c);
+}
 
 /// PyTorch has these kernels, which it names in its error, for floating dtypes only.
 void check_floating(const TensorMeta& self, const std::string& kernel) {
@@ -91,68 +101,26 @@ void check_floating(const TensorMeta& self, const std::string& kernel) {
 template <std::size_t rank>
 Meta fake_adaptive_avg(FakeCall& c) {
   if (rank == 3) check_floating(c.tensor("self"), "adaptive_avg_pool3d_cpu");
-  return adaptive<rank>(c);
+  return adaptive<rank>(c, "avg", c.tensor("self").dim() - rank);
 }
 
 template <std::size_t rank>
 Meta fake_adaptive_max(FakeCall& c) {
   check_floating(c.tensor("self"), rank == 3 ? "adaptive_max_pool3d_cpu" : "adaptive_max_pool2d");
-  const SymList& sizes = c.tensor("self").sizes;
-  for (std::size_t d = 1; d < sizes.size(); ++d)
-    if (!checked(c, sym_lt(0, sizes[d]), "a maximum of something"))
-      fail("adaptive_max_pool" + std::to_string(rank) +
-           "d(): Expected input to have non-zero size for non-batch dimensions, but dimension " + std::to_string(d) +
-           " is empty");
-  return with_indices(adaptive<rank>(c));
+  return with_indices(adaptive<rank>(c, "max", 1));
 }
 
 template <std::size_t rank>
 Value eval_adaptive_avg(EvalCall& c) {
   Tensor y = zeros_for(c, fake_adaptive_avg<rank>), x = load(c.tensor("self"), y.dtype);
   if (y.numel() == 0) return y;  // its cells may be too many to list
-  Cells cells = adaptive_cells(x.sizes, y.sizes, rank);
-  dispatch_floating(y.dtype, "adaptive_avg_pool", [&]<class T>() {
-    for (std::int64_t p : steps(cells.planes, 4096))
-      cells.each([&](std::int64_t position, const Cell& cell) {
-        double sum = 0;
-        cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<double>(x.as<T>()[p * cells.in_plane() + i]); });
-        y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<double>(cell.count()));
-      });
-  });
-  return y;
-}
-
-/// Checks that the gradient has the batch and the channels of self.
-template <std::size_t rank>
-Meta fake_adaptive_avg_backward(FakeCall& c) {
-  const TensorMeta &grad = c.tensor("grad_output"), &self = c.tensor("self");
-  const std::string op = "adaptive_avg_pool" + std::to_string(rank) + "d_backward";
-  if (grad.dim() != rank + 1 && grad.dim() != rank + 2)
-    fail(op + ": Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) + "D tensor, but got " +
-         std::to_string(grad.dim()) + "D");
-  if (grad.dim() != self.dim())
-    fail(op + ": Expected dimensions " + std::to_string(self.dim()) + " for `grad_output` but got dimensions " +
-         std::to_string(grad.dim()));
-  for (std::size_t d = 0; d + rank < self.dim(); ++d)
-    if (!checked(c, sym_eq(grad.sizes[d], self.sizes[d]), "planes of an adaptive pooling"))
-      fail(op + ": grad_output must have the batch and the channels of self");
-  return fake_adaptive_backward<rank>(c);
+  return means_of_cells(x, y, adaptive_cells(x.sizes, y.sizes, rank), &Cell::count);
 }
 
 template <std::size_t rank>
 Value eval_adaptive_avg_backward(EvalCall& c) {
   Tensor dx = zeros_for(c, fake_adaptive_backward<rank>), grad = load(c.tensor("grad_output"), dx.dtype);
-  check_planes(grad, dx, rank);
-  Cells cells = adaptive_cells(dx.sizes, grad.sizes, rank);
-  dispatch_floating(dx.dtype, "adaptive_avg_pool_backward", [&]<class T>() {
-    for (std::int64_t p : steps(cells.planes, 4096))
-      cells.each([&](std::int64_t position, const Cell& cell) {
-        T share = grad.as<T>()[p * cells.out_plane() + position];
-        for (std::size_t i = 3 - rank; i < 3; ++i) share /= static_cast<T>(cell.along[i]->count());
-        cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
-      });
-  });
-  return dx;
+  return share_among_cells(grad, dx, adaptive_cells(dx.sizes, grad.sizes, rank), &Cell::count);
 }
 
 template <std::size_t rank>
@@ -204,21 +172,21 @@ void register_adaptive_pool(OpTable& t) {
         {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}}, {.lower = lower_adaptive_avg_pool2d});
   t.add("aten._adaptive_avg_pool3d.default", fake_adaptive_avg<3>, eval_adaptive_avg<3>,
         {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}});
-  t.add("aten._adaptive_avg_pool2d_backward.default", fake_adaptive_avg_backward<2>, eval_adaptive_avg_backward<2>,
+  t.add("aten._adaptive_avg_pool2d_backward.default", fake_adaptive_backward<2>, eval_adaptive_avg_backward<2>,
         {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"}, {"self", "zeros_like(self)"}},
         {.lower = lower_adaptive_avg_pool2d_backward});
-  t.add("aten._adaptive_avg_pool3d_backward.default", fake_adaptive_avg_backward<3>, eval_adaptive_avg_backward<3>,
+  t.add("aten._adaptive_avg_pool3d_backward.default", fake_adaptive_backward<3>, eval_adaptive_avg_backward<3>,
         {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"}, {"self", "zeros_like(self)"}});
   t.add("aten.adaptive_max_pool2d.default", fake_adaptive_max<2>, eval_adaptive_max<2>,
         {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}});
   t.add("aten.adaptive_max_pool3d.default", fake_adaptive_max<3>, eval_adaptive_max<3>,
         {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}});
-  t.add("aten.adaptive_max_pool2d_backward.default", fake_adaptive_backward<2>,
-        eval_add_at_indices<fake_adaptive_backward<2>, 2>,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}});
-  t.add("aten.adaptive_max_pool3d_backward.default", fake_adaptive_backward<3>,
-        eval_add_at_indices<fake_adaptive_backward<3>, 3>,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
+  t.add("aten.adaptive_max_pool2d_backward.default", fake_adaptive_backward<2>, nullptr,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
+        {.lower = lower_max_pool_backward<2>});
+  t.add("aten.adaptive_max_pool3d_backward.default", fake_adaptive_backward<3>, nullptr,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}},
+        {.lower = lower_max_pool_backward<3>});
   t.add("aten.adaptive_avg_pool2d.default", {.decompose = decompose_adaptive_avg_pool2d});
   t.add("aten.adaptive_avg_pool3d.default", {.decompose = decompose_adaptive_avg_pool3d});
   t.add("aten.adaptive_avg_pool1d.default",

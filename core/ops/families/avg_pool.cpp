@@ -1,9 +1,7 @@
 // avg_pool2d/3d, their gradients, and the composite avg_pool1d.
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
-#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/kernels/wrapping.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/lower_call.h"
@@ -105,8 +103,7 @@ Meta fake_avg_pool(FakeCall& c) {
 template <std::size_t rank>
 constexpr auto fake_avg_pool_backward = rank == 3 ? fake_volume_pool_backward : fake_pool_backward;
 
-/// The number that the sum over a cell is divided by.
-std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
+Divisor divisor(const EvalCall& c) {
   if (c.has("divisor_override")) return [by = c.integer("divisor_override")](const Cell&) { return by; };
   if (c.boolean("count_include_pad")) return &Cell::padded;
   return &Cell::count;
@@ -115,36 +112,13 @@ std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
 template <std::size_t rank>
 Value eval_avg_pool(EvalCall& c) {
   Tensor y = zeros_for(c, fake_avg_pool<rank>), x = load(c.tensor("self"), y.dtype);
-  Cells cells = sliding_cells(pool_arguments(c, rank), x.sizes, y.sizes, rank);
-  auto divisor_of = divisor(c);
-  dispatch_ordered(y.dtype, "avg_pool", [&]<class T>() {
-    for (std::int64_t p : steps(cells.planes, 4096)) {
-      const T* in = x.as<T>() + p * cells.in_plane();
-      cells.each([&](std::int64_t position, const Cell& cell) {
-        AccumulateType<T> sum = 0;
-        cells.inputs(cell, [&](std::int64_t i) { sum = wrapping_sum(sum, static_cast<AccumulateType<T>>(in[i])); });
-        y.as<T>()[p * cells.out_plane() + position] =
-            sum == 0 ? T(0) : static_cast<T>(sum / static_cast<AccumulateType<T>>(divisor_of(cell)));
-      });
-    }
-  });
-  return y;
+  return means_of_cells(x, y, sliding_cells(pool_arguments(c, rank), x.sizes, y.sizes, rank), divisor(c));
 }
 
 template <std::size_t rank>
 Value eval_avg_pool_backward(EvalCall& c) {
   Tensor dx = zeros_for(c, fake_avg_pool_backward<rank>), grad = load(c.tensor("grad_output"), dx.dtype);
-  check_planes(grad, dx, rank);
-  Cells cells = sliding_cells(pool_arguments(c, rank), dx.sizes, grad.sizes, rank);
-  auto divisor_of = divisor(c);
-  dispatch_floating(dx.dtype, "avg_pool_backward", [&]<class T>() {
-    for (std::int64_t p : steps(cells.planes, 4096))
-      cells.each([&](std::int64_t position, const Cell& cell) {
-        const T share = grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(divisor_of(cell));
-        cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
-      });
-  });
-  return dx;
+  return share_among_cells(grad, dx, sliding_cells(pool_arguments(c, rank), dx.sizes, grad.sizes, rank), divisor(c));
 }
 
 constexpr char gradient_2d[] =

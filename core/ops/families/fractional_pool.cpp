@@ -1,4 +1,5 @@
 // Fractional max pooling: windows of equal size at places that random samples decide, separately for each plane.
+#include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/gradients.h"
@@ -79,6 +80,12 @@ Value eval_fractional(EvalCall& c) {
   });
 }
 
+template <std::size_t rank>
+Meta fake_fractional_backward(FakeCall& c) {
+  check_planes(c, rank);
+  return fake_volume_pool_backward(c);
+}
+
 }  // namespace
 
 void register_fractional_pool(OpTable& t) {
@@ -87,10 +94,12 @@ void register_fractional_pool(OpTable& t) {
         {{"self", "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}});
   t.add("aten.fractional_max_pool3d.default", fake_fractional<3>, eval_fractional<3>,
         {{"self", "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}});
-  t.add("aten.fractional_max_pool2d_backward.default", row_major_self, eval_add_at_indices<row_major_self, 2>,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}});
-  t.add("aten.fractional_max_pool3d_backward.default", row_major_self, eval_add_at_indices<row_major_self, 3>,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
+  t.add("aten.fractional_max_pool2d_backward.default", fake_fractional_backward<2>, nullptr,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
+        {.lower = loops::lower_max_pool_backward<2>});
+  t.add("aten.fractional_max_pool3d_backward.default", fake_fractional_backward<3>, nullptr,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}},
+        {.lower = loops::lower_max_pool_backward<3>});
 }
 
 }  // namespace partita

@@ -17,18 +17,18 @@ Meta fake_with_offsets(FakeCall& c) {
   return MetaTuple{{values, offsets}};
 }
 
-/// Calls f(output position, its coordinates) for the last `rank` dimensions; the position is row-major.
-void each_position(const Sizes& out, std::size_t rank, auto f) {
-  std::vector<std::int64_t> at(rank, 0);
-  std::int64_t count = 1;
-  for (std::size_t i = out.size() - rank; i < out.size(); ++i) count *= out[i];
-  for (std::int64_t p = 0; p < count; ++p) {
-    f(p, at);
+/// f(place in the last `rank` dimensions, number) of each number.
+Tensor mapped(const Tensor& numbers, std::size_t rank, auto f) {
+  const Tensor from = load(numbers, DType::Int64), to = empty(DType::Int64, from.sizes);
+  Sizes at(rank, 0);
+  for (std::int64_t i : steps(from.numel())) {
+    to.as<std::int64_t>()[i] = f(at, from.as<std::int64_t>()[i]);
     for (std::size_t d = rank; d-- > 0;) {
-      if (++at[d] < out[out.size() - rank + d]) break;
+      if (++at[d] < from.sizes[from.sizes.size() - rank + d]) break;
       at[d] = 0;
     }
   }
+  return to;
 }
 
 Value eval_with_offsets(EvalCall& c) {
@@ -36,23 +36,18 @@ Value eval_with_offsets(EvalCall& c) {
   std::string op = rank == 2 ? "aten.max_pool2d_with_indices.default" : "aten.max_pool3d_with_indices.default";
   Value pooled = unwrap(evaluate(Op::torch(op), c.args, {}, c.context));
   const ValueList& pair = *pooled.get<ValueList>();
-  Tensor indices = load(*pair[1].get<Tensor>(), DType::Int64), offsets = empty(DType::Int64, indices.sizes);
   PoolArguments a = pool_arguments(c, rank);
   const Sizes& in = c.tensor("self").sizes;
-  std::int64_t planes = partita::planes(indices.sizes, rank), plane = planes ? indices.numel() / planes : 0;
-  each_position(indices.sizes, rank, [&](std::int64_t p, const std::vector<std::int64_t>& at) {
-    for (std::int64_t n : steps(planes, 4096)) {
-      std::int64_t index = indices.as<std::int64_t>()[n * plane + p], offset = 0, step = 1;
-      for (std::size_t d = rank; d-- > 0;) {
-        std::int64_t size = in[in.size() - rank + d], base = at[d] * a.stride[d] - a.padding[d];
-        offset += (index % size - base) / a.dilation[d] * step;
-        step *= a.kernel[d];
-        index /= size;
-      }
-      offsets.as<std::int64_t>()[n * plane + p] = offset;
-    }
-  });
-  return ValueList{pair[0], offsets};
+  return ValueList{pair[0], mapped(*pair[1].get<Tensor>(), rank, [&](const Sizes& at, std::int64_t index) {
+                     std::int64_t offset = 0, step = 1;
+                     for (std::size_t d = rank; d-- > 0;) {
+                       std::int64_t size = in[in.size() - rank + d], base = at[d] * a.stride[d] - a.padding[d];
+                       offset += (index % size - base) / a.dilation[d] * step;
+                       step *= a.kernel[d];
+                       index /= size;
+                     }
+                     return offset;
+                   })};
 }
 
 /// PyTorch computes base + offset * dilation for each dimension and adds these. The strides of the result are those of
@@ -85,23 +80,17 @@ Meta fake_offsets_to_indices(FakeCall& c) {
 
 Value eval_offsets_to_indices(EvalCall& c) {
   std::size_t rank = c.integers("kernel_size").size();
-  Tensor offsets = load(c.tensor("self"), DType::Int64), indices = empty(DType::Int64, offsets.sizes);
   PoolArguments a = pool_arguments(c, rank);
   Sizes in = c.integers("input_size");
-  if (in.size() != rank) fail("input_size does not fit kernel_size");
-  std::int64_t planes = partita::planes(offsets.sizes, rank), plane = planes ? offsets.numel() / planes : 0;
-  each_position(offsets.sizes, rank, [&](std::int64_t p, const std::vector<std::int64_t>& at) {
-    for (std::int64_t n : steps(planes, 4096)) {
-      std::int64_t offset = offsets.as<std::int64_t>()[n * plane + p], index = 0, step = 1;
-      for (std::size_t d = rank; d-- > 0;) {
-        index += (at[d] * a.stride[d] - a.padding[d] + offset % a.kernel[d] * a.dilation[d]) * step;
-        offset /= a.kernel[d];
-        step *= in[d];
-      }
-      indices.as<std::int64_t>()[n * plane + p] = index;
+  return mapped(c.tensor("self"), rank, [&](const Sizes& at, std::int64_t offset) {
+    std::int64_t index = 0, step = 1;
+    for (std::size_t d = rank; d-- > 0;) {
+      index += (at[d] * a.stride[d] - a.padding[d] + offset % a.kernel[d] * a.dilation[d]) * step;
+      offset /= a.kernel[d];
+      step *= in[d];
     }
+    return index;
   });
-  return indices;
 }
 
 }  // namespace

@@ -66,4 +66,13 @@ struct Window {
   }
 };
 
+/// The elements of argument `name`, in zeros: each at the place in its plane that `indices` gives, or their sum where
+/// it `adds`. `error` is what a place beyond the plane's size says.
+void give_at_indices(LowerCall& call, std::string_view name, std::size_t rank, bool adds, const char* error);
+/// The gradient of maxima.
+template <std::size_t rank>
+void lower_max_pool_backward(LowerCall& call) {
+  give_at_indices(call, "grad_output", rank, true, "index {} is out of bounds for a plane with size {}");
+}
+
 }  // namespace partita::loops

@@ -1,6 +1,7 @@
 // max_poolNd_with_indices, its gradient, and the composites max_pool1d/2d/3d.
 #include <cmath>
 
+#include "core/ops/families/lower_index.h"
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/kernels/outputs.h"
@@ -60,34 +61,6 @@ void lower_max_pool(LowerCall& call) {
   }));
 }
 
-template <std::size_t rank>
-void lower_max_pool_backward(LowerCall& call) {
-  LoweredTensor grad = call.in("grad_output"), self = call.in("self"), indices = call.in("indices");
-  const SymList sides(self.sizes.end() - rank, self.sizes.end());
-  const SymExpr plane = product(sides);
-  if (plane.is(0) || plane.is(1))
-    fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
-  Bound bound{call.to.origin, "index {} is out of bounds for a plane with size {}", plane, false};
-  LoweredTensor zero = call.to.constant(grad.dtype, self.sizes, 0);
-  Definition::Write fill{self.sizes, [zero](Body& body, const Index& i) { return body.read(zero, i); },
-                         [](Body&, const Index& i) { return i; }};
-  Definition::Write add{grad.sizes, [grad](Body& body, const Index& i) { return body.read(grad, i); },
-                        [=](Body& body, const Index& i) {
-                          ScalarBuilder& b = body.b;
-                          Scalar at = body.read(indices, i);
-                          SymExpr e = body.indirect(b.within(at, bound), plane);
-                          Index target = i;
-                          for (std::size_t axis = rank; axis-- > 0;) {
-                            const std::size_t d = i.size() - rank + axis;
-                            target[d] = axis > 0 ? body.math.mod(e, sides[axis]) : e;
-                            e = body.math.floordiv(e, sides[axis]);
-                          }
-                          return target;
-                        },
-                        true, true};
-  call.give(call.to.writes(grad.dtype, self.sizes, {std::move(fill), std::move(add)}));
-}
-
 using namespace kernels;
 
 template <std::size_t rank>
@@ -122,6 +95,29 @@ Arg max_pool_double_backward(const FormulaCall& f) {
 
 }  // namespace
 
+void loops::give_at_indices(LowerCall& call, std::string_view name, std::size_t rank, bool adds, const char* error) {
+  const LoweredTensor values = call.in(name), indices = call.in("indices");
+  const SymList sizes = call.out_sizes(), sides(sizes.end() - static_cast<std::ptrdiff_t>(rank), sizes.end());
+  const SymExpr plane = product(sides);
+  const LoweredTensor zeros = call.to.constant(values.dtype, sizes, 0);
+  if (!call.evaluates && (plane.is(0) || plane.is(1)))
+    fail_unsupported("planes of one element, whose indices need not be read");
+  if (plane.is(0)) return call.give(zeros);
+  const Bound bound{call.to.origin, error, plane, false};
+  const Put put{values.sizes, [values](Body& body, const Index& i) { return body.read(values, i); },
+                [=](Body& body, const Index& i) {
+                  SymExpr e = body.indirect(body.b.within(body.read(indices, i), bound), plane);
+                  Index target = i;
+                  for (std::size_t axis = rank; axis-- > 0;) {
+                    const std::size_t d = i.size() - rank + axis;
+                    target[d] = axis > 0 ? body.math.mod(e, sides[axis]) : e;
+                    e = body.math.floordiv(e, sides[axis]);
+                  }
+                  return target;
+                }};
+  call.give(adds ? combined(call, zeros, put, {ScalarOp::Add}) : replaced(call, zeros, put));
+}
+
 void register_max_pool(OpTable& t) {
   t.default_family = Family::Reduction;
   t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
@@ -135,10 +131,10 @@ void register_max_pool(OpTable& t) {
           "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
           "ceil_mode, result1)"}},
         {.lower = lower_max_pool<3>});
-  t.add(backward_2d, fake_pool_backward, eval_add_at_indices<fake_pool_backward, 2>,
+  t.add(backward_2d, fake_pool_backward, nullptr,
         {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
         {.lower = lower_max_pool_backward<2>});
-  t.add(backward_3d, fake_pool_backward, eval_add_at_indices<fake_pool_backward, 3>,
+  t.add(backward_3d, fake_pool_backward, nullptr,
         {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}},
         {.lower = lower_max_pool_backward<3>});
   t.add("aten.max_pool1d.default",

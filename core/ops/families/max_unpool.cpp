@@ -1,6 +1,5 @@
 // max_unpool2d/3d: write values back to the positions that max pooling took them from.
-#include "core/ops/families/pool.h"
-#include "core/ops/kernels/outputs.h"
+#include "core/ops/families/lower_pool.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
@@ -9,8 +8,6 @@
 namespace partita {
 
 namespace {
-
-using namespace kernels;
 
 /// PyTorch's 2-d kernel keeps channels last, its meta function does not. Graphs with symbolic sizes were traced with
 /// the meta function.
@@ -47,22 +44,8 @@ Meta fake_max_unpool(FakeCall& c) {
 }
 
 template <std::size_t rank>
-Value eval_max_unpool(EvalCall& c) {
-  Tensor y = zeros_for(c, fake_max_unpool<rank>), x = load(c.tensor("self"), y.dtype);
-  Tensor at = load(c.tensor("indices"), DType::Int64);
-  std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0,
-               out_plane = count ? y.numel() / count : 0;
-  dispatch_ordered(y.dtype, "max_unpooling", [&]<class T>() {
-    // When the output is empty nothing is written, and no index is checked.
-    for (std::int64_t i = 0; i < x.numel() && out_plane > 0; ++i) {
-      std::int64_t place = at.as<std::int64_t>()[i];
-      if (place < 0 || place >= out_plane)
-        fail("Found an invalid max index: " + std::to_string(place) + " (output volumes are of size " +
-             std::to_string(out_plane) + ")");
-      y.as<T>()[i / in_plane * out_plane + place] = x.as<T>()[i];
-    }
-  });
-  return y;
+void lower_max_unpool(loops::LowerCall& call) {
+  loops::give_at_indices(call, "self", rank, false, "Found an invalid max index: {} (output volumes are of size {})");
 }
 
 /// Writes the values into zeros. Indices are made to count through all planes.
@@ -90,10 +73,10 @@ Arg decompose_max_unpool(DecomposeCall& c) {
 template <std::size_t rank>
 OpRecord record(std::string_view gradient) {
   return {.fake = fake_max_unpool<rank>,
-          .eval = eval_max_unpool<rank>,
           .compile_decompose = decompose_max_unpool<rank>,
           .kept = Kept::CheckedValues,
-          .autograd = {.derivative = {{"self", gradient}}}};
+          .autograd = {.derivative = {{"self", gradient}}},
+          .lower = lower_max_unpool<rank>};
 }
 
 }  // namespace

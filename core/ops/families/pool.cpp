@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/record/formula_functions.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
@@ -112,11 +114,27 @@ Meta fake_volume_pool_backward(FakeCall& c) {
   return new_like(*checked.tensor(), checked.tensor()->sizes);
 }
 
+void check_planes(FakeCall& c, std::size_t rank) {
+  const TensorMeta &grad = c.tensor("grad_output"), &self = c.tensor("self");
+  const std::string op = c.schema.base.substr(5);
+  if (grad.dim() != rank + 1 && grad.dim() != rank + 2)
+    fail(op + ": Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) + "D tensor, but got " +
+         std::to_string(grad.dim()) + "D");
+  if (grad.dim() != self.dim())
+    fail(op + ": Expected dimensions " + std::to_string(self.dim()) + " for `grad_output` but got dimensions " +
+         std::to_string(grad.dim()));
+  for (std::size_t d = 0; d + rank < self.dim(); ++d)
+    if (!checked(c, sym_eq(grad.sizes[d], self.sizes[d]), "planes of a pooling"))
+      fail(op + ": grad_output must have the batch and the channels of self");
+}
+
 MetaTuple with_indices(TensorMeta values) {
   TensorMeta indices = values;
   indices.dtype = DType::Int64;
   return {{std::move(values), std::move(indices)}};
 }
+
+namespace {
 
 std::int64_t planes(const Sizes& sizes, std::size_t rank) {
   std::int64_t n = 1;
@@ -124,11 +142,7 @@ std::int64_t planes(const Sizes& sizes, std::size_t rank) {
   return n;
 }
 
-void check_planes(const Tensor& grad, const Tensor& dx, std::size_t rank) {
-  if (static_cast<std::size_t>(dx.dim()) < rank || grad.dim() != dx.dim() ||
-      planes(grad.sizes, rank) != planes(dx.sizes, rank))
-    fail("pooling backward: grad_output does not fit self");
-}
+}  // namespace
 
 Cells empty_cells(const Sizes& in, std::size_t rank) {
   Cells cells;
@@ -167,6 +181,32 @@ Cells adaptive_cells(const Sizes& in, const Sizes& out, std::size_t rank) {
   });
 }
 
+Value means_of_cells(const Tensor& x, const Tensor& y, const Cells& cells, const Divisor& divisor) {
+  dispatch_ordered(y.dtype, "avg_pool", [&]<class T>() {
+    for (std::int64_t p : steps(cells.planes, 4096)) {
+      const T* in = x.as<T>() + p * cells.in_plane();
+      cells.each([&](std::int64_t position, const Cell& cell) {
+        AccumulateType<T> sum = 0;
+        cells.inputs(cell, [&](std::int64_t i) { sum = wrapping_sum(sum, static_cast<AccumulateType<T>>(in[i])); });
+        y.as<T>()[p * cells.out_plane() + position] =
+            sum == 0 ? T(0) : static_cast<T>(sum / static_cast<AccumulateType<T>>(divisor(cell)));
+      });
+    }
+  });
+  return y;
+}
+
+Value share_among_cells(const Tensor& grad, const Tensor& dx, const Cells& cells, const Divisor& divisor) {
+  dispatch_floating(dx.dtype, "avg_pool_backward", [&]<class T>() {
+    for (std::int64_t p : steps(cells.planes, 4096))
+      cells.each([&](std::int64_t position, const Cell& cell) {
+        const T share = grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(divisor(cell));
+        cells.inputs(cell, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
+      });
+  });
+  return dx;
+}
+
 Value max_of_cells(const EvalCall& c, const Sizes& sizes, std::size_t rank,
                    const std::function<const Cells&(std::int64_t plane)>& cells_of) {
   DType dtype = evaluation_dtype(c.tensor("self").dtype);
@@ -194,24 +234,6 @@ Value max_of_cells(const EvalCall& c, const Sizes& sizes, std::size_t rank,
     }
   });
   return ValueList{y, at};
-}
-
-Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
-  const std::string name = c.schema.base.substr(5);
-  Tensor dx = zeros_for(c, fake), grad = load(c.tensor("grad_output"), dx.dtype);
-  Tensor at = load(c.tensor("indices"), DType::Int64);
-  if (grad.sizes != at.sizes || at.dim() != dx.dim() || planes(at.sizes, rank) != planes(dx.sizes, rank))
-    fail(name + ": the sizes of grad_output, indices and self do not fit together");
-  std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
-               out_plane = count ? grad.numel() / count : 0;
-  dispatch_floating(dx.dtype, name.c_str(), [&]<class T>() {
-    for (std::int64_t i : steps(count * out_plane)) {
-      std::int64_t place = at.as<std::int64_t>()[i];
-      if (place < 0 || place >= in_plane) fail(name + ": index " + std::to_string(place) + " is out of range");
-      dx.as<T>()[i / out_plane * in_plane + place] += grad.as<T>()[i];
-    }
-  });
-  return dx;
 }
 
 namespace {

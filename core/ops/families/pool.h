@@ -18,6 +18,8 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank);
 Meta fake_pool_backward(FakeCall& c);
 /// The same in row-major layout, which PyTorch's averages and adaptive maxima of volumes have.
 Meta fake_volume_pool_backward(FakeCall& c);
+/// Fails unless the gradient has the batch and the channels of self.
+void check_planes(FakeCall& c, std::size_t rank);
 /// The metas {values, indices} of a pooling that returns the positions of its maxima too.
 MetaTuple with_indices(TensorMeta values);
 
@@ -72,21 +74,15 @@ Cells sliding_cells(const PoolArguments& arguments, const Sizes& in, const Sizes
 Cells adaptive_cells(const Sizes& in, const Sizes& out, std::size_t rank);
 /// Cells whose spans the caller has to fill for the last `rank` dimensions.
 Cells empty_cells(const Sizes& in, std::size_t rank);
-/// Number of (batch, channel) planes of a tensor pooled over its last `rank` dimensions.
-std::int64_t planes(const Sizes& sizes, std::size_t rank);
 
-/// Fails unless a gradient has as many planes as `dx`, which is computed from it.
-void check_planes(const Tensor& grad, const Tensor& dx, std::size_t rank);
-
+/// What the sum over a cell is divided by.
+using Divisor = std::function<std::int64_t(const Cell&)>;
+/// The mean of each cell of x, in y.
+Value means_of_cells(const Tensor& x, const Tensor& y, const Cells& cells, const Divisor& divisor);
+/// The gradient of means: each element of grad is shared among the elements of its cell, in dx.
+Value share_among_cells(const Tensor& grad, const Tensor& dx, const Cells& cells, const Divisor& divisor);
 /// The largest element of each cell and its position in the plane. NaN wins; of equal elements the first does.
 /// `sizes` are those of the results, values and indices. cells(plane) may differ between planes.
 Value max_of_cells(const EvalCall& c, const Sizes& sizes, std::size_t rank,
                    const std::function<const Cells&(std::int64_t plane)>& cells);
-/// The gradient of a maximum: adds each element of grad_output at the position in its plane that `indices` gives.
-Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank);
-template <Meta (*fake)(FakeCall&), std::size_t rank>
-Value eval_add_at_indices(EvalCall& c) {
-  return add_at_indices(c, fake, rank);
-}
-
 }  // namespace partita
