@@ -10,10 +10,6 @@
 namespace partita {
 namespace {
 
-Node* to_dtype(Builder& b, Node* x, DType dtype) {
-  return b.tensor(x).dtype == dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
-}
-
 bool counts(DType t) {
   return is_integral(t) || t == DType::Bool;
 }

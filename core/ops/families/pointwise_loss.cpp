@@ -4,6 +4,7 @@
 #include "core/ops/families/loss.h"
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/record/formula_functions.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/program.h"
 #include "core/ops/record/promote.h"
@@ -90,13 +91,6 @@ void lower_mse_loss_backward(loops::LowerCall& call) {
   }));
 }
 
-/// as_dtype_of(x, like): x in the dtype of `like`.
-Arg as_dtype_of(const FormulaCall& f) {
-  const DType dtype = f.tensor(1).dtype;
-  if (f.tensor(0).dtype == dtype) return f.args[0];
-  return f.build.call("aten._to_copy.default", {f.args[0]}, {{"dtype", dtype}});
-}
-
 /// weighted(gradient, weight, self, reduction): how the gradient of a binary cross entropy ends.
 Arg weighted(const FormulaCall& f) {
   const Arg gradient = f("x0 if x1 is None else x0 * x1");
@@ -120,9 +114,9 @@ constexpr char binary_cross_entropy[] =
 constexpr char binary_cross_entropy_with_logits[] =
     "logistic = log1p(exp(-abs(self))) + aten.clamp_min.default(-self, 0); "
     "positive = logistic if pos_weight is None else "
-    "as_dtype_of(((pos_weight - 1) * target + 1) * logistic, self); "
-    "losses = as_dtype_of(as_dtype_of((1 - target) * self, target) + positive, target); "
-    "reduced(losses if weight is None else as_dtype_of(losses * weight, target), reduction)";
+    "in_dtype(((pos_weight - 1) * target + 1) * logistic, dtype(self)); "
+    "t = dtype(target); losses = in_dtype(in_dtype((1 - target) * self, t) + positive, t); "
+    "reduced(losses if weight is None else in_dtype(losses * weight, t), reduction)";
 constexpr char smooth_l1_loss_backward[] =
     "x = self - target; slope = where(le(x, -beta), -1.0, where(ge(x, beta), 1.0, x / beta)); "
     "g = slope * grad_output; weighted(g, None, g, reduction)";
@@ -142,10 +136,8 @@ Arg run_in_one_dtype(DecomposeCall& c, const char* program, DType result) {
   const DType dtype = opmath_dtype(elementwise(c, operands(c, tensors)).dtype);
   std::vector<std::pair<std::string, Arg>> names;
   for (const char* name : tensors)
-    if (c.schema.index_of(name) >= 0 && c.has(name) && c.tensor(name).dtype != dtype)
-      names.emplace_back(name, c.build.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", dtype}}));
-  const Arg value = build_program(c, program, std::move(names));
-  return dtype == result ? value : c.build.call("aten._to_copy.default", {value}, {{"dtype", result}});
+    if (c.schema.index_of(name) >= 0 && c.has(name)) names.emplace_back(name, to_dtype(c.build, c.arg(name), dtype));
+  return to_dtype(c.build, build_program(c, program, std::move(names)), result);
 }
 template <const char* like, const char* program>
 Arg decompose(DecomposeCall& c) {
@@ -164,7 +156,7 @@ Arg decompose_with_logits(DecomposeCall& c) {
 
 void register_pointwise_loss(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add_formula_functions({{"weighted", weighted}, {"as_dtype_of", as_dtype_of}});
+  t.add_formula_functions({{"weighted", weighted}});
   t.add("aten.mse_loss.default", fake_loss<of_all>, nullptr,
         {{"self", "mse_loss_backward(grad, self, target, reduction)"},
          {"target", "mse_loss_backward(grad, target, self, reduction)"}},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/record/formula_functions.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
@@ -10,18 +11,12 @@
 namespace partita {
 namespace {
 
-/// in_dtype(x, dtype): x itself where it has the dtype.
-Arg in_dtype(const FormulaCall& f) {
-  if (f.tensor(0).dtype == *f.args[1].get<DType>()) return f.args[0];
-  return f.build.call("aten._to_copy.default", {f.args[0]}, {{"dtype", f.args[1]}});
-}
-
 /// in_single(x): a half type's values in single precision.
 Arg in_single(const FormulaCall& f) {
   const DType t = f.tensor(0).dtype;
   if (t != DType::Float32 && t != DType::Float16 && t != DType::BFloat16)
     fail(fmt::format("Expecting input to have dtype torch.float32, but got dtype: {}", torch_name(t)));
-  return in_dtype({f.build, {f.args[0], DType::Float32}});
+  return to_dtype(f.build, f.args[0], DType::Float32);
 }
 
 /// of_dtype(x, dtype): x, which must have the dtype.
@@ -147,8 +142,7 @@ void add_fake_quantization(OpTable& t) {
 
 void register_quantized(OpTable& t) {
   t.default_family = Family::Matmul;
-  t.add_formula_functions({{"in_dtype", in_dtype},
-                           {"in_single", in_single},
+  t.add_formula_functions({{"in_single", in_single},
                            {"of_dtype", of_dtype},
                            {"clamped", clamped},
                            {"inverse", inverse},

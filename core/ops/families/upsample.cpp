@@ -1,12 +1,13 @@
-// Interpolation decomposed to other operators. PyTorch's compiler path has no upsampling operators: every mode reads
-// the input at computed indices.
+// Interpolation as PyTorch's kernels compute it: along each dimension an output element reads a few inputs with weights
+// ("taps"). The gradient uses the same taps.
 #include "core/ops/families/upsample.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
-#include <fmt/format.h>
-
-#include "core/ops/record/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/record/evaluate.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/promote.h"
@@ -17,414 +18,323 @@ namespace partita {
 
 namespace {
 
-constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
+using namespace kernels;
 
-/// A scale that is a number; nullopt for one that the graph computes.
-std::optional<double> number_of(SymExpr scale) {
-  if (scale.is_int()) return static_cast<double>(scale.as_int());
-  return scale.kind() == SymKind::Float ? std::optional(scale.as_float()) : std::nullopt;
-}
+template <class T>
+struct Tap {
+  std::int64_t index;
+  T weight;
+};
+/// The taps of every output element along one dimension.
+template <class T>
+using Taps = std::vector<std::vector<Tap<T>>>;
 
-/// The scale in an argument; 0 for None.
-SymExpr scale_in(const Arg& arg) {
-  if (const auto literal = as_number(arg)) return SymExpr::real(as_double(*literal));
-  const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr;
-  return e ? *e : SymExpr(0);
-}
+/// The sizes along one dimension and the map between them (area_pixel_compute_scale of PyTorch's UpSample.h).
+struct Extent {
+  std::int64_t in, out;
+  bool align_corners;
+  double given;   ///< scale factor; 0: none given
+  bool by_sizes;  ///< ignores the scale for equal or doubled sizes: is_small_or_channels_last, and every gradient
+  DType weights;  ///< the dtype that weights are rounded to
 
-/// Output sizes from scale factors: size times factor, rounded down.
-SymList scaled_sizes(const TensorMeta& input, const SymList& scales) {
-  SymList sizes;
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    const SymExpr in = input.sizes[i + 2];
-    const std::optional<double> known = number_of(scales[i]);
-    if (!known) {
-      sizes.push_back(scales[i].is_float() ? sym_call("TruncToInt", {scales[i] * sym_call("ToFloat", {in})})
-                                           : in * scales[i]);
-      continue;
-    }
-    const double scale = *known;
-    if (!(scale > 0) || scale > 1e9) fail("scale_factors must be positive numbers");
-    if (scale == std::floor(scale))
-      sizes.push_back(in * static_cast<std::int64_t>(scale));
-    else if (in.is_int())
-      sizes.push_back(as_int(static_cast<double>(in.as_int()) * scale));
-    else
-      sizes.push_back(sym_call("TruncToInt", {SymExpr::real(scale) * sym_call("ToFloat", {in})}));
+  template <class T>
+  T scale() const {
+    if (align_corners) return out > 1 ? static_cast<T>(in - 1) / static_cast<T>(out - 1) : T(0);
+    return given > 0 ? static_cast<T>(1.0 / given) : static_cast<T>(in) / static_cast<T>(out);
   }
-  return sizes;
-}
-
-}  // namespace
-
-void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList& output, std::size_t rank) {
-  if (input.size() != rank + 2)
-    fail("It is expected input_size equals to " + std::to_string(rank + 2) + ", but got size " +
-         std::to_string(input.size()));
-  if (output.size() != rank)
-    fail("It is expected output_size equals to " + std::to_string(rank) + ", but got size " +
-         std::to_string(output.size()));
-  if (input[1].is(0))
-    fail("Non-empty " + std::to_string(rank + 2) + "D data tensor expected but got a tensor without channels");
-  for (std::size_t d = 0; d < rank; ++d)
-    if (!checked(c, sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
-      fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
-           " and output size " + output[d].str());
-  for (std::size_t d = 0; d < rank; ++d) {
-    const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
-    if (c.schema.index_of(name) < 0 || !c.has(name) || !output[d].is_int()) continue;
-    const auto known = c.known_number(name);
-    if (!known) continue;
-    // Positions in the input are computed in single precision, and used as 64-bit numbers.
-    const double scale = as_double(*known), step = static_cast<double>(static_cast<float>(1 / scale));
-    if (scale > 0 && !(step * static_cast<double>(output[d].as_int()) < 0x1p62))
-      fail(fmt::format("{}: for a scale of {} the positions in the input are beyond 64 bits", c.schema.base, scale));
+  /// The position in the input of output element i.
+  template <class T>
+  T source(std::int64_t i) const {
+    T at = static_cast<T>(i);
+    return align_corners ? scale<T>() * at : scale<T>() * (at + T(0.5)) - T(0.5);
   }
-}
-
-ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::size_t rank) {
-  if (input.dim() != rank + 2)
-    fail("upsampling expects an input of " + std::to_string(rank + 2) + " dimensions, got " +
-         std::to_string(input.dim()));
-  ResampleTarget target{{}, SymList(rank, 0)};
-  bool by_factors = c.schema.index_of("scale_factors") >= 0;
-  if (by_factors && c.has("output_size") == c.has("scale_factors"))
-    fail("Must specify exactly one of output_size and scale_factors");
-  if (c.has("output_size")) target.sizes = c.syms("output_size");
-  if (by_factors && c.has("scale_factors")) {
-    const ArgList* list = c.arg("scale_factors").get<ArgList>();
-    if (!list || list->items.size() != rank) fail("upsampling: one scale for each spatial dimension expected");
-    for (std::size_t i = 0; i < rank; ++i) target.scales[i] = scale_in(list->items[i]);
-    target.sizes = scaled_sizes(input, target.scales);
-  } else if (!by_factors) {
-    for (std::size_t i = 0; i < rank; ++i) {
-      const char* name = rank == 1 ? "scales" : scale_names[3 - rank + i];
-      target.scales[i] = scale_in(c.arg(name));
-    }
-  }
-  check_resample_sizes(c, input.sizes, target.sizes, rank);
-  return target;
-}
-
-bool is_small_or_channels_last(const FakeCall& c, const SymList& sizes, const SymList& strides, const SymList& output) {
-  if (output.size() == 2 && c.test(sym_le(output[0] + output[1], 128), "a small image")) return true;
-  if (output.size() == 1 || c.test(sym_le(sizes[1], 3), "three channels at most")) return false;
-  const SymList last = channels_last_strides(sizes);
-  for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (!sizes[d].is(1) && strides[d] != last[d]) return false;
-  return true;
-}
-
-namespace {
-
-/// The steps in the input from one output element to the next: a number, or the node that holds it.
-Arg ratio(Builder& b, SymExpr in, SymExpr out, SymExpr scale) {
-  const std::optional<double> known = number_of(scale);
-  if (!known) {
-    Node* const positive = b.call("_operator.gt", {b.size(scale), 0});
-    // Both sides of the choice are computed.
-    Node* const divisor = b.call("torch.sym_ite", {positive, b.size(scale), 1.0});
-    return b.call("torch.sym_ite", {positive, b.call("_operator.truediv", {1.0, divisor}), ratio(b, in, out, 0)});
-  }
-  if (*known > 0) return 1.0 / *known;
-  if (in.is_int() && out.is_int()) return static_cast<double>(in.as_int()) / static_cast<double>(out.as_int());
-  return b.call("_operator.truediv", {b.size(in), b.size(out)});
-}
-
-Node* trailing_ones(Builder& b, Node* x, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) x = b.call("aten.unsqueeze.default", {x, -1});
-  return x;
-}
-
-Node* arange(Builder& b, SymExpr size, const TensorMeta& like, std::optional<DType> dtype) {
-  Kwargs kwargs;
-  if (dtype) kwargs.emplace_back("dtype", *dtype);
-  kwargs.emplace_back("device", like.device);
-  kwargs.emplace_back("pin_memory", false);
-  return b.call("aten.arange.default", {b.size(size)}, std::move(kwargs));
-}
-
-/// Whether `out` is exactly `scale` times `in`.
-bool is_multiple(SymExpr in, SymExpr out, SymExpr scale) {
-  const std::optional<double> known = number_of(scale);
-  if (!known) return !scale.is_float() && out == in * scale;
-  return *known == std::floor(*known) && out == in * static_cast<std::int64_t>(*known);
-}
-
-/// Is there a scale? PyTorch's kernels take no notice of one that is not positive.
-bool is_given(SymExpr scale) {
-  const std::optional<double> known = number_of(scale);
-  return !known || *known > 0;
-}
-
-/// Clamps indices to `in` inputs where the largest of `out`, about (out - 1 + ahead) / scale - before, may exceed them:
-/// a scale that the caller gives need not fit the sizes.
-Node* kept_inside(Builder& b, Node* positions, SymExpr in, SymExpr out, SymExpr scale, double ahead, double before) {
-  bool fits = is_multiple(in, out, scale);
-  if (const auto known = number_of(scale); known && in.is_int() && out.is_int())
-    fits = (static_cast<double>(out.as_int() - 1) + ahead) / *known - before < static_cast<double>(in.as_int()) - 0.01;
-  return fits ? positions : b.call("aten.clamp.default", {positions, Arg(), b.size(in - 1)});
-}
-
-/// The first argument; overloads call it input or self.
-const TensorMeta& input_of(const DecomposeCall& c) {
-  return Builder::tensor(c.args[0]);
-}
-/// Half types are interpolated in float32.
-Arg widened(DecomposeCall& c) {
-  DType dtype = input_of(c).dtype;
-  if (!is_floating(dtype) || opmath_dtype(dtype) == dtype) return c.args[0];
-  return c.build.call("aten._to_copy.default", {c.args[0]}, {{"dtype", opmath_dtype(dtype)}});
-}
-Node* narrowed(DecomposeCall& c, Node* result) {
-  DType dtype = input_of(c).dtype;
-  if (!is_floating(dtype) || opmath_dtype(dtype) == dtype) return result;
-  return c.build.call("aten._to_copy.default", {result}, {{"dtype", dtype}});
-}
-
-Arg in_format_of(DecomposeCall& c, Node* result) {
-  MemoryFormat format = suggest_memory_format(input_of(c), c.shapes);
-  return c.build.call("aten.contiguous.default", {result}, {{"memory_format", format}});
-}
-
-/// Whether PyTorch's kernel takes no notice of the scale that is given for a dimension.
-bool ignores_scale(const DecomposeCall& c, const ResampleTarget& target, std::size_t d) {
-  const TensorMeta& input = input_of(c);
-  const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
-  if (is_multiple(in, out, target.scales[d])) return false;  // it makes no difference
-  return c.test(sym_or(sym_eq(out, in), sym_eq(out, in * 2)), "an image of the same or of twice the size") &&
-         is_small_or_channels_last(c, input.sizes, input.strides, target.sizes);
-}
-
-}  // namespace
-
-template <std::size_t rank, bool exact>
-Arg decompose_nearest(DecomposeCall& c) {
-  Builder& b = c.build;
-  const TensorMeta& input = input_of(c);
-  ResampleTarget target = resample_target(c, input, rank);
-  Arg image = widened(c);
-  std::vector<Arg> indices(2);
-  for (std::size_t d = 0; d < rank; ++d) {
-    const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
-    const bool ignored = !exact && is_given(target.scales[d]) && ignores_scale(c, target, d);
-    const SymExpr given = ignored ? SymExpr(0) : target.scales[d];
-    const Arg scale = ratio(b, in, out, given);
-    Node* x = arange(b, out, input, DType::Float32);
-    x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, exact ? 0.5 : 0.0}), scale});
-    x = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-    if (is_given(given)) x = kept_inside(b, x, in, out, given, exact ? 0.5 : 0.0, 0);
-    indices.emplace_back(trailing_ones(b, x, rank - 1 - d));
-  }
-  Node* result = b.call("aten._unsafe_index.Tensor", {image, Arg::list(std::move(indices))});
-  return narrowed(c, in_format_of(c, result).node());
-}
-
-namespace {
-
-/// The positions in the input of output elements 0 to out - 1.
-Node* source_positions(DecomposeCall& c, SymExpr in, SymExpr out, SymExpr given, DType dtype) {
-  Builder& b = c.build;
-  Node* x = b.call("aten._to_copy.default", {arange(b, out, input_of(c), std::nullopt)}, {{"dtype", dtype}});
-  if (c.boolean("align_corners")) {
-    const bool several = c.test(sym_lt(1, out), "several elements between aligned corners");
-    return b.call("aten.mul.Tensor", {x, several ? ratio(b, in - 1, out - 1, 0) : Arg(0.0)});
-  }
-  x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, 0.5}), ratio(b, in, out, given)});
-  return b.call("aten.sub.Tensor", {x, 0.5});
-}
-
-/// For each output element along one dimension: its position in the input, and the indices of its two neighbours. Of
-/// equal sizes `high` is null: PyTorch's kernels copy, whatever scale is given, so that a NaN spoils no neighbour.
-struct Axis {
-  Node *position, *low, *high = nullptr;
 };
 
-template <std::size_t rank>
-Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType dtype) {
-  Builder& b = c.build;
-  const SymExpr in = input_of(c).sizes[d + 2], out = target.sizes[d];
-  const bool same = c.test(sym_eq(in, out), "an image of the same size");
-  const SymExpr given = same ? SymExpr(0) : target.scales[d];
-  Node* x = source_positions(c, in, out, given, dtype);
-  x = b.call("aten.clamp.default", {x, 0.0});
-  SymList shape(rank - d, 1);
-  shape[0] = out;
-  x = b.call("aten.view.default", {x, b.sizes(shape)});
-  Node* low = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-  if (same) return {x, low};
-  if (!c.boolean("align_corners") && is_given(given)) low = kept_inside(b, low, in, out, given, 0.5, 0.5);
-  Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), b.size(in - 1)});
-  return {x, low, high};
+/// The input at or before a position, at most the last. A scale factor, which may be any number, can lead far outside.
+template <class T>
+std::int64_t input_at(const Extent& e, T at) {
+  if (!(at < static_cast<T>(e.in))) return e.in - 1;
+  return static_cast<std::int64_t>(std::floor(std::max(at, T(-1))));
 }
 
-}  // namespace
-
-template <std::size_t rank>
-Arg decompose_linear_interpolation(DecomposeCall& c) {
-  Builder& b = c.build;
-  const TensorMeta& input = input_of(c);
-  ResampleTarget target = resample_target(c, input, rank);
-  Arg x = widened(c);
-  DType dtype = is_floating(input.dtype) ? b.tensor(x).dtype : DType::Float32;
-  std::vector<Axis> axes;
-  for (std::size_t d = 0; d < rank; ++d) axes.push_back(axis<rank>(c, d, target, dtype));
-  std::vector<std::vector<Arg>> places = {std::vector<Arg>(2)};  // of the corners; the last dimension changes fastest
-  for (const Axis& of : axes) {
-    std::vector<std::vector<Arg>> longer;
-    for (const auto& place : places)
-      for (Node* index : {of.low, of.high})
-        if (index) longer.emplace_back(place).emplace_back(index);
-    places = std::move(longer);
-  }
-  std::vector<Node*> corners;
-  for (std::vector<Arg>& place : places) {
-    Node* v = b.call("aten._unsafe_index.Tensor", {x, Arg::list(std::move(place))});
-    if (b.tensor(v).dtype != dtype) v = b.call("aten._to_copy.default", {v}, {{"dtype", dtype}});
-    corners.push_back(v);
-  }
-  for (std::size_t d = rank; d-- > 0;) {
-    if (!axes[d].high) continue;
-    Node* weight = b.call("aten.clamp.default", {b.call("aten.sub.Tensor", {axes[d].position, axes[d].low}), 0.0, 1.0});
-    Node* rest = b.call("aten.rsub.Scalar", {weight, 1.0});
-    // Each corner is multiplied by its weight, as in PyTorch's kernels: low + weight * (high - low) would turn
-    // infinities into NaN.
-    std::vector<Node*> mixed;
-    for (std::size_t i = 0; i < corners.size(); i += 2)
-      mixed.push_back(b.call("aten.add.Tensor", {b.call("aten.mul.Tensor", {corners[i], rest}),
-                                                 b.call("aten.mul.Tensor", {corners[i + 1], weight})}));
-    corners = std::move(mixed);
-  }
-  Node* result = in_format_of(c, corners[0]).node();
-  return is_floating(input.dtype) ? narrowed(c, result) : b.call("aten.round.default", {result});
+/// PyTorch finds nearest neighbours in single precision, whatever the tensor's dtype.
+std::int64_t nearest(const Extent& e, std::int64_t i, bool exact) {
+  float scale = e.given > 0 ? static_cast<float>(1.0 / e.given) : static_cast<float>(e.in) / static_cast<float>(e.out);
+  float at;
+  if (exact)
+    at = static_cast<float>((static_cast<double>(i) + 0.5) * static_cast<double>(scale));
+  else if (e.by_sizes && e.out == e.in)
+    return i;
+  else if (e.by_sizes && e.out == 2 * e.in)
+    return i / 2;
+  else
+    at = static_cast<float>(i) * scale;
+  return input_at(e, at);
 }
 
-std::array<Node*, 4> cubic_coefficients(Builder& b, Node* t) {
-  const std::vector<std::pair<std::string, Arg>> names = {{"t", t}};
-  auto bound = [](const char* name, const Arg& value) {
-    return std::vector<std::pair<std::string, Arg>>{{name, value}};
+template <class T>
+std::vector<Tap<T>> linear(const Extent& e, std::int64_t i) {
+  if (e.in == e.out) return {{i, T(1)}};
+  T at = std::max(e.source<T>(i), T(0));
+  const std::int64_t low = input_at(e, at);
+  T lambda = rounded(e.weights, std::clamp(at - static_cast<T>(low), T(0), T(1)));
+  return {{low, rounded(e.weights, T(1) - lambda)}, {std::min(low + 1, e.in - 1), lambda}};
+}
+
+/// The cubic convolution kernel at distance x. a is -0.75 for interpolation, -0.5 with antialiasing.
+template <class T>
+T cubic_kernel(T x, T a) {
+  x = std::abs(x);
+  if (x <= T(1)) return ((a + T(2)) * x - (a + T(3))) * x * x + T(1);
+  if (x < T(2)) return ((a * x - T(5) * a) * x + T(8) * a) * x - T(4) * a;
+  return T(0);
+}
+
+template <class T>
+std::vector<Tap<T>> cubic(const Extent& e, std::int64_t i) {
+  T at = e.source<T>(i);
+  const std::int64_t second = input_at(e, at);
+  T t = std::clamp(at - static_cast<T>(second), T(0), T(1));
+  std::vector<Tap<T>> taps;
+  for (std::int64_t k = 0; k < 4; ++k) {
+    T weight = cubic_kernel(t + T(1) - static_cast<T>(k), T(-0.75));
+    taps.push_back({std::clamp<std::int64_t>(second - 1 + k, 0, e.in - 1), rounded(e.weights, weight)});
+  }
+  return taps;
+}
+
+template <Resampling mode, class T>
+T antialias_filter(T x) {
+  if constexpr (mode == Resampling::LinearAntialias) return std::max(T(1) - std::abs(x), T(0));
+  if constexpr (mode == Resampling::CubicAntialias) return cubic_kernel(x, T(-0.5));
+  auto sinc = [](T v) {
+    if (v == T(0)) return T(1);
+    v *= std::numbers::pi_v<T>;
+    return std::sin(v) / v;
   };
-  Arg near = b.expression("stack([t, 1.0 - t])", names), far = b.expression("stack([t + 1.0, 2.0 - t])", names);
-  Arg outer = b.expression("((x * -0.75 - -3.75) * x + -6.0) * x - -3.0", bound("x", far));
-  Arg inner = b.expression("(x * 1.25 - 2.25) * x * x + 1", bound("x", near));
-  auto part = [&](const Arg& of, std::int64_t i) { return b.call("aten.select.int", {of, 0, i}); };
-  Node *first = part(outer, 0), *last = part(outer, 1), *second = part(inner, 0);
-  return {first, second, part(inner, 1), last};
+  return x >= T(-3) && x < T(3) ? sinc(x) * sinc(x / T(3)) : T(0);
 }
 
-Arg decompose_cubic_interpolation(DecomposeCall& c) {
-  Builder& b = c.build;
-  const TensorMeta& input = input_of(c);
-  ResampleTarget target = resample_target(c, input, 2);
-  if (!is_floating(input.dtype)) fail_unsupported("bicubic interpolation of " + std::string(torch_name(input.dtype)));
-  Arg x = widened(c);
-  struct Line {
-    std::array<Node*, 4> index, weight;
-  } lines[2];
-  for (std::size_t d = 0; d < 2; ++d) {
-    const SymExpr in = input.sizes[d + 2], out = target.sizes[d];
-    Node* at = source_positions(c, in, out, target.scales[d], b.tensor(x).dtype);
-    if (d == 0) at = b.call("aten.unsqueeze.default", {at, -1});
-    Node* floor = b.call("aten.floor.default", {at});
-    Node* t = b.call("aten.clamp.default", {b.call("aten.sub.Tensor", {at, floor}), 0.0, 1.0});
-    Node* first = b.call("aten._to_copy.default", {floor}, {{"dtype", DType::Int64}});
-    for (std::int64_t k = 0; k < 4; ++k) {
-      Node* place = k == 1 ? first : b.call("aten.add.Tensor", {first, k - 1});
-      lines[d].index[static_cast<std::size_t>(k)] = b.call("aten.clamp.default", {place, 0, b.size(in - 1)});
-    }
-    lines[d].weight = cubic_coefficients(b, t);
-  }
-  auto weighted = [&](Node* sum, Node* value, Node* weight) {
-    Node* term = b.call("aten.mul.Tensor", {value, weight});
-    return sum ? b.call("aten.add.Tensor", {sum, term}) : term;
+/// The inputs under the antialiasing filter, which is wider when there are fewer outputs than inputs.
+template <Resampling mode, class T>
+std::vector<Tap<T>> antialiased(const Extent& e, std::int64_t i) {
+  constexpr int width = mode == Resampling::LinearAntialias ? 2 : mode == Resampling::CubicAntialias ? 4 : 6;
+  T scale = e.scale<T>(), stretch = std::max(scale, T(1)), support = T(width) / T(2) * stretch;
+  T center = scale * (static_cast<T>(i) + T(0.5)), total = 0;
+  const auto rounded_within = [&](T at) {
+    return at > T(0) ? static_cast<std::int64_t>(std::min(at + T(0.5), static_cast<T>(e.in))) : 0;
   };
-  Node* result = nullptr;
-  for (std::size_t i = 0; i < 4; ++i) {
-    Node* row = nullptr;
-    for (std::size_t k = 0; k < 4; ++k) {
-      Arg indices = Arg::list({Arg(), Arg(), lines[0].index[i], lines[1].index[k]});
-      row = weighted(row, b.call("aten._unsafe_index.Tensor", {x, indices}), lines[1].weight[k]);
-    }
-    result = weighted(result, row, lines[0].weight[i]);
+  const std::int64_t begin = rounded_within(center - support), end = rounded_within(center + support);
+  std::vector<Tap<T>> taps;
+  for (std::int64_t k = begin; k < end; ++k) {
+    T weight = antialias_filter<mode>((static_cast<T>(k) - center + T(0.5)) / stretch);
+    taps.push_back({k, weight});
+    total += weight;
   }
-  return narrowed(c, in_format_of(c, result).node());
+  if (total != T(0))
+    for (Tap<T>& tap : taps) tap.weight /= total;
+  return taps;
 }
 
-namespace {
+template <Resampling mode, class T>
+Taps<T> taps_of(const Extent& e) {
+  Taps<T> taps;
+  for (std::int64_t i = 0; i < e.out; ++i) {
+    if constexpr (mode == Resampling::Nearest || mode == Resampling::NearestExact)
+      taps.push_back({{nearest(e, i, mode == Resampling::NearestExact), T(1)}});
+    else if constexpr (mode == Resampling::Linear)
+      taps.push_back(linear<T>(e, i));
+    else if constexpr (mode == Resampling::Cubic)
+      taps.push_back(cubic<T>(e, i));
+    else
+      taps.push_back(antialiased<mode, T>(e, i));
+  }
+  return taps;
+}
+
+bool align_corners(const auto& c) {
+  return c.schema.index_of("align_corners") >= 0 && c.boolean("align_corners");
+}
+
+/// One interpolation between two sizes. One and two dimensions are treated as three, with leading sizes of 1.
+template <Resampling mode, std::size_t rank, class T>
+struct Resampler {
+  std::int64_t in[3] = {1, 1, 1}, planes = 1;
+  Taps<T> taps[3] = {{{{0, T(1)}}}, {{{0, T(1)}}}, {{{0, T(1)}}}};
+
+  Resampler(const EvalCall& c, const Sizes& from, const Sizes& to, DType weights, bool by_sizes)
+      : planes(from[0] * from[1]) {
+    constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
+    for (std::size_t d = 0; d < rank; ++d) {
+      const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
+      in[3 - rank + d] = from[d + 2];
+      taps[3 - rank + d] = taps_of<mode, T>(
+          {from[d + 2], to[d + 2], align_corners(c), c.has(name) ? as_double(c.number(name)) : 0.0, by_sizes, weights});
+    }
+  }
+
+  /// Calls f(output position, plane times input depth, taps along depth, height, width) for every output element.
+  void each(auto f) const {
+    std::int64_t position = 0;
+    for (std::int64_t p : steps(planes, 4096))
+      for (const auto& d : taps[0])
+        for (const auto& h : taps[1])
+          for (const auto& w : taps[2]) f(position++, p * in[0], d, h, w);
+  }
+  std::int64_t row(std::int64_t d, std::int64_t h) const { return (d * in[1] + h) * in[2]; }
+};
+
+bool is_small_or_channels_last(const EvalCall& c, const Sizes& out) {
+  const CallOfValues metas(c);
+  const TensorMeta& self = metas.call.tensor("self");
+  return partita::is_small_or_channels_last(metas.call, self.sizes, self.strides, {out.begin() + 2, out.end()});
+}
 
 template <std::size_t rank>
-Meta fake_by_factors(FakeCall& c) {
-  const TensorMeta& input = c.tensor("input");
-  ResampleTarget target = resample_target(c, input, rank);
+Meta fake_upsample(FakeCall& c) {
+  const TensorMeta& input = c.tensor(c.schema.args[0].name);
+  const SymList output = resample_target(c, input, rank).sizes;
   SymList sizes(input.sizes.begin(), input.sizes.begin() + 2);
-  sizes.insert(sizes.end(), target.sizes.begin(), target.sizes.end());
+  sizes.insert(sizes.end(), output.begin(), output.end());
   return new_like(input, sizes, suggest_memory_format(input, c.shapes));
+}
+
+template <Resampling mode>
+constexpr bool copies = mode == Resampling::Nearest || mode == Resampling::NearestExact;
+
+/// Whether PyTorch's backward kernel keeps the gradient's memory format.
+template <Resampling mode, std::size_t rank>
+constexpr bool backward_keeps_format =
+    mode == Resampling::Linear || mode == Resampling::LinearAntialias || (rank == 2 && copies<mode>);
+
+template <Resampling mode, std::size_t rank>
+Meta fake_upsample_backward(FakeCall& c) {
+  const TensorMeta& grad = c.tensor("grad_output");
+  SymList input = c.syms("input_size"), output = c.syms("output_size");
+  check_resample_sizes(c, input, output, rank);
+  output.insert(output.begin(), input.begin(), input.begin() + 2);
+  if (grad.dim() != output.size()) fail("Expected grad_output to be a tensor of dimension " + std::to_string(rank + 2));
+  for (std::size_t d = 0; d < output.size(); ++d)
+    if (!checked(c, sym_eq(grad.sizes[d], output[d]), "upsample gradient"))
+      fail("Expected grad_output to have the same shape as output; output.size(" + std::to_string(d) +
+           ") = " + output[d].str() + " but got grad_output.size(" + std::to_string(d) + ") = " + grad.sizes[d].str());
+  return new_like(grad, input,
+                  backward_keeps_format<mode, rank> ? suggest_memory_format(grad, c.shapes) : MemoryFormat::Contiguous);
+}
+
+template <Resampling mode, std::size_t rank>
+Value eval_upsample(EvalCall& c) {
+  const Tensor& self = c.tensor("self");
+  if (!copies<mode> && self.dtype == DType::UInt8) fail_unsupported("interpolation of uint8 in fixed-point numbers");
+  if (!is_floating(self.dtype) && self.dtype != DType::UInt8)
+    fail("\"" + c.schema.base.substr(6) + "\" not implemented for '" + std::string(torch_name(self.dtype)) + "'");
+  DType dtype = self.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor x = load(self, dtype), y = zeros_for(c, fake_upsample<rank>, dtype);
+  dispatch_floating(dtype, "upsample", [&]<class T>() {
+    const bool special = is_small_or_channels_last(c, y.sizes);
+    // PyTorch's general kernel rounds weights to the tensor's dtype.
+    const DType weights = mode == Resampling::Linear && special ? DType::Float32 : self.dtype;
+    Resampler<mode, rank, T> resampler(c, x.sizes, y.sizes, weights, special);
+    resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
+      T sum = 0;
+      for (const Tap<T>& d : ds) {
+        T plane = 0;
+        for (const Tap<T>& h : hs) {
+          const T* in = x.as<T>() + resampler.row(depth + d.index, h.index);
+          T line = 0;
+          for (const Tap<T>& w : ws) line += in[w.index] * w.weight;
+          plane += line * h.weight;
+        }
+        sum += plane * d.weight;
+      }
+      y.as<T>()[position] = sum;
+    });
+  });
+  return y;
+}
+
+template <Resampling mode, std::size_t rank>
+Value eval_upsample_backward(EvalCall& c) {
+  Tensor dx = zeros_for(c, fake_upsample_backward<mode, rank>), grad = load(c.tensor("grad_output"), dx.dtype);
+  dispatch_floating(dx.dtype, "upsample_backward", [&]<class T>() {
+    Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dx.dtype, true);
+    resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
+      T g = grad.as<T>()[position];
+      for (const Tap<T>& d : ds)
+        for (const Tap<T>& h : hs) {
+          T* to = dx.as<T>() + resampler.row(depth + d.index, h.index);
+          for (const Tap<T>& w : ws) to[w.index] += g * d.weight * h.weight * w.weight;
+        }
+    });
+  });
+  return dx;
+}
+
+template <Resampling mode, std::size_t rank>
+Arg interpolate(DecomposeCall& c) {
+  if constexpr (copies<mode>)
+    return interpolate_nearest(c, rank, mode == Resampling::NearestExact);
+  else if constexpr (mode == Resampling::Linear)
+    return interpolate_linear(c, rank);
+  else if constexpr (mode == Resampling::Cubic)
+    return interpolate_cubic(c);
+  else
+    return interpolate_by_sizes(c, rank);
+}
+
+/// For half types the call is kept, since PyTorch's kernels round between steps (Kept::HalfTypes).
+template <Resampling mode, std::size_t rank>
+Arg decompose_by_factors(DecomposeCall& c) {
+  const DType t = Builder::tensor(c.args[0]).dtype;
+  const bool rounds = !copies<mode> && (t == DType::BFloat16 || t == DType::Float16);
+  return rounds ? interpolate_by_sizes(c, rank) : interpolate<mode, rank>(c);
 }
 
 /// Evaluates the overload with sizes and scales, which is what eager PyTorch runs.
 template <std::size_t rank>
-Value eval_by_sizes(EvalCall& c) {
-  CallOfValues metas(c);
-  ResampleTarget target = resample_target(metas.call, metas.call.tensor("input"), rank);
-  ValueList sizes;
-  for (SymExpr size : target.sizes) sizes.emplace_back(size.as_int());
-  std::vector<Value> args = {c.args[0], std::move(sizes)};
-  if (c.schema.index_of("align_corners") >= 0) args.push_back(c.arg("align_corners"));
-  for (SymExpr scale : target.scales) args.push_back(is_given(scale) ? Value(*number_of(scale)) : Value());
-  return unwrap(evaluate(Op::torch(c.schema.base + ".default"), std::move(args), {}, c.context));
+Value eval_by_factors(EvalCall& c) {
+  constexpr auto by_sizes = [](DecomposeCall& call) { return interpolate_by_sizes(call, rank); };
+  return unwrap(evaluate_by_decomposition(c.schema, by_sizes, c.args, c.context, nullptr));
 }
 
-template <std::size_t rank>
-Arg decompose_by_sizes(DecomposeCall& c) {
-  ResampleTarget target = resample_target(c, input_of(c), rank);
-  Args args = {c.args[0], c.build.sizes(target.sizes), c.arg("align_corners")};
-  for (SymExpr scale : target.scales) {
-    const auto known = number_of(scale);
-    args.push_back(!is_given(scale) ? Arg() : known ? Arg(*known) : c.build.size(scale));
+template <Resampling mode, std::size_t rank>
+OpRecord record(std::string_view gradient) {
+  OpRecord out{
+      .fake = fake_upsample<rank>, .eval = eval_upsample<mode, rank>, .autograd = {.derivative = {{"self", gradient}}}};
+  if (copies<mode>) out.decompose = out.compile_decompose = interpolate<mode, rank>;
+  if (mode == Resampling::Linear || mode == Resampling::Cubic) {
+    out.compile_decompose = interpolate<mode, rank>;
+    out.kept = Kept::HalfTypes;
   }
-  return c.build.call(c.schema.base + ".default", std::move(args));
-}
-
-/// For half types the call is kept, since PyTorch's kernels round between steps (Kept::HalfTypes).
-template <std::size_t rank, Arg (*arithmetic)(DecomposeCall&)>
-Arg decompose_unless_half(DecomposeCall& c) {
-  const DType t = input_of(c).dtype;
-  return t == DType::BFloat16 || t == DType::Float16 ? decompose_by_sizes<rank>(c) : arithmetic(c);
+  return out;
 }
 
 }  // namespace
 
-template Arg decompose_nearest<1, false>(DecomposeCall&);
-template Arg decompose_nearest<2, false>(DecomposeCall&);
-template Arg decompose_nearest<3, false>(DecomposeCall&);
-template Arg decompose_nearest<1, true>(DecomposeCall&);
-template Arg decompose_nearest<2, true>(DecomposeCall&);
-template Arg decompose_nearest<3, true>(DecomposeCall&);
-template Arg decompose_linear_interpolation<1>(DecomposeCall&);
-template Arg decompose_linear_interpolation<2>(DecomposeCall&);
-template Arg decompose_linear_interpolation<3>(DecomposeCall&);
-
 void register_upsample(OpTable& t) {
   t.default_family = Family::Index;
-#define BY_FACTORS(name, rank, decomposition)                \
-  t.add("aten." name ".vec", {.fake = fake_by_factors<rank>, \
-                              .eval = eval_by_sizes<rank>,   \
-                              .decompose = decomposition,    \
-                              .compile_decompose = decomposition})
-  BY_FACTORS("upsample_nearest1d", 1, (decompose_nearest<1, false>));
-  BY_FACTORS("upsample_nearest2d", 2, (decompose_nearest<2, false>));
-  BY_FACTORS("upsample_nearest3d", 3, (decompose_nearest<3, false>));
-  BY_FACTORS("_upsample_nearest_exact1d", 1, (decompose_nearest<1, true>));
-  BY_FACTORS("_upsample_nearest_exact2d", 2, (decompose_nearest<2, true>));
-  BY_FACTORS("_upsample_nearest_exact3d", 3, (decompose_nearest<3, true>));
-  BY_FACTORS("upsample_linear1d", 1, (decompose_unless_half<1, decompose_linear_interpolation<1>>));
-  BY_FACTORS("upsample_bilinear2d", 2, (decompose_unless_half<2, decompose_linear_interpolation<2>>));
-  BY_FACTORS("upsample_trilinear3d", 3, (decompose_unless_half<3, decompose_linear_interpolation<3>>));
-  BY_FACTORS("upsample_bicubic2d", 2, (decompose_unless_half<2, decompose_cubic_interpolation>));
-  BY_FACTORS("_upsample_bilinear2d_aa", 2, decompose_by_sizes<2>);
-  BY_FACTORS("_upsample_bicubic2d_aa", 2, decompose_by_sizes<2>);
-  BY_FACTORS("_upsample_lanczos2d_aa", 2, decompose_by_sizes<2>);
-#undef BY_FACTORS
+#define UPSAMPLE(name, mode, rank, arguments)                                                                          \
+  t.add("aten." name ".default",                                                                                       \
+        record<Resampling::mode, rank>(name "_backward(grad, output_size, sizes(self), " arguments ")"));              \
+  t.add("aten." name "_backward.default", fake_upsample_backward<Resampling::mode, rank>,                              \
+        eval_upsample_backward<Resampling::mode, rank>, {{"grad_output", name "(grad, output_size, " arguments ")"}}); \
+  t.add("aten." name ".vec", fake_upsample<rank>, eval_by_factors<rank>, {},                                           \
+        {.decompose = decompose_by_factors<Resampling::mode, rank>,                                                    \
+         .compile_decompose = decompose_by_factors<Resampling::mode, rank>})
+  UPSAMPLE("upsample_nearest1d", Nearest, 1, "scales");
+  UPSAMPLE("upsample_nearest2d", Nearest, 2, "scales_h, scales_w");
+  UPSAMPLE("upsample_nearest3d", Nearest, 3, "scales_d, scales_h, scales_w");
+  UPSAMPLE("_upsample_nearest_exact1d", NearestExact, 1, "scales");
+  UPSAMPLE("_upsample_nearest_exact2d", NearestExact, 2, "scales_h, scales_w");
+  UPSAMPLE("_upsample_nearest_exact3d", NearestExact, 3, "scales_d, scales_h, scales_w");
+  UPSAMPLE("upsample_linear1d", Linear, 1, "align_corners, scales");
+  UPSAMPLE("upsample_bilinear2d", Linear, 2, "align_corners, scales_h, scales_w");
+  UPSAMPLE("upsample_trilinear3d", Linear, 3, "align_corners, scales_d, scales_h, scales_w");
+  UPSAMPLE("upsample_bicubic2d", Cubic, 2, "align_corners, scales_h, scales_w");
+  UPSAMPLE("_upsample_bilinear2d_aa", LinearAntialias, 2, "align_corners, scales_h, scales_w");
+  UPSAMPLE("_upsample_bicubic2d_aa", CubicAntialias, 2, "align_corners, scales_h, scales_w");
+  UPSAMPLE("_upsample_lanczos2d_aa", LanczosAntialias, 2, "align_corners, scales_h, scales_w");
+#undef UPSAMPLE
 }
 
 }  // namespace partita

@@ -37,10 +37,10 @@ bool is_small_or_channels_last(const FakeCall& c, const SymList& sizes, const Sy
 std::array<Node*, 4> cubic_coefficients(Builder& b, Node* t);
 
 // The interpolations decomposed to reads at computed indices, for both overloads.
-template <std::size_t rank, bool exact>
-Arg decompose_nearest(DecomposeCall& c);
-template <std::size_t rank>
-Arg decompose_linear_interpolation(DecomposeCall& c);
-Arg decompose_cubic_interpolation(DecomposeCall& c);
+Arg interpolate_nearest(DecomposeCall& c, std::size_t rank, bool exact);
+Arg interpolate_linear(DecomposeCall& c, std::size_t rank);
+Arg interpolate_cubic(DecomposeCall& c);
+/// The overload with sizes and scales in the place of the one with scale factors.
+Arg interpolate_by_sizes(DecomposeCall& c, std::size_t rank);
 
 }  // namespace partita

@@ -140,6 +140,10 @@ Arg refuse_as_unsupported(const FormulaCall& f) {
 Arg dtype(const FormulaCall& f) {
   return f.tensor(0).dtype;
 }
+/// in_dtype(x, dtype): x itself where it has the dtype.
+Arg in_dtype(const FormulaCall& f) {
+  return to_dtype(f.build, f.args[0], *f.args[1].get<DType>());
+}
 
 Arg conj(const FormulaCall& f) {
   if (auto* c = f.args[0].get<std::complex<double>>()) return std::conj(*c);
@@ -181,10 +185,7 @@ Arg where(const FormulaCall& f) {
   }
   DType type = result_type(operands);
   auto choice = [&](std::size_t i) -> Arg {
-    if (f.is_tensor(i)) {
-      if (f.tensor(i).dtype == type) return f.args[i];
-      return f.build.call("aten._to_copy.default", {f.args[i]}, {{"dtype", type}});
-    }
+    if (f.is_tensor(i)) return to_dtype(f.build, f.args[i], type);
     return f.build.call("aten.scalar_tensor.default", {f.args[i]},
                         {{"dtype", type}, {"layout", Layout::Strided}, {"device", f.tensor(0).device}});
   };
@@ -371,6 +372,7 @@ void register_formula_functions(OpTable& t) {
       {"refuse", refuse},
       {"unsupported", refuse_as_unsupported},
       {"dtype", dtype},
+      {"in_dtype", in_dtype},
       {"conj", conj},
       {"maybe_multiply", maybe_multiply},
       {"reshape", reshape},

@@ -8,4 +8,16 @@ Node* tensor_node(const FakeCall& call, std::string_view name) {
   return node;
 }
 
+std::vector<Node*> results_of(Builder& build, Node* call) {
+  std::vector<Node*> out;
+  for (std::size_t i = 0; i < call->meta.tuple()->items.size(); ++i)
+    out.push_back(build.getitem(call, static_cast<std::int64_t>(i)));
+  return out;
+}
+
+Node* to_dtype(Builder& build, const Arg& tensor, DType dtype) {
+  if (build.tensor(tensor).dtype == dtype) return tensor.node();
+  return build.call("aten._to_copy.default", {tensor}, {{"dtype", dtype}});
+}
+
 }  // namespace partita

@@ -24,5 +24,9 @@ class GradientSlots {
 
 /// The node of a tensor argument; fails when it is None.
 Node* tensor_node(const FakeCall& call, std::string_view name);
+/// The results of a call that gives several, one by one.
+std::vector<Node*> results_of(Builder& build, Node* call);
+/// A tensor in a dtype: itself where it has it.
+Node* to_dtype(Builder& build, const Arg& tensor, DType dtype);
 
 }  // namespace partita
