@@ -51,8 +51,7 @@ Arg decompose_affine_grid(DecomposeCall& c) {
       !checked(c, sym_eq(theta.sizes[0], size[0]), "affine_grid batch"))
     fail("Expected a batch of " + std::to_string(rank) + "x" + std::to_string(rank + 1) + " affine matrices for theta");
   DType dtype = opmath_dtype(theta.dtype);
-  Node* map = tensor_node(c, "theta");
-  if (dtype != theta.dtype) map = b.call("aten._to_copy.default", {map}, {{"dtype", dtype}});
+  Node* map = to_dtype(b, c.arg("theta"), dtype);
   Node* places =
       b.call("aten.reshape.default", {base_grid(c, size, dtype, theta.device), Arg::list({-1, rank + 1, 1})});
   map = b.call("aten.unsqueeze.default", {b.call("aten.transpose.int", {map, -2, -1}), 1});
@@ -61,7 +60,7 @@ Arg decompose_affine_grid(DecomposeCall& c) {
   sizes.erase(sizes.begin() + 1);
   sizes.emplace_back(rank);
   grid = b.call("aten.reshape.default", {grid, b.sizes(sizes)});
-  return dtype == theta.dtype ? grid : b.call("aten._to_copy.default", {grid}, {{"dtype", theta.dtype}});
+  return to_dtype(b, grid, theta.dtype);
 }
 
 /// The gradient of theta: the sum over pixels of the gradient times the pixel's homogeneous coordinates.

@@ -220,8 +220,7 @@ Products attention_by_products(DecomposeCall& c, Arg mask) {
   double root = std::sqrt(std::abs(scale));
   bool half = q.dtype == DType::Float16 || q.dtype == DType::BFloat16;
   auto widened = [&](std::string_view name) {
-    Node* x = tensor_node(c, name);
-    return half ? b.call("aten._to_copy.default", {x}, {{"dtype", DType::Float32}}) : x;
+    return to_dtype(b, c.arg(name), half ? DType::Float32 : c.tensor(name).dtype);
   };
   Node *query = widened("query"), *key = widened("key"), *value = widened("value");
   query = b.call("aten.mul.Scalar", {query, scale < 0 ? -root : root});
@@ -248,16 +247,13 @@ Products attention_by_products(DecomposeCall& c, Arg mask) {
     }
   }
   Node* result = b.call("aten.matmul.default", {weights, value});
-  return {half ? b.call("aten._to_copy.default", {result}, {{"dtype", q.dtype}}) : result, weights};
+  return {half ? to_dtype(b, result, q.dtype) : result, weights};
 }
 
 /// _scaled_dot_product_attention_math: returns the result and the weights.
 Arg decompose_attention_math(DecomposeCall& c) {
   Products p = attention_by_products(c, additive_mask(c, c.arg("attn_mask"), c.tensor("query").dtype));
-  DType dtype = c.tensor("query").dtype;
-  if (c.build.tensor(p.weights).dtype != dtype)
-    p.weights = c.build.call("aten._to_copy.default", {p.weights}, {{"dtype", dtype}});
-  return Arg::tuple({p.result, p.weights});
+  return Arg::tuple({p.result, to_dtype(c.build, p.weights, c.tensor("query").dtype)});
 }
 
 Arg decompose_attention(DecomposeCall& c) {

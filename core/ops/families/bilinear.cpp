@@ -128,9 +128,7 @@ Value eval_trilinear(EvalCall& c) {
 Arg decompose_trilinear(DecomposeCall& c) {
   Builder& b = c.build;
   auto operand = [&](const char* name, const char* expand) {
-    Node* x = tensor_node(c, name);
-    if (DType t = b.tensor(x).dtype; opmath_dtype(t) != t)
-      x = b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(t)}});
+    Node* x = to_dtype(b, c.arg(name), opmath_dtype(c.tensor(name).dtype));
     const auto rank = static_cast<std::int64_t>(b.tensor(x).dim() + c.integers(expand).size());
     const std::vector<bool> expanded = Trilinear::marked(c.integers(expand), rank);
     for (std::int64_t dim = 0; dim < rank; ++dim)
@@ -146,7 +144,7 @@ Arg decompose_trilinear(DecomposeCall& c) {
     if (!is_floating(dtype)) kwargs.emplace_back("dtype", dtype);
     x = b.call("aten.sum.dim_IntList", {x, c.arg("sumdim")}, std::move(kwargs));
   }
-  return b.tensor(x).dtype == dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
+  return to_dtype(b, x, dtype);
 }
 
 Arg decompose_bilinear(DecomposeCall& c) {

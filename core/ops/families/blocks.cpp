@@ -41,25 +41,20 @@ Meta fake_chunk_cat(FakeCall& c) {
   return new_like(*tensors[0], sizes);
 }
 
-Value eval_chunk_cat(EvalCall& c) {
-  Tensor out = allocate(c, fake_chunk_cat);
-  std::fill_n(out.storage->data(), out.storage->bytes(), std::byte{0});
-  std::int64_t chunks = c.integer("num_chunks"), width = out.sizes.back(), at = 0;
-  std::int64_t dim = static_cast<std::int64_t>(out.sizes.size()) - 2;
-  for (const Tensor* t : c.tensors("tensors")) {
-    Tensor x = load(*t, t->dtype);
-    DimSplit split = split_at(x.sizes, dim);
-    std::int64_t each = (split.length + chunks - 1) / chunks;
-    std::size_t size = itemsize(x.dtype);
-    for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t k : steps(split.length, split.inner)) {
-        std::int64_t to = (o * chunks + k / each) * width + at + k % each * split.inner;
-        std::copy_n(x.data() + static_cast<std::size_t>((o * split.length + k) * split.inner) * size,
-                    static_cast<std::size_t>(split.inner) * size, out.data() + static_cast<std::size_t>(to) * size);
-      }
-    at += each * split.inner;
+Arg decompose_chunk_cat(DecomposeCall& c) {
+  Builder& b = c.build;
+  const std::int64_t chunks = c.integer("num_chunks");
+  const std::size_t dim = wrap_dim(c.integer("dim"), c.tensors("tensors")[0]->dim());
+  std::vector<Arg> parts;
+  for (const Arg& item : c.arg("tensors").get<ArgList>()->items) {
+    const SymList& sizes = b.tensor(item).sizes;
+    SymList pad(2 * (sizes.size() - dim), 0), rows(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(dim));
+    pad.back() = sym_floordiv(sizes[dim] + chunks - 1, chunks) * chunks - sizes[dim];
+    Node* padded = b.call("aten.constant_pad_nd.default", {item, b.sizes(pad)});
+    rows.insert(rows.end(), {chunks, sym_floordiv(product(std::span(b.tensor(padded).sizes).subspan(dim)), chunks)});
+    parts.emplace_back(b.call("aten.reshape.default", {padded, b.sizes(rows)}));
   }
-  return out;
+  return b.call("aten.cat.default", {Arg::list(std::move(parts)), static_cast<std::int64_t>(dim) + 1});
 }
 
 /// A dense tensor of the given sizes; self's strides have no influence.
@@ -113,8 +108,6 @@ Meta fake_set(FakeCall& c) {
 }
 
 Value eval_set(EvalCall& c) {
-  CallOfValues metas(c);
-  fake_set(metas.call);
   return c.tensor("source");
 }
 
@@ -137,21 +130,11 @@ Arg set_to_place(DecomposeCall& c) {
   return b.call("aten.set_.source_Tensor", {c.arg("self"), view});
 }
 
-Meta fake_resize_storage(FakeCall&) {
-  return {};
-}
-
-/// What a tensor whose memory was freed holds is not defined, so the interpreter leaves it. Functionalisation refuses
-/// to read it.
-Value eval_resize_storage(EvalCall&) {
-  return {};
-}
-
 }  // namespace
 
 void register_blocks(OpTable& t) {
   t.default_family = Family::View;
-  t.add("aten._chunk_cat.default", fake_chunk_cat, eval_chunk_cat);
+  t.add("aten._chunk_cat.default", fake_chunk_cat, nullptr, {}, {.compile_decompose = decompose_chunk_cat});
   t.add("aten.resize.default", fake_resize, eval_resize<fake_resize, false>);
   t.add("aten.resize_.default", fake_resize, eval_resize<fake_resize, true>);
   t.add("aten.resize_as.default", fake_resize_as, eval_resize<fake_resize_as, false>, {},
@@ -162,8 +145,11 @@ void register_blocks(OpTable& t) {
   t.add("aten.set_.default", fake_set_empty, eval_set_empty, {}, {.autograd = {.not_differentiable = true}});
   t.add("aten.set_.source_Tensor_storage_offset",
         {.decompose = set_to_place, .autograd = {.not_differentiable = true}});
-  t.add("inductor.resize_storage_bytes_.default", fake_resize_storage, eval_resize_storage, {},
-        {.autograd = {.not_differentiable = true}, .side_effect = true});
+  // What a tensor whose memory was freed holds is not defined, so the interpreter leaves it. Functionalisation refuses
+  // to read it.
+  t.add(
+      "inductor.resize_storage_bytes_.default", [](FakeCall&) { return Meta(); }, [](EvalCall&) { return Value(); }, {},
+      {.autograd = {.not_differentiable = true}, .side_effect = true});
 }
 
 }  // namespace partita

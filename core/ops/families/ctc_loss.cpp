@@ -176,8 +176,7 @@ Arg decompose_ctc_loss(DecomposeCall& c) {
   bool batched = x.dim() == 3;
   Node *log_probs = tensor_node(c, "log_probs"), *targets = tensor_node(c, "targets");
   if (!batched) log_probs = b.call("aten.unsqueeze.default", {log_probs, 1});
-  if (b.tensor(targets).dtype != DType::Int64)
-    targets = b.call("aten._to_copy.default", {targets}, {{"dtype", DType::Int64}});
+  targets = to_dtype(b, targets, DType::Int64);
   Node* tuple = b.call("aten._ctc_loss.default", {log_probs, targets, c.arg("input_lengths"), c.arg("target_lengths"),
                                                   c.arg("blank"), c.arg("zero_infinity")});
   Node* loss = b.getitem(tuple, 0);

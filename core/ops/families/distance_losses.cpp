@@ -24,8 +24,7 @@ Arg cosine_similarity(DecomposeCall& c) {
   const SymList common = broadcast(c, sizes);
   Node *x[2], *norm[2];
   for (int i : {0, 1}) {
-    x[i] = tensor_node(c, i == 0 ? "x1" : "x2");
-    if (b.tensor(x[i]).dtype != type) x[i] = b.call("aten._to_copy.default", {x[i]}, {{"dtype", type}});
+    x[i] = to_dtype(b, c.arg(i == 0 ? "x1" : "x2"), type);
     if (b.tensor(x[i]).sizes != common) x[i] = b.call("aten.expand.default", {x[i], b.sizes(common)});
   }
   for (int i : {0, 1}) {

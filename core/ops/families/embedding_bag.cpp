@@ -4,6 +4,7 @@
 #include "core/ops/facts/requires_grad.h"
 #include "core/ops/kernels/in_parts.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
@@ -229,9 +230,8 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
   Node* bag = b.call(forward_only ? "aten._embedding_bag_forward_only.default" : "aten._embedding_bag.default",
                      {c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.arg("scale_grad_by_freq"), c.arg("mode"),
                       c.arg("sparse"), c.arg("per_sample_weights"), c.arg("include_last_offset"), padding});
-  std::vector<Arg> results;
-  for (std::int64_t i = 0; i < 4; ++i) results.emplace_back(b.getitem(bag, i));
-  return Arg::tuple(std::move(results));
+  const std::vector<Node*> results = results_of(b, bag);
+  return Arg::tuple(std::vector<Arg>(results.begin(), results.end()));
 }
 
 }  // namespace

@@ -165,12 +165,6 @@ Meta fake_prims_full(FakeCall& call) {
 Meta fake_token(FakeCall&) {
   return TensorMeta::contiguous(DType::Float32, {0}, Device{});
 }
-Meta fake_nothing(FakeCall&) {
-  return {};
-}
-Value eval_nothing(EvalCall&) {
-  return {};
-}
 
 Meta fake_scalar_tensor(FakeCall& call) {
   return made(call, DType::Float32, {});
@@ -470,8 +464,9 @@ void register_factory(OpTable& t) {
   row("aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, lower_full_like, true);
   row("prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>);
   row("prims._make_token.default", fake_token, filled<fake_token, zero>);
-  t.add("prims._sink_tokens.default", fake_nothing, eval_nothing, {},
-        {.autograd = {.not_differentiable = true}, .side_effect = true});
+  t.add(
+      "prims._sink_tokens.default", [](FakeCall&) { return Meta(); }, [](EvalCall&) { return Value(); }, {},
+      {.autograd = {.not_differentiable = true}, .side_effect = true});
   row("aten.arange.default", fake_arange, eval_range<fake_arange>, give_range, true);
   row("aten.arange.start", fake_arange, eval_range<fake_arange>, give_range, true);
   row("aten.arange.start_step", fake_arange, eval_range<fake_arange>, give_range, true);

@@ -36,7 +36,7 @@ Node* promoted(Builder& b, Node* x, bool to_complex) {
     fail("Unsupported dtype " + std::string(torch_name(type)));
   if (!is_floating(type) && !is_complex(type)) type = DType::Float32;
   if (to_complex) type = complex_of(type);
-  return type == b.tensor(x).dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", type}});
+  return to_dtype(b, x, type);
 }
 
 /// Slices x, or pads it with zeros, to the number of points transformed.

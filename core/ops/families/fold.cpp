@@ -125,9 +125,7 @@ Arg decompose_col2im(DecomposeCall& c) {
   Blocks blocks(c);
   const TensorMeta& self = c.tensor("self");
   bool batched = self.dim() == 3;
-  Node* x = tensor_node(c, "self");
-  if (opmath_dtype(self.dtype) != self.dtype)
-    x = b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(self.dtype)}});
+  Node* x = to_dtype(b, c.arg("self"), opmath_dtype(self.dtype));
   if (!batched) x = b.call("aten.unsqueeze.default", {x, 0});
   SymList in = b.tensor(x).sizes, output = c.syms("output_size");
   SymExpr channels = sym_floordiv(in[1], SymExpr(blocks.kernel[0]) * blocks.kernel[1]);
@@ -141,8 +139,7 @@ Arg decompose_col2im(DecomposeCall& c) {
   image = b.call("aten._unsafe_index_put.default", {image, indices, x, true});
   image = b.call("aten.constant_pad_nd.default", {image, padded(blocks, -1)});
   if (!batched) image = b.call("aten.squeeze.dim", {image, 0});
-  if (opmath_dtype(self.dtype) == self.dtype) return image;
-  return b.call("aten._to_copy.default", {image}, {{"dtype", self.dtype}});
+  return to_dtype(b, image, self.dtype);
 }
 
 }  // namespace

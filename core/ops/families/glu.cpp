@@ -1,7 +1,9 @@
 // Gated linear units: the first half of a dimension times the sigmoid of the second.
 #include "core/ops/record/formula_functions.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
+#include "core/ops/record/program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 
@@ -47,10 +49,7 @@ std::vector<std::pair<std::string, Arg>> operands(DecomposeCall& c) {
   Builder& b = c.build;
   const std::size_t dim = gated_dim(c);
   const SymExpr half = sym_floordiv(c.tensor("self").sizes[dim], 2);
-  auto wide = [&](const Arg& x) -> Arg {
-    const DType t = b.tensor(x).dtype;
-    return opmath_dtype(t) == t ? x : b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(t)}});
-  };
+  auto wide = [&](const Arg& x) { return to_dtype(b, x, opmath_dtype(b.tensor(x).dtype)); };
   const Arg self = wide(c.arg("self"));
   auto part = [&](SymExpr begin) {
     return b.call("aten.slice.Tensor", {self, static_cast<std::int64_t>(dim), b.size(begin), b.size(begin + half)});
@@ -61,65 +60,45 @@ std::vector<std::pair<std::string, Arg>> operands(DecomposeCall& c) {
   return names;
 }
 
-Arg narrowed(DecomposeCall& c, const Arg& result) {
-  const DType dtype = c.tensor("self").dtype;
-  if (Builder::tensor(result).dtype == dtype) return result;
-  return c.build.call("aten._to_copy.default", {result}, {{"dtype", dtype}});
-}
-
 Arg decompose_glu(DecomposeCall& c) {
-  return narrowed(c, c.build.expression("v * sigmoid(g)", operands(c)));
+  return to_dtype(c.build, c.build.expression("v * sigmoid(g)", operands(c)), c.tensor("self").dtype);
 }
 
 Arg decompose_glu_backward(DecomposeCall& c) {
-  std::vector<std::pair<std::string, Arg>> names = operands(c);
-  names.emplace_back("dim", c.arg("dim"));
-  names.emplace_back("s", c.build.expression("sigmoid(g)", names));
-  return narrowed(c, c.build.expression("cat([s * grad, (1.0 - s) * s * v * grad], dim)", names));
+  const Arg gradient = build_program(c, "s = sigmoid(g); cat([s * grad, (1.0 - s) * s * v * grad], dim)", operands(c));
+  return to_dtype(c.build, gradient, c.tensor("self").dtype);
 }
 
-/// One half of a dimension: the first, or the second.
-Arg half(const FormulaCall& f, const Arg& x, std::int64_t dim, bool second) {
-  const SymList& sizes = Builder::tensor(x).sizes;
-  SymExpr length = sym_floordiv(sizes[wrap_dim(dim, sizes.size())], 2), begin = second ? length : SymExpr(0);
-  return f.build.call("aten.slice.Tensor", {x, dim, f.build.size(begin), f.build.size(begin + length)});
-}
-
-/// glu_double_backward_grad_output(grad, self, dim)
-Arg glu_double_backward_grad_output(const FormulaCall& f) {
-  SymList sizes = f.tensor(1).sizes;
-  const std::size_t dim = wrap_dim(f.integer(2), sizes.size());
-  sizes[dim] = sym_floordiv(sizes[dim], 2);
-  Node* ones = f.build.call("aten.new_ones.default", {f.args[1], f.build.sizes(sizes)});
-  Arg slopes = f("x0 * glu_backward(ones, x1, x2)", {{"ones", ones}});
-  return f("a + b", {{"a", half(f, slopes, f.integer(2), false)}, {"b", half(f, slopes, f.integer(2), true)}});
-}
-
-/// glu_double_backward(grad, grad_output, self, dim)
-Arg glu_double_backward(const FormulaCall& f) {
-  const std::int64_t dim = f.integer(3);
-  Arg s = f("sigmoid(g)", {{"g", half(f, f.args[2], dim, true)}});
-  Arg slope = f("s * (1 - s)", {{"s", s}});
-  Arg by_value = half(f, f.args[0], dim, false), by_gate = half(f, f.args[0], dim, true);
-  return f(
-      "cat([gate * x1 * slope, gate * value * x1 * (slope * (1 - s) - s * slope) + first * x1 * slope], x3)",
-      {{"s", s}, {"slope", slope}, {"first", by_value}, {"gate", by_gate}, {"value", half(f, f.args[2], dim, false)}});
+/// half(x, dim, second): the first or the second half of a dimension.
+Arg half(const FormulaCall& f) {
+  const SymList& sizes = f.tensor(0).sizes;
+  SymExpr length = sym_floordiv(sizes[wrap_dim(f.integer(1), sizes.size())], 2),
+          begin = f.flag(2) ? length : SymExpr(0);
+  return f.build.call("aten.slice.Tensor", {f.args[0], f.args[1], f.build.size(begin), f.build.size(begin + length)});
 }
 
 }  // namespace
 
 void register_glu(OpTable& t) {
   t.default_family = Family::Pointwise;
-  t.add_formula_functions({{"glu_double_backward_grad_output", glu_double_backward_grad_output},
-                           {"glu_double_backward", glu_double_backward}});
+  t.add_formula_functions({{"half", half}});
   t.add("aten.glu.default", {.fake = fake_glu,
                              .decompose = decompose_glu,
                              .autograd = {.derivative = {{"self", "glu_backward(grad, self, dim)"}}}});
   t.add("aten.glu_backward.default",
         {.fake = fake_glu_backward,
          .decompose = decompose_glu_backward,
-         .autograd = {.derivative = {{"grad_output", "glu_double_backward_grad_output(grad, self, dim)"},
-                                     {"self", "glu_double_backward(grad, grad_output, self, dim)"}}}});
+         .autograd = {
+             .derivative = {
+                 {"grad_output",
+                  "ones = aten.new_ones.default(self, sizes(grad_output)); "
+                  "slopes = grad * glu_backward(ones, self, dim); a = half(slopes, dim, False); b = half(slopes, dim, "
+                  "True); a + b"},
+                 {"self",
+                  "s = sigmoid(half(self, dim, True)); slope = s * (1 - s); "
+                  "first = half(grad, dim, False); gate = half(grad, dim, True); value = half(self, dim, False); "
+                  "cat([gate * grad_output * slope, gate * value * grad_output * (slope * (1 - s) - s * slope) + "
+                  "first * grad_output * slope], dim)"}}}});
 }
 
 }  // namespace partita

@@ -15,19 +15,6 @@ namespace {
 
 using namespace kernels;
 
-GridMode mode_of(const auto& c) {
-  std::int64_t mode = c.integer("interpolation_mode");
-  if (mode < 0 || mode > 2)
-    fail("grid_sampler(): expected interpolation_mode to be 0, 1 or 2, but got " + std::to_string(mode));
-  return static_cast<GridMode>(mode);
-}
-GridPadding padding_of(const auto& c) {
-  std::int64_t mode = c.integer("padding_mode");
-  if (mode < 0 || mode > 2)
-    fail("grid_sampler(): expected padding_mode to be 0, 1 or 2, but got " + std::to_string(mode));
-  return static_cast<GridPadding>(mode);
-}
-
 /// Fails unless input [N, C, spatial...] and grid [N, out spatial..., rank] fit together.
 void check_operands(FakeCall& c, std::size_t rank) {
   const TensorMeta &input = c.tensor("input"), &grid = c.tensor("grid");
@@ -46,7 +33,7 @@ void check_operands(FakeCall& c, std::size_t rank) {
     if (!checked(c, sym_lt(0, input.sizes[d]), "grid_sampler input"))
       fail("grid_sampler(): expected input to have non-empty spatial dimensions, but dimension " + std::to_string(d) +
            " is empty");
-  if (rank == 3 && mode_of(c) == GridMode::Bicubic)
+  if (rank == 3 && grid_mode(c) == GridMode::Bicubic)
     fail("grid_sampler(): bicubic interpolation only supports 4D input");
 }
 
@@ -168,9 +155,9 @@ struct Sampler {
   Location<T> along[3];  ///< depth, height, width
 
   Sampler(const EvalCall& c, DType dtype) : input(load(c.tensor("input"), dtype)), grid(load(c.tensor("grid"), dtype)) {
-    batch = input.sizes[0], channels = input.sizes[1], mode = mode_of(c);
+    batch = input.sizes[0], channels = input.sizes[1], mode = grid_mode(c);
     for (std::size_t d = 1; d <= rank; ++d) places *= grid.sizes[d], plane *= input.sizes[d + 1];
-    for (Location<T>& l : along) l = {1, padding_of(c), c.boolean("align_corners")};
+    for (Location<T>& l : along) l = {1, grid_padding(c), c.boolean("align_corners")};
     for (std::size_t d = 0; d < rank; ++d) along[3 - rank + d].size = input.sizes[d + 2];
   }
 
@@ -271,7 +258,6 @@ Value eval_grid_sampler(EvalCall& c) {
 
 template <std::size_t rank>
 Value eval_grid_sampler_backward(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_grid_sampler_backward<rank>);
   DType dtype = evaluation_dtype(c.tensor("input").dtype);
   bool wants_input = c.booleans("output_mask")[0];
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, c.tensor("input").sizes),
@@ -301,22 +287,13 @@ Value eval_grid_sampler_backward(EvalCall& c) {
       }
     });
   });
-  if (wants_input) outputs[0].copy_from(dx);
-  outputs[1].copy_from(dgrid);
-  return ValueList{wants_input ? Value(outputs[0]) : Value(), outputs[1]};
+  return ValueList{wants_input ? Value(dx) : Value(), dgrid};
 }
 
 constexpr char backward_2d[] = "aten.grid_sampler_2d_backward.default",
                backward_3d[] = "aten.grid_sampler_3d_backward.default";
 
 }  // namespace
-
-GridMode grid_mode(const FakeCall& c) {
-  return mode_of(c);
-}
-GridPadding grid_padding(const FakeCall& c) {
-  return padding_of(c);
-}
 
 void register_grid_sampler(OpTable& t) {
   t.default_family = Family::Index;

@@ -17,8 +17,8 @@ class GridReads {
       : b_(c.build),
         padding_(grid_padding(c)),
         align_(c.boolean("align_corners")),
-        image_(widened(c, "input")),
-        grid_(widened(c, "grid")) {
+        image_(to_dtype(b_, c.arg("input"), opmath_dtype(c.tensor("input").dtype))),
+        grid_(to_dtype(b_, c.arg("grid"), opmath_dtype(c.tensor("grid").dtype))) {
     const TensorMeta& image = b_.tensor(image_);
     entry_ = positions(image.sizes[0], {image.sizes[0], 1, 1, 1});
     channel_ = positions(image.sizes[1], {1, image.sizes[1], 1, 1});
@@ -71,11 +71,6 @@ class GridReads {
   Node* made(std::string_view formula, const Names& names) { return b_.expression(formula, names).node(); }
 
  private:
-  Arg widened(DecomposeCall& c, const char* name) {
-    DType dtype = c.tensor(name).dtype;
-    if (opmath_dtype(dtype) == dtype) return c.arg(name);
-    return b_.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", opmath_dtype(dtype)}});
-  }
   Node* positions(SymExpr size, const SymList& shape) {
     Node* x =
         b_.call("aten.arange.default", {b_.size(size)}, {{"device", b_.tensor(image_).device}, {"pin_memory", false}});
@@ -142,8 +137,7 @@ Arg decompose_grid_sampler_2d(DecomposeCall& c) {
     else
       result = bilinear(b, g, x, y);
   }
-  DType dtype = c.tensor("input").dtype;
-  return b.tensor(result).dtype == dtype ? result : b.call("aten._to_copy.default", {result}, {{"dtype", dtype}});
+  return to_dtype(b, result, c.tensor("input").dtype);
 }
 
 }  // namespace partita

@@ -2,7 +2,6 @@
 #include "core/ops/families/lower_index.h"
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/record/formula.h"
 #include "core/ops/record/formula_functions.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
@@ -134,64 +133,33 @@ Meta fake_native_group_norm_backward(FakeCall& c) {
 }
 
 /// infinitely_differentiable_native_group_norm_backward of PyTorch's FunctionsManual.cpp, with its calls in its order.
-/// PyTorch uses it when mean and rstd have gradients too.
-std::vector<Node*> grad_through_statistics(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  const SymExpr batch = c.sym("N"), groups = c.sym("group"), inner = c.sym("HxW"),
-                depth = sym_floordiv(c.sym("C"), groups), size = depth * inner;
+/// PyTorch uses it when mean and rstd have gradients too. Takes the results' gradients, input, mean, rstd, weight,
+/// bias, N, C, HxW, group and output_mask.
+Arg group_norm_gradients(const FormulaCall& f) {
+  const SymExpr depth = sym_floordiv(f.sizes(9)[0], f.sizes(11)[0]), size = depth * f.sizes(10)[0];
   if (!size.is_int()) fail_unsupported("the gradient of group norm's statistics of symbolic size");
-  std::vector<std::pair<std::string, Arg>> names = {{"s", 1.0 / static_cast<double>(size.as_int())}};
-  auto shaped = [&](const char* name, const Arg& x, const SymList& sizes) {
-    names.emplace_back(name, b.call("aten.reshape.default", {x, b.sizes(sizes)}));
-  };
-  auto build = [&](const char* formula) { return b.expression(formula, names); };
-  auto bind = [&](const char* name, const char* formula) { names.emplace_back(name, build(formula)); };
-  const bool weighted = c.has("weight");
-  shaped("X", c.arg("input"), {batch, groups, depth, inner});
-  shaped("mean", c.results[1], {batch, groups, 1, 1});
-  shaped("rstd", c.results[2], {batch, groups, 1, 1});
-  bind("cube", "rstd * rstd * rstd");
-  if (weighted) shaped("gamma", c.arg("weight"), {1, groups, depth, 1});
-  Node* through_output = nullptr;
-  if (c.grads[0]) {
-    shaped("dY", c.grads[0], {batch, groups, depth, inner});
-    bind("ds", "unsqueeze(sum(dY * X, [3]), -1)");
-    bind("db", "unsqueeze(sum(dY, [3]), -1)");
-    bind("a", weighted ? "rstd * gamma" : "rstd");
-    bind("b0", weighted ? "unsqueeze(sum(ds * gamma, [2]), -2)" : "unsqueeze(sum(ds, [2]), -2)");
-    bind("c0", weighted ? "unsqueeze(sum(db * gamma, [2]), -2)" : "unsqueeze(sum(db, [2]), -2)");
-    bind("b1", "(c0 * mean - b0) * cube * s");
-    bind("c1", "-b1 * mean - c0 * rstd * s");
-    if (c.want("input")) through_output = build("a * dY + b1 * X + c1").node();
-    const SymList parameter = {c.sym("C")};
-    auto flat = [&](const char* formula) {
-      return b.call("aten.reshape.default", {build(formula), b.sizes(parameter)});
-    };
-    if (c.want("weight")) slots["weight"] = flat("sum((ds - db * mean) * rstd, [0])");
-    if (c.want("bias")) slots["bias"] = flat("sum(db, [0])");
-  } else {
-    for (const char* name : {"weight", "bias"})
-      if (c.want(name)) slots[name] = b.call("aten.zeros_like.default", {c.arg(name)});
-  }
-  if (!c.want("input")) return slots;
-  if (c.grads[2]) {
-    shaped("drstd", c.grads[2], {batch, groups, 1, 1});
-    bind("dvar", "cube * -0.5 * drstd");
-  } else {
-    names.emplace_back("dvar", Arg());
-  }
-  if (c.grads[1])
-    shaped("dmean", c.grads[1], {batch, groups, 1, 1});
-  else
-    names.emplace_back("dmean", Arg());
-  Node* total = build(
-                    "sum_of(None if dvar is None else var_backward(dvar, X, [2, 3], 0, True), "
-                    "None if dmean is None else mean_backward(dmean, X, [2, 3], True))")
-                    .node();
-  if (through_output) total = b.call("aten.add.Tensor", {through_output, total});
-  slots["input"] = b.call("aten.reshape.default", {total, b.sizes(c.tensor("input").sizes)});
-  return slots;
+  return f(
+      "X = reshape(x3, [x8, x11, D, x10]); mean = reshape(x4, [x8, x11, 1, 1]); rstd = reshape(x5, [x8, x11, 1, 1]); "
+      "cube = rstd * rstd * rstd; gamma = None if x6 is None else reshape(x6, [1, x11, D, 1]); "
+      "dY = None if x0 is None else reshape(x0, [x8, x11, D, x10]); "
+      "ds = None if dY is None else unsqueeze(sum(dY * X, [3]), -1); "
+      "db = None if dY is None else unsqueeze(sum(dY, [3]), -1); "
+      "a = None if dY is None else rstd if gamma is None else rstd * gamma; "
+      "b0 = None if dY is None else unsqueeze(sum(ds if gamma is None else ds * gamma, [2]), -2); "
+      "c0 = None if dY is None else unsqueeze(sum(db if gamma is None else db * gamma, [2]), -2); "
+      "b1 = None if dY is None else (c0 * mean - b0) * cube * s; "
+      "c1 = None if dY is None else -b1 * mean - c0 * rstd * s; "
+      "out = None if dY is None or not x12[0] else a * dY + b1 * X + c1; "
+      "gw = None if not x12[1] else zeros_like(x6) if dY is None else reshape(sum((ds - db * mean) * rstd, [0]), "
+      "[x9]); "
+      "gb = None if not x12[2] else zeros_like(x7) if dY is None else reshape(sum(db, [0]), [x9]); "
+      "drstd = None if x2 is None or not x12[0] else reshape(x2, [x8, x11, 1, 1]); "
+      "dvar = None if drstd is None else cube * -0.5 * drstd; "
+      "dmean = None if x1 is None or not x12[0] else reshape(x1, [x8, x11, 1, 1]); "
+      "more = sum_of(None if dvar is None else var_backward(dvar, X, [2, 3], 0, True), "
+      "None if dmean is None else mean_backward(dmean, X, [2, 3], True)); "
+      "(None if not x12[0] else reshape(sum_of(out, more), sizes(x3)), gw, gb)",
+      {{"D", f.build.size(depth)}, {"s", 1.0 / static_cast<double>(size.as_int())}});
 }
 
 Arg decompose_group_norm(DecomposeCall& c) {
@@ -218,24 +186,18 @@ Arg in_format(const FormulaCall& f) {
   return f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", format}});
 }
 
-std::vector<Node*> grad_native_group_norm(GradCall& c) {
-  if (c.grads[1] || c.grads[2]) return grad_through_statistics(c);
-  return apply_formulas(
-      {{"input, weight, bias",
-        "g = in_format(grad, input); "
-        "aten.native_group_norm_backward.default(g, in_format(input, input), result1, result2, weight, N, C, HxW, "
-        "group, output_mask)"}},
-      c);
-}
-
 }  // namespace
 
 void register_group_norm(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add_formula_functions({{"in_format", in_format}});
-  t.add("aten.native_group_norm.default", fake_native_group_norm, nullptr, {},
-        {.autograd = {.gradient = grad_native_group_norm, .all_results_differentiable = true},
-         .lower = lower_group_norm});
+  t.add_formula_functions({{"in_format", in_format}, {"group_norm_gradients", group_norm_gradients}});
+  t.add("aten.native_group_norm.default", fake_native_group_norm, nullptr,
+        {{"input, weight, bias",
+          "aten.native_group_norm_backward.default(in_format(grads[0], input), in_format(input, input), result1, "
+          "result2, weight, N, C, HxW, group, output_mask) if grads[1] is None and grads[2] is None else "
+          "group_norm_gradients(grads[0], grads[1], grads[2], input, result1, result2, weight, bias, N, C, HxW, group, "
+          "output_mask)"}},
+        {.autograd = {.all_results_differentiable = true}, .lower = lower_group_norm});
   t.add("aten.native_group_norm_backward.default", fake_native_group_norm_backward, nullptr, {},
         {.lower = lower_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});

@@ -4,6 +4,7 @@
 
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
 
@@ -209,12 +210,10 @@ Arg decompose_histogramdd(DecomposeCall& c) {
     if (!dims.is_int()) fail_unsupported("histogramdd of a symbolic number of dimensions");
     bins = Arg::list(std::vector<Arg>(static_cast<std::size_t>(dims.as_int()), bins));
   }
-  Node* edges = b.call("aten._histogramdd_bin_edges.default", {c.arg("self"), bins}, all);
-  std::vector<Arg> list;
-  for (std::size_t i = 0; i < bins.get<ArgList>()->items.size(); ++i)
-    list.emplace_back(b.getitem(edges, static_cast<std::int64_t>(i)));
+  const std::vector<Node*> edges =
+      results_of(b, b.call("aten._histogramdd_bin_edges.default", {c.arg("self"), bins}, all));
   Node* counts = b.call("aten._histogramdd_from_bin_cts.default", {c.arg("self"), bins}, all);
-  return Arg::tuple({counts, Arg::list(std::move(list))});
+  return Arg::tuple({counts, Arg::list(std::vector<Arg>(edges.begin(), edges.end()))});
 }
 
 }  // namespace

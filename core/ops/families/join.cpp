@@ -7,6 +7,7 @@
 #include "core/ops/facts/views.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/lower_place.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/lower_call.h"
@@ -291,13 +292,9 @@ Meta fake_stack(FakeCall& call) {
 }
 
 std::vector<Node*> stack_gradient(GradCall& call) {
-  std::vector<Node*> grads;
   std::size_t rank = Builder::tensor(call.grads[0]).dim();
   Arg dim = static_cast<std::int64_t>(wrap_dim(call.integer("dim"), rank));
-  Node* parts = call.build.call("aten.unbind.int", {call.grads[0], dim});
-  for (std::size_t i = 0; i < call.arg("tensors").get<ArgList>()->items.size(); ++i)
-    grads.push_back(call.build.getitem(parts, static_cast<std::int64_t>(i)));
-  return item_gradients(call, std::move(grads));
+  return item_gradients(call, results_of(call.build, call.build.call("aten.unbind.int", {call.grads[0], dim})));
 }
 
 Meta fake_repeat(FakeCall& call) {

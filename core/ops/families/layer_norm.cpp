@@ -156,8 +156,7 @@ std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   const TensorMeta& input = c.tensor("input");
   leading_sizes(c);
   DType dtype = evaluation_dtype(input.dtype);
-  Node* x = tensor_node(c, "input");
-  if (dtype != input.dtype) x = b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
+  Node* x = to_dtype(b, c.arg("input"), dtype);
   double eps = c.has("eps")              ? as_double(c.number("eps"))
                : dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
@@ -170,8 +169,7 @@ std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   Node* scale = b.call("aten.rsqrt.default", {b.call("aten.add.Scalar", {mean, eps})});
   Node* result = b.call("aten.mul.Tensor", {x, scale});
   if (c.has("weight")) result = b.call("aten.mul.Tensor", {result, c.arg("weight")});
-  if (b.tensor(result).dtype != input.dtype)
-    result = b.call("aten._to_copy.default", {result}, {{"dtype", input.dtype}});
+  result = to_dtype(b, result, input.dtype);
   const MemoryFormat format = suggest_memory_format(input, c.shapes);
   return {b.call("aten.contiguous.default", {result}, {{"memory_format", format}}), scale};
 }

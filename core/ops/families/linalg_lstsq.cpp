@@ -4,7 +4,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/kernels/lapack.h"
-#include "core/ops/record/gradients.h"
+#include "core/ops/record/formula_functions.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
@@ -170,54 +170,36 @@ Value eval_lstsq(EvalCall& c) {
   return ValueList{out[0], out[1], out[2], out[3]};
 }
 
-/// The solution X depends on A and B as pinv(A) B does. The residuals |A X - B|^2 have no gradient through X, because X
-/// minimises them.
-std::vector<Node*> grad_lstsq(GradCall& c) {
-  GradientSlots slots(c);
-  bool vectors = vector_case(c, c.tensor("self").sizes, c.tensor("b").sizes);
-  std::vector<std::pair<std::string, Arg>> names = {{"A", c.arg("self")}, {"B", c.arg("b")}, {"X", c.results[0]}};
-  auto bind = [&](const char* name, const char* formula) {
-    Arg value = c.build.expression(formula, names);
-    std::erase_if(names, [&](const auto& n) { return n.first == name; });
-    names.emplace_back(name, value);
-  };
-  auto add = [&](const char* name, const char* formula) {
-    Node* more = c.build.expression(formula, names).node();
-    Node*& slot = slots[name];
-    slot = slot ? c.build.call("aten.add.Tensor", {slot, more}) : more;
-  };
-  if (vectors) {
-    bind("B", "unsqueeze(B, -1)");
-    bind("X", "unsqueeze(X, -1)");
-  }
-  if (c.grads[0]) {
-    names.emplace_back("gX", c.grads[0]);
-    if (vectors) bind("gX", "unsqueeze(gX, -1)");
-    names.emplace_back("none", Arg());
-    bind("P", "aten.linalg_pinv.atol_rtol_tensor(A)");
-    if (c.want("self")) add("self", "pinv_backward(matmul(gX, mH(B)), P, A)");
-    if (c.want("b")) add("b", "matmul(mH(P), gX)");
-  }
-  bool residuals = c.results[1] && !Builder::tensor(c.results[1]).numel().is(0);
-  if (c.grads[1] && residuals) {
-    names.emplace_back("gL", c.grads[1]);
-    if (vectors) bind("gL", "unsqueeze(gL, -1)");
-    bind("r", "(matmul(A, X) - B) * unsqueeze(gL, -2) * 2");
-    if (c.want("self")) add("self", "matmul(r, mH(X))");
-    if (c.want("b")) add("b", "-r");
-  }
-  if (vectors && slots["b"]) slots["b"] = c.build.call("aten.squeeze.dim", {slots["b"], -1});
-  for (const char* name : {"self", "b"})
-    if (c.want(name) && !slots[name]) slots[name] = c.build.call("aten.zeros_like.default", {c.arg(name)});
-  return slots;
+/// is_vectors(A, B): vector_case().
+Arg is_vectors(const FormulaCall& f) {
+  return vector_case(f.guards(), f.tensor(0).sizes, f.tensor(1).sizes);
+}
+
+Arg is_empty(const FormulaCall& f) {
+  return !f.has(0) || f.tensor(0).numel().is(0);
 }
 
 }  // namespace
 
 void register_linalg_lstsq(OpTable& t) {
-  t.add("aten.linalg_lstsq.default", fake_lstsq, eval_lstsq, {},
-        {.autograd = {.gradient = grad_lstsq, .all_results_differentiable = true, .constant_results = 0b1100},
-         .cost = {.expensive = true}});
+  t.add_formula_functions({{"is_vectors", is_vectors}, {"is_empty", is_empty}});
+  // The solution X depends on A and B as pinv(A) B does. The residuals |A X - B|^2 have no gradient through X, because
+  // X minimises them.
+  t.add("aten.linalg_lstsq.default", fake_lstsq, eval_lstsq,
+        {{"self, b",
+          "v = is_vectors(self, b); B = unsqueeze(b, -1) if v else b; X = unsqueeze(result0, -1) if v else result0; "
+          "gX = None if grads[0] is None else unsqueeze(grads[0], -1) if v else grads[0]; "
+          "P = None if gX is None else aten.linalg_pinv.atol_rtol_tensor(self); "
+          "A1 = None if gX is None or not output_mask[0] else pinv_backward(matmul(gX, mH(B)), P, self); "
+          "B1 = None if gX is None or not output_mask[1] else matmul(mH(P), gX); "
+          "gL = None if grads[1] is None or is_empty(result1) else unsqueeze(grads[1], -1) if v else grads[1]; "
+          "r = None if gL is None else (matmul(self, X) - B) * unsqueeze(gL, -2) * 2; "
+          "A2 = None if r is None or not output_mask[0] else matmul(r, mH(X)); "
+          "B2 = None if r is None or not output_mask[1] else -r; "
+          "gA = sum_of(A1, A2); gB = sum_of(B1, B2); "
+          "(zeros_like(self) if gA is None and output_mask[0] else gA, "
+          "gB if not output_mask[1] else zeros_like(b) if gB is None else aten.squeeze.dim(gB, -1) if v else gB)"}},
+        {.autograd = {.all_results_differentiable = true, .constant_results = 0b1100}, .cost = {.expensive = true}});
 }
 
 }  // namespace partita

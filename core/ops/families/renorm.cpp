@@ -4,8 +4,9 @@
 
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/kernels/outputs.h"
-#include "core/ops/record/gradients.h"
+#include "core/ops/record/formula_functions.h"
 #include "core/ops/record/layout.h"
+#include "core/ops/record/program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 
@@ -15,31 +16,19 @@ namespace {
 
 using namespace kernels;
 
-Tensor run(const char* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs = {}) {
-  return *unwrap(evaluate(Op::torch(op), std::move(args), std::move(kwargs))).get<Tensor>();
+/// norm_dtype(x): norms of half types are computed in float32; None for others.
+Arg norm_dtype(const FormulaCall& f) {
+  const DType t = f.tensor(0).dtype;
+  return t == DType::BFloat16 || t == DType::Float16 ? Arg(DType::Float32) : Arg();
 }
 
-std::vector<std::int64_t> all_but(std::int64_t dim, std::size_t rank) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 0; d < static_cast<std::int64_t>(rank); ++d)
-    if (d != dim) out.push_back(d);
-  return out;
-}
-
-template <class T>
-auto list_of(const std::vector<std::int64_t>& numbers) {
-  if constexpr (std::is_same_v<T, Value>) {
-    ValueList out;
-    for (std::int64_t n : numbers) out.emplace_back(n);
-    return out;
-  } else {
-    return Arg::list(std::vector<Arg>(numbers.begin(), numbers.end()));
-  }
-}
-
-/// Norms of half types are computed in float32.
-DType norm_dtype(DType t) {
-  return t == DType::BFloat16 || t == DType::Float16 ? DType::Float32 : t;
+/// other_dims(x, dim)
+Arg other_dims(const FormulaCall& f) {
+  const std::size_t rank = f.tensor(0).dim(), dim = wrap_dim(f.integer(1), rank);
+  std::vector<Arg> out;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (d != dim) out.emplace_back(static_cast<std::int64_t>(d));
+  return Arg::list(std::move(out));
 }
 
 Meta fake_renorm(FakeCall& c) {
@@ -54,51 +43,11 @@ Meta fake_renorm(FakeCall& c) {
 }
 
 /// Slices along `dim` whose norm exceeds maxnorm are scaled down to that norm.
-Value eval_renorm(EvalCall& c) {
-  Tensor out = allocate(c, fake_renorm);
-  const Tensor& self = c.tensor("self");
-  std::vector<std::int64_t> dims = all_but(wrap_dim(c.integer("dim"), self.dim()), self.sizes.size());
-  std::vector<std::pair<std::string, Value>> options;
-  if (norm_dtype(self.dtype) != self.dtype) options.emplace_back("dtype", norm_dtype(self.dtype));
-  Tensor norm =
-      run("aten.linalg_vector_norm.default", {self, as_double(c.number("p")), list_of<Value>(dims), true}, options);
-  Tensor factor = unwrap(load(norm, norm.dtype).clone());
-  double most = as_double(c.number("maxnorm"));
-  dispatch_floating(factor.dtype, "renorm", [&]<class T>() {
-    for (std::int64_t i : steps(factor.numel())) {
-      T& v = factor.as<T>()[i];
-      v = v > static_cast<T>(most) ? static_cast<T>(most) / (v + static_cast<T>(1e-7)) : T(1);
-    }
-  });
-  out.copy_from(run("aten.mul.Tensor", {self, unwrap(factor.to(self.dtype))}));
-  return out;
-}
-
-std::vector<Node*> grad_renorm(GradCall& c) {
-  GradientSlots slots(c);
-  const TensorMeta& self = c.tensor("self");
-  DType dtype = norm_dtype(self.dtype);
-  std::int64_t dim = wrap_dim(c.integer("dim"), self.dim());
-  std::vector<std::pair<std::string, Arg>> names = {{"grad", c.grads[0]},
-                                                    {"self", c.arg("self")},
-                                                    {"p", as_double(c.number("p"))},
-                                                    {"dims", list_of<Arg>(all_but(dim, self.dim()))},
-                                                    {"maxnorm", c.arg("maxnorm")},
-                                                    {"real", real_of(dtype)},
-                                                    {"type", self.dtype}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  auto bind = [&](const char* name, const char* formula) { names.emplace_back(name, build(formula)); };
-  bool half = dtype != self.dtype;
-  bind("norm",
-       half ? "linalg_vector_norm(self, p, dims, True, dtype=real)" : "linalg_vector_norm(self, p, dims, True)");
-  bind("along", "sum(real_of(conj(self) * grad), dims, True, dtype=real)");
-  bind("nb", "vector_norm_backward(along, self, p, norm, dims, True)");
-  bind("inverse", "reciprocal(norm + 1e-7)");
-  bind("scaled", "maxnorm * inverse * (grad - inverse * nb)");
-  if (half) bind("narrow", "aten._to_copy.default(scaled, dtype=type)");
-  slots["self"] =
-      build(half ? "where(gt(norm, maxnorm), narrow, grad)" : "where(gt(norm, maxnorm), scaled, grad)").node();
-  return slots;
+Arg decompose_renorm(DecomposeCall& c) {
+  return build_program(c,
+                       "norm = linalg_vector_norm(self, p, other_dims(self, dim), True, dtype=norm_dtype(self)); "
+                       "factor = where(gt(norm, maxnorm), maxnorm / (norm + 1e-7), 1.0); "
+                       "contiguous(self * in_dtype(factor, dtype(self)))");
 }
 
 Meta fake_hash(FakeCall& c) {
@@ -157,7 +106,15 @@ Value eval_hash(EvalCall& c) {
 
 void register_renorm(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add("aten.renorm.default", fake_renorm, eval_renorm, {}, {.autograd = {.gradient = grad_renorm}});
+  t.add_formula_functions({{"norm_dtype", norm_dtype}, {"other_dims", other_dims}});
+  t.add("aten.renorm.default", fake_renorm, nullptr,
+        {{"self",
+          "dims = other_dims(self, dim); norm = linalg_vector_norm(self, p, dims, True, dtype=norm_dtype(self)); "
+          "along = sum(real_of(conj(self) * grad), dims, True, dtype=dtype(norm)); "
+          "nb = vector_norm_backward(along, self, p, norm, dims, True); inverse = reciprocal(norm + 1e-7); "
+          "scaled = maxnorm * inverse * (grad - inverse * nb); "
+          "where(gt(norm, maxnorm), in_dtype(scaled, dtype(self)), grad)"}},
+        {.compile_decompose = decompose_renorm});
   t.add("aten.hash_tensor.default", fake_hash, eval_hash, {}, {.autograd = {.not_differentiable = true}});
 }
 

@@ -39,10 +39,7 @@ Node* tanh(Builder& b, Node* x) {
 
 /// Splits the last dimension into `count` parts.
 std::vector<Node*> chunks(Builder& b, Node* x, std::int64_t count) {
-  Node* tuple = b.call("aten.chunk.default", {x, count, static_cast<std::int64_t>(b.tensor(x).dim()) - 1});
-  std::vector<Node*> parts;
-  for (std::int64_t i = 0; i < count; ++i) parts.push_back(b.getitem(tuple, i));
-  return parts;
+  return results_of(b, b.call("aten.chunk.default", {x, count, static_cast<std::int64_t>(b.tensor(x).dim()) - 1}));
 }
 
 State lstm_cell(Builder& b, Node* input, const State& state, const Layer& layer) {
@@ -74,12 +71,8 @@ State plain_cell(Builder& b, Node* input, const State& state, const Layer& layer
 
 /// The slices of a tensor along its first dimension.
 std::vector<Node*> unbind(Builder& b, Node* x) {
-  SymExpr size = Builder::tensor(x).sizes.at(0);
-  if (!size.is_int()) fail_unsupported("a recurrent layer over a symbolic length");
-  Node* tuple = b.call("aten.unbind.int", {x});
-  std::vector<Node*> items;
-  for (std::int64_t i = 0; i < size.as_int(); ++i) items.push_back(b.getitem(tuple, i));
-  return items;
+  if (!Builder::tensor(x).sizes.at(0).is_int()) fail_unsupported("a recurrent layer over a symbolic length");
+  return results_of(b, b.call("aten.unbind.int", {x}));
 }
 
 std::vector<Layer> layers_of(DecomposeCall& c, bool projected) {

@@ -142,17 +142,11 @@ Meta fake_softmax_backward(FakeCall& c) {
   return meta;
 }
 
-/// self converted to the `dtype` argument, which softmax does first.
-Node* converted(DecomposeCall& c) {
-  Node* self = tensor_node(c, "self");
-  auto dtype = c.dtype("dtype");
-  if (!dtype || *dtype == c.tensor("self").dtype) return self;
-  return c.build.call("aten._to_copy.default", {self}, {{"dtype", *dtype}});
-}
-
+/// Converts self to the `dtype` argument first.
 template <const char* op>
 Arg decompose_softmax(DecomposeCall& c) {
-  return c.build.call(op, {converted(c), c.arg("dim"), false});
+  Node* self = to_dtype(c.build, c.arg("self"), c.dtype("dtype").value_or(c.tensor("self").dtype));
+  return c.build.call(op, {self, c.arg("dim"), false});
 }
 
 constexpr char softmax_op[] = "aten._softmax.default", log_softmax_op[] = "aten._log_softmax.default";

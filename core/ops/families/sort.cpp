@@ -84,8 +84,7 @@ constexpr auto sorted_places = [](const auto* line, std::int64_t stride, Places&
 /// Selects `count` elements of every line. arrange(line, stride, order) is given all positions in ascending order and
 /// moves the selected ones to the front.
 template <class Arrange>
-Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange arrange) {
-  std::vector<Tensor> outputs = allocate_all(c, fake);
+Value select(EvalCall& c, std::int64_t count, Arrange arrange) {
   const Tensor& self = c.tensor("self");
   DType dtype = evaluation_dtype(self.dtype);
   Tensor x = load(self, dtype);
@@ -109,11 +108,7 @@ Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange a
         }
       }
   });
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Tensor& from = i == 0 ? values : indices;
-    outputs[i].copy_from(from.view_as(outputs[i].sizes, row_major_strides(outputs[i].sizes), 0));
-  }
-  return ValueList{outputs[0], outputs[1]};
+  return ValueList{values, indices};
 }
 
 std::int64_t line_length(const EvalCall& c) {
@@ -126,7 +121,7 @@ std::int64_t line_length(const EvalCall& c) {
 
 Value eval_sort(EvalCall& c) {
   const bool stable = c.schema.index_of("stable") >= 0 && c.has("stable") && c.boolean("stable");
-  return select(c, fake_sort, line_length(c),
+  return select(c, line_length(c),
                 [stable, descending = c.boolean("descending")](const auto* line, std::int64_t stride, Places& order) {
                   const auto first = before(line, stride, descending);
                   if (stable)
@@ -138,16 +133,15 @@ Value eval_sort(EvalCall& c) {
 
 Value eval_topk(EvalCall& c) {
   const std::int64_t k = c.integer("k");
-  return select(c, fake_topk, k,
-                [k, largest = c.boolean("largest")](const auto* line, std::int64_t stride, Places& order) {
-                  const auto first = before(line, stride, largest);
-                  if (k * 64 <= static_cast<std::int64_t>(order.size())) {
-                    std::partial_sort(order.begin(), order.begin() + k, order.end(), first);
-                  } else {
-                    std::nth_element(order.begin(), order.begin() + (k - 1), order.end(), first);
-                    std::sort(order.begin(), order.begin() + (k - 1), first);
-                  }
-                });
+  return select(c, k, [k, largest = c.boolean("largest")](const auto* line, std::int64_t stride, Places& order) {
+    const auto first = before(line, stride, largest);
+    if (k * 64 <= static_cast<std::int64_t>(order.size())) {
+      std::partial_sort(order.begin(), order.begin() + k, order.end(), first);
+    } else {
+      std::nth_element(order.begin(), order.begin() + (k - 1), order.end(), first);
+      std::sort(order.begin(), order.begin() + (k - 1), first);
+    }
+  });
 }
 
 /// Hoare's quickselect with the median of three as pivot. Afterwards order[k] is the position of the k-th smallest
@@ -184,7 +178,7 @@ void quick_select(const T* line, std::int64_t stride, Places& order, std::int64_
 Value eval_kthvalue(EvalCall& c) {
   std::int64_t k = c.integer("k");
   if (k < 1 || k > line_length(c)) fail("kthvalue(): selected number k out of range for dimension");
-  return select(c, fake_selection, 1, [k](const auto* line, std::int64_t stride, Places& order) {
+  return select(c, 1, [k](const auto* line, std::int64_t stride, Places& order) {
     quick_select(line, stride, order, k - 1);
     order[0] = order[static_cast<std::size_t>(k - 1)];
   });
@@ -194,7 +188,7 @@ Value eval_kthvalue(EvalCall& c) {
 template <bool ignore_nan>
 Value eval_median(EvalCall& c) {
   if (line_length(c) == 0) fail("median(): Expected reduction dim to have non-zero size.");
-  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Places& order) {
+  return select(c, 1, [](const auto* line, std::int64_t stride, Places& order) {
     sorted_places(line, stride, order);
     std::size_t numbers = order.size();
     while (numbers > 0 && is_nan(line[order[numbers - 1] * stride])) --numbers;
@@ -227,7 +221,7 @@ Value eval_median_of_all(EvalCall& c) {
 
 /// The most frequent element; of several the smallest.
 Value eval_mode(EvalCall& c) {
-  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Places& order) {
+  return select(c, 1, [](const auto* line, std::int64_t stride, Places& order) {
     std::sort(order.begin(), order.end(), before(line, stride, false));
     std::size_t best = 0, longest = 0;
     for (std::size_t i = 0; i < order.size();) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/ops/functorch/vmap.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/functional_variant.h"
@@ -39,12 +40,9 @@ Arg with_size(const BatchedCall& c, const Arg& sizes) {
 std::vector<Arg> call_again(const BatchedCall& c, const Schema& schema, const Args& bound) {
   Node* const made = call_in_order(c.build, schema, bound);
   if (schema.returns.empty()) return {};
-  const MetaTuple* tuple = made->meta.tuple();
-  if (!tuple) return {made};
-  std::vector<Arg> items;
-  for (std::size_t i = 0; i < tuple->items.size(); ++i)
-    items.emplace_back(c.build.getitem(made, static_cast<std::int64_t>(i)));
-  return items;
+  if (!made->meta.tuple()) return {made};
+  const std::vector<Node*> results = results_of(c.build, made);
+  return std::vector<Arg>(results.begin(), results.end());
 }
 
 /// Element by element: tensors of fewer dimensions get theirs after the batch. Comparisons promote by the whole

@@ -31,11 +31,7 @@ class MultiHeadAttention {
   static std::string concat(std::string_view a, std::string_view b, std::string_view c) {
     return std::string(a) + std::string(b) + std::string(c);
   }
-  const Arg* find(std::string_view name) const {
-    for (const auto& [key, value] : names_)
-      if (key == name) return &value;
-    return nullptr;
-  }
+  const Arg* find(std::string_view name) const { return lookup(names_, name); }
   bool has(std::string_view name) const { return find(name) && !find(name)->is_none(); }
   bool truth(std::string_view name) const {
     if (find(name) && find(name)->node()) fail_unsupported(std::string(name) + " that is known only at run time");
@@ -44,12 +40,10 @@ class MultiHeadAttention {
   const TensorMeta& tensor(std::string_view name) const { return b_.tensor(*find(name)); }
   Arg expression(std::string_view text) { return b_.expression(text, names_); }
   void bind(std::string_view name, Arg value) {
-    for (auto& [key, old] : names_)
-      if (key == name) {
-        old = std::move(value);
-        return;
-      }
-    names_.emplace_back(name, std::move(value));
+    if (Arg* old = lookup(names_, name))
+      *old = std::move(value);
+    else
+      names_.emplace_back(name, std::move(value));
   }
   void set(std::string_view name, std::string_view text) { bind(name, expression(text)); }
 

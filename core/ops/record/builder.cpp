@@ -131,52 +131,34 @@ Arg Builder::size(SymExpr e) {
   if (holder) return call("aten.sym_size.int", {holder, Arg(axis)});
   if (e.kind() != SymKind::Symbol)
     if (auto found = shifted(*this, e)) return *std::move(found);
-  auto fold = [&](std::string_view op) -> Arg {
+  constexpr std::pair<SymKind, std::string_view> operators[] = {{SymKind::Add, "_operator.add"},
+                                                                {SymKind::Mul, "_operator.mul"},
+                                                                {SymKind::FloorDiv, "_operator.floordiv"},
+                                                                {SymKind::Mod, "_operator.mod"},
+                                                                {SymKind::Pow, "_operator.pow"},
+                                                                {SymKind::Max, "torch.sym_max"},
+                                                                {SymKind::Min, "torch.sym_min"},
+                                                                {SymKind::TrueDiv, "_operator.truediv"},
+                                                                {SymKind::Eq, "_operator.eq"},
+                                                                {SymKind::Ne, "_operator.ne"},
+                                                                {SymKind::Lt, "_operator.lt"},
+                                                                {SymKind::Le, "_operator.le"},
+                                                                {SymKind::And, "_operator.and_"},
+                                                                {SymKind::Or, "_operator.or_"}};
+  for (const auto& [kind, op] : operators) {
+    if (kind != e.kind()) continue;
     Arg out = size(e.args()[0]);
     for (SymExpr a : e.args().subspan(1)) out = call(op, {out, size(a)});
     return out;
-  };
-  switch (e.kind()) {
-    case SymKind::Add:
-      return fold("_operator.add");
-    case SymKind::Mul:
-      return fold("_operator.mul");
-    case SymKind::FloorDiv:
-      return fold("_operator.floordiv");
-    case SymKind::Mod:
-      return fold("_operator.mod");
-    case SymKind::Pow:
-      return fold("_operator.pow");
-    case SymKind::Max:
-      return fold("torch.sym_max");
-    case SymKind::Min:
-      return fold("torch.sym_min");
-    case SymKind::TrueDiv:
-      return fold("_operator.truediv");
-    case SymKind::Eq:
-      return fold("_operator.eq");
-    case SymKind::Ne:
-      return fold("_operator.ne");
-    case SymKind::Lt:
-      return fold("_operator.lt");
-    case SymKind::Le:
-      return fold("_operator.le");
-    case SymKind::And:
-      return fold("_operator.and_");
-    case SymKind::Or:
-      return fold("_operator.or_");
-    case SymKind::Float:
-      return e.as_float();
-    case SymKind::Call:
-      for (const auto& [function, op] : {std::pair("ToFloat", "torch.sym_float"),
-                                         {"TruncToInt", "math.trunc"},
-                                         {"FloorToInt", "math.floor"},
-                                         {"CeilToInt", "math.ceil"}})
-        if (e.name() == function) return call(op, {size(e.args()[0])});
-      if (e.name() == "Where") return call("torch.sym_ite", {size(e.args()[0]), size(e.args()[1]), size(e.args()[2])});
-      break;
-    default:
-      break;
+  }
+  if (e.kind() == SymKind::Float) return e.as_float();
+  if (e.kind() == SymKind::Call) {
+    for (const auto& [function, op] : {std::pair("ToFloat", "torch.sym_float"),
+                                       {"TruncToInt", "math.trunc"},
+                                       {"FloorToInt", "math.floor"},
+                                       {"CeilToInt", "math.ceil"}})
+      if (e.name() == function) return call(op, {size(e.args()[0])});
+    if (e.name() == "Where") return call("torch.sym_ite", {size(e.args()[0]), size(e.args()[1]), size(e.args()[2])});
   }
   if (auto symbol = e.kind() == SymKind::Symbol ? solved(*this, e) : std::nullopt) return *std::move(symbol);
   fail_unsupported(fmt::format("no node holds the symbolic size {}", e.str()));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/program.h"
 
 namespace partita {
@@ -55,8 +56,7 @@ Node* fit_gradient(Builder& build, Node* grad, const TensorMeta& target, const s
   if (!std::ranges::equal(sizes, target.sizes, std::not_fn(differ)))
     fail_unsupported(fmt::format("{} has size [{}], the argument [{}]; PyTorch refuses it, too", what, join(sizes),
                                  join(target.sizes)));
-  if (Builder::tensor(grad).dtype == target.dtype) return grad;
-  return build.call("aten._to_copy.default", {grad}, {{"dtype", Arg(target.dtype)}});
+  return to_dtype(build, grad, target.dtype);
 }
 
 namespace {

@@ -87,13 +87,11 @@ Arg lu_data_backward(const FormulaCall& f) {
 Arg lu_diagonal_solve(const FormulaCall& f) {
   DType dtype = f.tensor(1).dtype;
   double eps = real_of(dtype) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  Arg d = f.tensor(0).dtype == dtype ? f.args[0]
-                                     : Arg(f.build.call("aten._to_copy.default", {f.args[0]}, {{"dtype", dtype}}));
-  Arg diagonal = f("diag_embed(expand(unsqueeze(d, -1), sizes(x2)))", {{"d", d}});
-  Arg zero = f("eq(diagonal(x1, 0, -2, -1), 0)");
-  Arg moved = f.build.call("aten._to_copy.default", {zero}, {{"dtype", dtype}});
-  Arg lu = f("x1 + diag_embed(moved * eps)", {{"moved", moved}, {"eps", eps * eps}});
-  return f("linalg_lu_solve(lu, x2, d, adjoint=x3)", {{"lu", lu}, {"d", diagonal}});
+  return f(
+      "d = diag_embed(expand(unsqueeze(in_dtype(x0, dtype(x1)), -1), sizes(x2))); "
+      "moved = in_dtype(eq(diagonal(x1, 0, -2, -1), 0), dtype(x1)); "
+      "lu = x1 + diag_embed(moved * eps); linalg_lu_solve(lu, x2, d, adjoint=x3)",
+      {{"eps", eps * eps}});
 }
 
 /// cholesky_backward(grad, upper, factor)

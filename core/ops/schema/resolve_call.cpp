@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/schema/functional_variant.h"
 #include "core/ops/schema/resolve.h"
@@ -82,12 +83,10 @@ void convert_lists(const Schema& schema, Args& args, Kwargs& kwargs) {
     if (auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
     // Several results are a tuple. For a list of tensors its items are taken.
     Node* node = value.node();
-    if (const MetaTuple* tuple = node ? node->meta.tuple() : nullptr; tuple && to.is_list) {
-      std::vector<Arg> items;
+    if (node && node->meta.tuple() && to.is_list) {
       Builder build(node->graph(), node->next(), node->origin);
-      for (std::size_t i = 0; i < tuple->items.size(); ++i)
-        items.emplace_back(build.getitem(node, static_cast<std::int64_t>(i)));
-      value = Arg::list(std::move(items));
+      const std::vector<Node*> items = results_of(build, node);
+      value = Arg::list(std::vector<Arg>(items.begin(), items.end()));
     }
   };
   for (std::size_t i = 0; i < args.size() && i < schema.args.size(); ++i) convert(schema.args[i], args[i]);
