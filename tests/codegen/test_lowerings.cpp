@@ -72,6 +72,8 @@ const Case cases[] = {
      "p = $adaptive_max_pool2d(x, [3, 5])\nr = p[0]\ni = p[1]\ns = $adaptive_max_pool2d_backward(r, x, i)\n"
      "t = $max_unpool2d(r, i, [7, 8])\nu = $fractional_max_pool2d_backward(r, x, [2, 2], [3, 5], i)\n"
      "return (s, t, u)", 1},
+    {"adaptive_avg_pool3d", volume,
+     "r = $_adaptive_avg_pool3d(x, [5, 3, 1])\ns = $_adaptive_avg_pool3d_backward(r, x)\nreturn (r, s)"},
     {"renorm", pair, "r = $renorm(x, 2.0, 0, 0.5)\nreturn (r,)"},
     {"batch norm with an update", image,
      "w = $full([3], 0.5)\nn = $_batch_norm_with_update_functional(x, w, w, w, w, 0.1, 1e-05)\n"

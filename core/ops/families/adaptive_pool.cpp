@@ -1,4 +1,6 @@
 // Adaptive pooling: output cell i covers the inputs from floor(i * in / out) to ceil((i + 1) * in / out).
+#include <fmt/format.h>
+
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/kernels/outputs.h"
@@ -13,11 +15,11 @@ namespace partita {
 namespace {
 using namespace loops;
 
-/// The size of the windows of an adaptive pooling over the last two dimensions; refused unless all windows have the
-/// same size.
-SymList equal_windows(const LowerCall& call, const SymList& in, const SymList& out) {
+/// The size of the windows of an adaptive pooling over the last dimensions; refused unless all windows have the same
+/// size.
+SymList equal_windows(const LowerCall& call, const SymList& in, const SymList& out, std::size_t rank) {
   SymList window;
-  for (std::size_t d = in.size() - 2; d < in.size(); ++d) {
+  for (std::size_t d = in.size() - rank; d < in.size(); ++d) {
     if (out[d].is(0) || in[d].is(0) || !call.test(sym_eq(sym_mod(in[d], out[d]), 0), "equal windows"))
       fail_unsupported("adaptive pooling over windows of different sizes");
     window.push_back(sym_floordiv(in[d], out[d]));
@@ -25,41 +27,39 @@ SymList equal_windows(const LowerCall& call, const SymList& in, const SymList& o
   return window;
 }
 
-void lower_adaptive_avg_pool2d(LowerCall& call) {
+template <std::size_t rank>
+void lower_adaptive_avg(LowerCall& call) {
   LoweredTensor self = call.in("self");
   if (!is_floating(self.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(self.dtype)));
-  const SymList out = call.out_sizes(), window = equal_windows(call, self.sizes, out);
+  const SymList out = call.out_sizes(), window = equal_windows(call, self.sizes, out, rank);
   LoweredTensor x = call.to.cast(self, opmath_dtype(self.dtype));
-  SymList space(out.begin(), out.end() - 2);
+  SymList space(out.begin(), out.end() - rank);
   std::vector<bool> reduced(space.size(), false);
-  for (std::size_t k = 0; k < 2; ++k) {
-    space.push_back(out[out.size() - 2 + k]);
+  for (std::size_t k = 0; k < rank; ++k) {
+    space.push_back(out[out.size() - rank + k]);
     space.push_back(window[k]);
     reduced.push_back(false);
     reduced.push_back(true);
   }
   LoweredTensor sum =
       call.to.reduce(x.dtype, call.to.plain(space), reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
-        std::size_t r = i.size() - 4;
-        Index at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(r));
-        at.push_back(i[r] * window[0] + i[r + 1]);
-        at.push_back(i[r + 2] * window[1] + i[r + 3]);
+        Index at(i.begin(), i.end() - 2 * rank);
+        for (std::size_t k = 0, r = at.size(); k < rank; ++k) at.push_back(i[r + 2 * k] * window[k] + i[r + 2 * k + 1]);
         return body.read(x, at);
       });
-  call.give(pointwise(call.to, x.dtype, x.dtype, {sum}, [=](ScalarBuilder& b, auto v) {
-    return b.Div(v[0], b.count(b.dtype(v[0]), window[0] * window[1]));
-  }));
+  call.give(pointwise(call.to, x.dtype, x.dtype, {sum},
+                      [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.count(b.dtype(v[0]), product(window))); }));
 }
 
-void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
+template <std::size_t rank>
+void lower_adaptive_avg_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self");
-  const SymList window = call.to.plain(equal_windows(call, self.sizes, grad.sizes));
+  const SymList window = call.to.plain(equal_windows(call, self.sizes, grad.sizes, rank));
   DType compute = opmath_dtype(grad.dtype);
   call.give(call.to.map(compute, self.sizes, [=](Body& body, const Index& i) {
     Index at = i;
-    at[i.size() - 2] = body.math.floordiv(i[i.size() - 2], window[0]);
-    at[i.size() - 1] = body.math.floordiv(i[i.size() - 1], window[1]);
-    return body.b.Div(body.b.cast(body.read(grad, at), compute), body.b.count(compute, window[0] * window[1]));
+    for (std::size_t k = 0, d = i.size() - rank; k < rank; ++k, ++d) at[d] = body.math.floordiv(i[d], window[k]);
+    return body.b.Div(body.b.cast(body.read(grad, at), compute), body.b.count(compute, product(window)));
   }));
 }
 
@@ -140,55 +140,41 @@ bool is_one_cell(DecomposeCall& c, const SymList& output) {
   });
 }
 
-Arg decompose_adaptive_avg_pool2d(DecomposeCall& c) {
+template <std::size_t rank>
+Arg decompose_adaptive_avg(DecomposeCall& c) {
   Builder& b = c.build;
   SymList output = c.syms("output_size");
-  if (output.size() == 1) output.resize(2, output[0]);
-  if (output.size() != 2) fail("adaptive_avg_pool2d: output_size must be 2");
-  if (is_one_cell(c, output)) {
-    const TensorMeta& self = c.tensor("self");
-    Node* mean = b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2}), true});
-    if (suggest_memory_format(self, c.shapes) != MemoryFormat::ChannelsLast) return mean;
-    SymExpr n = self.sizes[0], k = self.sizes[1];
-    return b.call("aten.as_strided.default", {mean, b.sizes({n, k, 1, 1}), b.sizes({k, 1, k, k})});
-  }
-  return b.call("aten._adaptive_avg_pool2d.default", {c.arg("self"), b.sizes(output)});
-}
-
-Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
-  Builder& b = c.build;
-  SymList output = c.syms("output_size");
-  if (output.size() == 1) output.resize(3, output[0]);
-  if (output.size() != 3) fail("adaptive_avg_pool3d: output_size must be 3");
-  if (is_one_cell(c, output)) return b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2, -3}), true});
-  return b.call("aten._adaptive_avg_pool3d.default", {c.arg("self"), b.sizes(output)});
+  if (output.size() == 1) output.resize(rank, output[0]);
+  if (output.size() != rank) fail(fmt::format("adaptive_avg_pool{0}d: output_size must be {0}", rank));
+  if (!is_one_cell(c, output))
+    return b.call(fmt::format("aten._adaptive_avg_pool{}d.default", rank), {c.arg("self"), b.sizes(output)});
+  const TensorMeta& self = c.tensor("self");
+  const Arg dims = rank == 2 ? Arg::list({-1, -2}) : Arg::list({-1, -2, -3});
+  Node* mean = b.call("aten.mean.dim", {c.arg("self"), dims, true});
+  if (rank == 3 || suggest_memory_format(self, c.shapes) != MemoryFormat::ChannelsLast) return mean;
+  SymExpr n = self.sizes[0], k = self.sizes[1];
+  return b.call("aten.as_strided.default", {mean, b.sizes({n, k, 1, 1}), b.sizes({k, 1, k, k})});
 }
 
 }  // namespace
 
 void register_adaptive_pool(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add("aten._adaptive_avg_pool2d.default", fake_adaptive_avg<2>, eval_adaptive_avg<2>,
-        {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}}, {.lower = lower_adaptive_avg_pool2d});
-  t.add("aten._adaptive_avg_pool3d.default", fake_adaptive_avg<3>, eval_adaptive_avg<3>,
-        {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}});
-  t.add("aten._adaptive_avg_pool2d_backward.default", fake_adaptive_backward<2>, eval_adaptive_avg_backward<2>,
-        {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"}, {"self", "zeros_like(self)"}},
-        {.lower = lower_adaptive_avg_pool2d_backward});
-  t.add("aten._adaptive_avg_pool3d_backward.default", fake_adaptive_backward<3>, eval_adaptive_avg_backward<3>,
-        {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"}, {"self", "zeros_like(self)"}});
-  t.add("aten.adaptive_max_pool2d.default", fake_adaptive_max<2>, eval_adaptive_max<2>,
-        {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}});
-  t.add("aten.adaptive_max_pool3d.default", fake_adaptive_max<3>, eval_adaptive_max<3>,
-        {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}});
-  t.add("aten.adaptive_max_pool2d_backward.default", fake_adaptive_backward<2>, nullptr,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
-        {.lower = lower_max_pool_backward<2>});
-  t.add("aten.adaptive_max_pool3d_backward.default", fake_adaptive_backward<3>, nullptr,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}},
-        {.lower = lower_max_pool_backward<3>});
-  t.add("aten.adaptive_avg_pool2d.default", {.decompose = decompose_adaptive_avg_pool2d});
-  t.add("aten.adaptive_avg_pool3d.default", {.decompose = decompose_adaptive_avg_pool3d});
+#define ADAPTIVE_POOL(avg, max, rank)                                                                          \
+  t.add("aten._" avg ".default", fake_adaptive_avg<rank>, eval_adaptive_avg<rank>,                             \
+        {{"self", "_" avg "_backward(grad, self)"}}, {.lower = lower_adaptive_avg<rank>});                     \
+  t.add("aten._" avg "_backward.default", fake_adaptive_backward<rank>, eval_adaptive_avg_backward<rank>,      \
+        {{"grad_output", "_" avg "(grad, last_sizes(grad_output, " #rank "))"}, {"self", "zeros_like(self)"}}, \
+        {.lower = lower_adaptive_avg_backward<rank>});                                                         \
+  t.add("aten." avg ".default", {.decompose = decompose_adaptive_avg<rank>});                                  \
+  t.add("aten." max ".default", fake_adaptive_max<rank>, eval_adaptive_max<rank>,                              \
+        {{"self", max "_backward(grad, self, result1)"}});                                                     \
+  t.add("aten." max "_backward.default", fake_adaptive_backward<rank>, nullptr,                                \
+        {{"grad_output", "max_pool_double_backward(grad, indices, " #rank ")"}, {"self", "zeros_like(self)"}}, \
+        {.lower = lower_max_pool_backward<rank>})
+  ADAPTIVE_POOL("adaptive_avg_pool2d", "adaptive_max_pool2d", 2);
+  ADAPTIVE_POOL("adaptive_avg_pool3d", "adaptive_max_pool3d", 3);
+#undef ADAPTIVE_POOL
   t.add("aten.adaptive_avg_pool1d.default",
         {.program =
              "aten.squeeze.dim(aten.adaptive_avg_pool2d.default(unsqueeze(self, -2), as_2d(output_size, 1)), -2)"});

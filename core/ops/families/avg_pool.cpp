@@ -121,30 +121,21 @@ Value eval_avg_pool_backward(EvalCall& c) {
   return share_among_cells(grad, dx, sliding_cells(pool_arguments(c, rank), dx.sizes, grad.sizes, rank), divisor(c));
 }
 
-constexpr char gradient_2d[] =
-    "avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)";
-constexpr char gradient_3d[] =
-    "avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)";
-
-constexpr char gradient_of_gradient_2d[] =
-    "avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)";
-constexpr char gradient_of_gradient_3d[] =
-    "avg_pool3d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)";
-
 }  // namespace
 
 void register_avg_pool(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add("aten.avg_pool2d.default", fake_avg_pool<2>, eval_avg_pool<2>, {{"self", gradient_2d}},
-        {.lower = lower_avg_pool<2>});
-  t.add("aten.avg_pool3d.default", fake_avg_pool<3>, eval_avg_pool<3>, {{"self", gradient_3d}},
-        {.lower = lower_avg_pool<3>});
-  t.add("aten.avg_pool2d_backward.default", fake_avg_pool_backward<2>, eval_avg_pool_backward<2>,
-        {{"grad_output", gradient_of_gradient_2d}, {"self", "zeros_like(self)"}},
-        {.lower = lower_avg_pool_backward<2>});
-  t.add("aten.avg_pool3d_backward.default", fake_avg_pool_backward<3>, eval_avg_pool_backward<3>,
-        {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}},
-        {.lower = lower_avg_pool_backward<3>});
+#define ARGUMENTS "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)"
+#define AVG_POOL(name, rank)                                                                          \
+  t.add("aten." name ".default", fake_avg_pool<rank>, eval_avg_pool<rank>,                            \
+        {{"self", name "_backward(grad, self, " ARGUMENTS}}, {.lower = lower_avg_pool<rank>});        \
+  t.add("aten." name "_backward.default", fake_avg_pool_backward<rank>, eval_avg_pool_backward<rank>, \
+        {{"grad_output", name "(grad, " ARGUMENTS}, {"self", "zeros_like(self)"}},                    \
+        {.lower = lower_avg_pool_backward<rank>})
+  AVG_POOL("avg_pool2d", 2);
+  AVG_POOL("avg_pool3d", 3);
+#undef AVG_POOL
+#undef ARGUMENTS
   t.add("aten.avg_pool1d.default",
         {.program =
              "x = unsqueeze(self, -2); "

@@ -290,24 +290,19 @@ Value eval_grid_sampler_backward(EvalCall& c) {
   return ValueList{wants_input ? Value(dx) : Value(), dgrid};
 }
 
-constexpr char backward_2d[] = "aten.grid_sampler_2d_backward.default",
-               backward_3d[] = "aten.grid_sampler_3d_backward.default";
-
 }  // namespace
 
 void register_grid_sampler(OpTable& t) {
   t.default_family = Family::Index;
-  t.add("aten.grid_sampler_2d.default", fake_grid_sampler<2>, eval_grid_sampler<2>,
-        {{"input, grid",
-          "aten.grid_sampler_2d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
-          "align_corners, output_mask)"}},
-        {.compile_decompose = decompose_grid_sampler_2d, .kept = Kept::HalfTypes});
-  t.add("aten.grid_sampler_3d.default", fake_grid_sampler<3>, eval_grid_sampler<3>,
-        {{"input, grid",
-          "aten.grid_sampler_3d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
-          "align_corners, output_mask)"}});
-  t.add(backward_2d, fake_grid_sampler_backward<2>, eval_grid_sampler_backward<2>);
-  t.add(backward_3d, fake_grid_sampler_backward<3>, eval_grid_sampler_backward<3>);
+#define GRID_SAMPLER(name, rank, ...)                                                                           \
+  t.add("aten." name ".default", fake_grid_sampler<rank>, eval_grid_sampler<rank>,                              \
+        {{"input, grid", "aten." name "_backward.default(grad, input, grid, interpolation_mode, padding_mode, " \
+                         "align_corners, output_mask)"}},                                                       \
+        {__VA_ARGS__});                                                                                         \
+  t.add("aten." name "_backward.default", fake_grid_sampler_backward<rank>, eval_grid_sampler_backward<rank>)
+  GRID_SAMPLER("grid_sampler_2d", 2, .compile_decompose = decompose_grid_sampler_2d, .kept = Kept::HalfTypes);
+  GRID_SAMPLER("grid_sampler_3d", 3);
+#undef GRID_SAMPLER
   t.add("aten.grid_sampler.default",
         {.program = "grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners) if dim(input) == 4 "
                     "else grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners)"});

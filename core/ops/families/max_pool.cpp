@@ -75,9 +75,6 @@ Value eval_max_pool(EvalCall& c) {
   return max_of_cells(c, outputs[0].sizes, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
-constexpr char backward_2d[] = "aten.max_pool2d_with_indices_backward.default";
-constexpr char backward_3d[] = "aten.max_pool3d_with_indices_backward.default";
-
 /// max_pool_double_backward(grad, indices, rank): the elements of grad at the maxima, separately for each plane.
 Arg max_pool_double_backward(const FormulaCall& f) {
   const TensorMeta& indices = f.tensor(1);
@@ -121,22 +118,19 @@ void loops::give_at_indices(LowerCall& call, std::string_view name, std::size_t 
 void register_max_pool(OpTable& t) {
   t.default_family = Family::Reduction;
   t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
-  t.add("aten.max_pool2d_with_indices.default", fake_max_pool<2>, eval_max_pool<2>,
-        {{"self",
-          "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
-          "ceil_mode, result1)"}},
-        {.lower = lower_max_pool<2>});
-  t.add("aten.max_pool3d_with_indices.default", fake_max_pool<3>, eval_max_pool<3>,
-        {{"self",
-          "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
-          "ceil_mode, result1)"}},
-        {.lower = lower_max_pool<3>});
-  t.add(backward_2d, fake_pool_backward, nullptr,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
-        {.lower = lower_max_pool_backward<2>});
-  t.add(backward_3d, fake_pool_backward, nullptr,
-        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}},
-        {.lower = lower_max_pool_backward<3>});
+#define MAX_POOL(name, rank)                                                                                         \
+  t.add("aten." name "_with_indices.default", fake_max_pool<rank>, eval_max_pool<rank>,                              \
+        {{"self", "aten." name "_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, " \
+                  "ceil_mode, result1)"}},                                                                           \
+        {.lower = lower_max_pool<rank>});                                                                            \
+  t.add("aten." name "_with_indices_backward.default", fake_pool_backward, nullptr,                                  \
+        {{"grad_output", "max_pool_double_backward(grad, indices, " #rank ")"}, {"self", "zeros_like(self)"}},       \
+        {.lower = lower_max_pool_backward<rank>});                                                                   \
+  t.add("aten." name ".default",                                                                                     \
+        {.program = name "_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]"})
+  MAX_POOL("max_pool2d", 2);
+  MAX_POOL("max_pool3d", 3);
+#undef MAX_POOL
   t.add("aten.max_pool1d.default",
         {.program =
              "p = aten.max_pool2d_with_indices.default(unsqueeze(self, -2), as_2d(kernel_size, 1), as_2d(stride, 1), "
@@ -148,10 +142,6 @@ void register_max_pool(OpTable& t) {
              "as_2d(padding, 0), as_2d(dilation, 1), ceil_mode); "
              "values = aten.squeeze.dim(p[0], -2); "
              "(values, aten.squeeze.dim(p[1], -2))"});
-  t.add("aten.max_pool2d.default",
-        {.program = "max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]"});
-  t.add("aten.max_pool3d.default",
-        {.program = "max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]"});
 }
 
 }  // namespace partita

@@ -343,23 +343,15 @@ Value eval_searchsorted(EvalCall& c) {
 
 void register_sort(OpTable& t) {
   t.default_family = Family::Reduction;
-  t.add("aten.sort.default", fake_sort, eval_sort,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
-        {.cost = {.expensive = true}});
-  t.add("aten.sort.stable", fake_sort, eval_sort,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
-        {.cost = {.expensive = true}});
-  t.add("aten.topk.default", fake_topk, eval_topk,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
-        {.cost = {.expensive = true}});
-  t.add("aten.kthvalue.default", fake_selection, eval_kthvalue,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
-  t.add("aten.median.dim", fake_selection, eval_median<false>,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
-  t.add("aten.nanmedian.dim", fake_selection, eval_median<true>,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
-  t.add("aten.mode.default", fake_selection, eval_mode,
-        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
+  constexpr std::string_view of_line = "value_selecting_reduction_backward(grad, dim, result1, self, True)",
+                             of_element = "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)";
+  t.add("aten.sort.default", fake_sort, eval_sort, {{"self", of_line}}, {.cost = {.expensive = true}});
+  t.add("aten.sort.stable", fake_sort, eval_sort, {{"self", of_line}}, {.cost = {.expensive = true}});
+  t.add("aten.topk.default", fake_topk, eval_topk, {{"self", of_line}}, {.cost = {.expensive = true}});
+  t.add("aten.kthvalue.default", fake_selection, eval_kthvalue, {{"self", of_element}});
+  t.add("aten.median.dim", fake_selection, eval_median<false>, {{"self", of_element}});
+  t.add("aten.nanmedian.dim", fake_selection, eval_median<true>, {{"self", of_element}});
+  t.add("aten.mode.default", fake_selection, eval_mode, {{"self", of_element}});
   t.add("aten.median.default", fake_median_of_all, eval_median_of_all<false>,
         {{"self", "evenly_distribute_backward(grad, self, result)"}});
   t.add("aten.nanmedian.default", fake_median_of_all, eval_median_of_all<true>,
