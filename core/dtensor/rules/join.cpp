@@ -25,12 +25,6 @@ PlacedPlan slice(const PlacedCall& c) {
   return {{own}, {own}};
 }
 
-PlacedPlan slice_backward(const PlacedCall& c) {
-  const PlacedArgument& input = c.inputs.at(0);
-  const Placements own = whole_along(input.placements, c.dim_argument("dim", input.whole.dim()));
-  return {{own}, {own}};
-}
-
 PlacedPlan select(const PlacedCall& c) {
   const PlacedArgument& input = c.inputs.at(0);
   const std::int64_t dim = c.dim_argument("dim", input.whole.dim());
@@ -43,7 +37,8 @@ PlacedPlan select_backward(const PlacedCall& c) {
   return {{input.placements}, {shifted(input.placements, c.dim_argument("dim", input.whole.dim() + 1), 1)}};
 }
 
-PlacedPlan split(const PlacedCall& c) {
+/// Of split and slice_backward.
+PlacedPlan along_whole(const PlacedCall& c) {
   const PlacedArgument& input = c.inputs.at(0);
   const Placements own = whole_along(input.placements, c.dim_argument("dim", input.whole.dim()));
   return {{own}, std::vector(c.outputs.size(), own)};
@@ -88,11 +83,11 @@ PlacedPlan stack(const PlacedCall& c) {
 const std::vector<RuleRow>& join_rules() {
   static const std::vector<RuleRow> rows = {
       {"aten.slice.Tensor", {.decide = slice}},
-      {"aten.slice_backward.default", {.decide = slice_backward, .sizes = "input_sizes"}},
+      {"aten.slice_backward.default", {.decide = along_whole, .sizes = "input_sizes"}},
       {"aten.select.int", {.decide = select}},
       {"aten.select_backward.default", {.decide = select_backward, .sizes = "input_sizes"}},
-      {"aten.split.Tensor", {.decide = split}},
-      {"aten.split_with_sizes.default", {.decide = split}},
+      {"aten.split.Tensor", {.decide = along_whole}},
+      {"aten.split_with_sizes.default", {.decide = along_whole}},
       {"aten.unbind.int", {.decide = unbind}},
       {"aten.cat.default", {.decide = cat}},
       {"aten.stack.default", {.decide = stack}},

@@ -60,8 +60,7 @@ std::vector<Node*> block_diag_gradient(GradCall& c) {
     if (is_complex(b.tensor(grad).dtype) && !is_complex(t.dtype)) grad = b.call("aten.real.default", {grad});
     grads.push_back(grad);
   }
-  c.list_grads[0] = std::move(grads);
-  return GradientSlots(c);
+  return gradients_of_items(c, "tensors", std::move(grads));
 }
 
 }  // namespace

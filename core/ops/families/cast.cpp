@@ -5,6 +5,7 @@
 #include "core/ops/families/body.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/lower_call.h"
 #include "core/ops/record/record.h"
@@ -155,14 +156,11 @@ Value eval_conj(EvalCall& call) {
 /// Casts the gradient back with all of self's options, as PyTorch's _to_copy_backward.
 std::vector<Node*> grad_to_copy(GradCall& c) {
   const TensorMeta& self = c.tensor("self");
-  std::vector<Node*> slots(c.args.size(), nullptr);
-  slots[0] = c.grads[0];
-  const DType from = Builder::tensor(slots[0]).dtype;
-  if (from != self.dtype && (!is_complex(from) || is_complex(self.dtype)))
-    slots[0] =
-        c.build.call("aten._to_copy.default", {slots[0]},
-                     {{"dtype", Arg(self.dtype)}, {"layout", Arg(Layout::Strided)}, {"device", Arg(self.device)}});
-  return slots;
+  const DType from = Builder::tensor(c.grads[0]).dtype;
+  if (from == self.dtype || (is_complex(from) && !is_complex(self.dtype))) return gradient_of_first(c, c.grads[0]);
+  return gradient_of_first(c,
+                           c.build.call("aten._to_copy.default", {c.grads[0]},
+                                        {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}}));
 }
 
 }  // namespace

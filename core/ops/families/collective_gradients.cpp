@@ -20,9 +20,7 @@ Node* waited(Builder& b, Node* started) {
 std::vector<Node*> by(GradCall& c, std::string_view op, Args rest) {
   Args args = {dense(c.build, c.grads[0])};
   args.insert(args.end(), rest.begin(), rest.end());
-  GradientSlots slots(c);
-  slots["input"] = waited(c.build, c.build.call(op, std::move(args)));
-  return std::move(slots);
+  return gradient_of_first(c, waited(c.build, c.build.call(op, std::move(args))));
 }
 
 /// The gradients of a list by one call. Results without a gradient count as zeros: all ranks must send as much.
@@ -39,11 +37,9 @@ std::vector<Node*> by_list(GradCall& c, std::string_view op, Args rest) {
   }
   Args args = {list_of(grads)};
   args.insert(args.end(), rest.begin(), rest.end());
-  Node* started = b.call(op, std::move(args));
-  for (std::size_t i = 0; i < grads.size(); ++i) grads[i] = b.getitem(started, static_cast<std::int64_t>(i));
+  grads = results_of(b, b.call(op, std::move(args)));
   for (Node*& grad : grads) grad = waited(b, grad);
-  c.list_grads[c.schema.index_of("inputs")] = std::move(grads);
-  return GradientSlots(c);
+  return gradients_of_items(c, "inputs", std::move(grads));
 }
 
 void refuse_others_than_sum(const GradCall& c) {

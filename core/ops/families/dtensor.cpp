@@ -34,34 +34,29 @@ Node* local_of_dtensor(Builder& b, Node* grad, const std::string& mesh, const st
 }
 
 std::vector<Node*> from_local_gradient(GradCall& c) {
-  GradientSlots slots(c);
   Builder& b = c.build;
   Node* grad = c.grads[0];
   const std::string mesh = c.string("mesh"), wanted = c.string("grad_placements");
   // The gradient of an input that is a DTensor itself stays where it is.
   if (!wanted.empty()) grad = b.call("_dtensor.redistribute.default", {grad, mesh, std::string(), wanted, false});
-  slots["input"] = local_of_dtensor(b, grad, mesh, wanted, c.tensor("input"));
-  return std::move(slots);
+  return gradient_of_first(c, local_of_dtensor(b, grad, mesh, wanted, c.tensor("input")));
 }
 
 std::vector<Node*> to_local_gradient(GradCall& c) {
-  GradientSlots slots(c);
   Builder& b = c.build;
   const TensorMeta& whole = c.tensor("input");
   const std::string placements = c.string("grad_placements");
   if (placements.empty()) fail_unsupported("second derivatives of DTensors");
-  slots["input"] = b.call("_dtensor.from_local.default", {c.grads[0], c.string("mesh"), placements,
-                                                          b.sizes(whole.sizes), b.sizes(whole.strides), std::string()});
-  return std::move(slots);
+  return gradient_of_first(
+      c, b.call("_dtensor.from_local.default", {c.grads[0], c.string("mesh"), placements, b.sizes(whole.sizes),
+                                                b.sizes(whole.strides), std::string()}));
 }
 
 std::vector<Node*> redistribute_gradient(GradCall& c) {
-  GradientSlots slots(c);
   const std::string previous = c.string("previous");
   if (previous.empty()) fail_unsupported("second derivatives of DTensors");
-  slots["input"] =
-      c.build.call("_dtensor.redistribute.default", {c.grads[0], c.string("mesh"), std::string(), previous, true});
-  return std::move(slots);
+  return gradient_of_first(
+      c, c.build.call("_dtensor.redistribute.default", {c.grads[0], c.string("mesh"), std::string(), previous, true}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/gradients.h"
@@ -113,36 +114,6 @@ void normalize(const EvalCall& c, const Tensor& t, std::int64_t points) {
   for (std::int64_t i : steps(t.numel())) data[i] *= factor;
 }
 
-/// A copy in complex128, since the transform works in place.
-Tensor complex_copy(const Tensor& t) {
-  Tensor x = empty(DType::Complex128, t.sizes);
-  x.copy_from(t);
-  return x;
-}
-
-Value eval_c2c(EvalCall& c) {
-  Tensor x = complex_copy(c.tensor("self"));
-  std::int64_t points = 1;
-  for (std::size_t d : transformed_dims(c.integers("dim"), x.sizes.size())) {
-    fourier(x, static_cast<std::int64_t>(d), c.boolean("forward"));
-    points *= x.sizes[d];
-  }
-  normalize(c, x, points);
-  return x;
-}
-
-Value eval_r2c(EvalCall& c) {
-  Tensor out = allocate(c, fake_r2c), x = complex_copy(c.tensor("self"));
-  std::int64_t points = 1;
-  for (std::size_t d : transformed_dims(c.integers("dim"), x.sizes.size())) {
-    fourier(x, static_cast<std::int64_t>(d), true);
-    points *= x.sizes[d];
-  }
-  normalize(c, x, points);
-  out.copy_from(x.view_as(out.sizes, x.strides, 0));
-  return out;
-}
-
 /// Completes a Hermitian spectrum from its first half. The imaginary parts at frequency 0 and n/2, which must be 0, are
 /// ignored.
 Tensor whole_spectrum(const Tensor& half, std::int64_t dim, std::int64_t length) {
@@ -165,23 +136,38 @@ Tensor whole_spectrum(const Tensor& half, std::int64_t dim, std::int64_t length)
   return whole;
 }
 
-Value eval_c2r(EvalCall& c) {
-  Tensor x = complex_copy(c.tensor("self"));
-  std::vector<std::size_t> dims = transformed_dims(c.integers("dim"), x.sizes.size());
+/// The transform of a copy in complex128. With `length` the last dimension is half of a Hermitian spectrum.
+Tensor transform(const EvalCall& c, bool forward, std::optional<std::int64_t> length = {}) {
+  Tensor x = empty(DType::Complex128, c.tensor("self").sizes);
+  x.copy_from(c.tensor("self"));
+  const std::vector<std::size_t> dims = transformed_dims(c.integers("dim"), x.sizes.size());
   std::int64_t points = 1;
   for (std::size_t d : dims) {
-    if (d == dims.back()) x = whole_spectrum(x, static_cast<std::int64_t>(d), c.integer("last_dim_size"));
-    fourier(x, static_cast<std::int64_t>(d), false);
+    if (length && d == dims.back()) x = whole_spectrum(x, static_cast<std::int64_t>(d), *length);
+    fourier(x, static_cast<std::int64_t>(d), forward);
     points *= x.sizes[d];
   }
   normalize(c, x, points);
   return x;
 }
 
+Value eval_c2c(EvalCall& c) {
+  return transform(c, c.boolean("forward"));
+}
+Value eval_r2c(EvalCall& c) {
+  const Tensor x = transform(c, true);
+  Sizes sizes = x.sizes;
+  if (std::int64_t& last = sizes[transformed_dims(c.integers("dim"), sizes.size()).back()]; c.boolean("onesided"))
+    last = last / 2 + 1;
+  return x.view_as(sizes, x.strides, 0);
+}
+Value eval_c2r(EvalCall& c) {
+  return transform(c, false, c.integer("last_dim_size"));
+}
+
 /// Pads the gradient of a one-sided result with zeros for the missing frequencies; the result is the real part of a
 /// complex transform.
 std::vector<Node*> grad_r2c(GradCall& c) {
-  GradientSlots slots(c);
   Builder& b = c.build;
   Node* grad = c.grads[0];
   std::size_t last = transformed_dims(c.integers("dim"), c.tensor("self").dim()).back();
@@ -192,13 +178,11 @@ std::vector<Node*> grad_r2c(GradCall& c) {
     grad = b.call("aten.constant_pad_nd.default", {grad, Arg::list(std::move(pads)), 0.0});
   }
   Node* whole = b.call("aten._fft_c2c.default", {grad, c.arg("dim"), c.arg("normalization"), false});
-  slots["self"] = b.call("aten.select.int", {b.call("aten.view_as_real.default", {whole}), -1, 0});
-  return slots;
+  return gradient_of_first(c, b.call("aten.select.int", {b.call("aten.view_as_real.default", {whole}), -1, 0}));
 }
 
 /// In the half spectrum, a frequency whose mirror image was left out counts twice.
 std::vector<Node*> grad_c2r(GradCall& c) {
-  GradientSlots slots(c);
   Builder& b = c.build;
   Node* half = b.call("aten._fft_r2c.default", {c.grads[0], c.arg("dim"), c.arg("normalization"), true});
   auto last = static_cast<std::int64_t>(transformed_dims(c.integers("dim"), c.tensor("self").dim()).back());
@@ -209,8 +193,7 @@ std::vector<Node*> grad_c2r(GradCall& c) {
     Node* twice = b.call("aten.mul.Scalar", {b.call("aten.slice.Tensor", {half, last, 1, end}), 2});
     half = b.call("aten.slice_scatter.default", {half, twice, last, 1, end});
   }
-  slots["self"] = half;
-  return slots;
+  return gradient_of_first(c, half);
 }
 
 }  // namespace

@@ -231,12 +231,6 @@ Meta fake_cat(FakeCall& call) {
   return join(call).meta;
 }
 
-/// Returns the gradients of the items of `tensors`, and none for other arguments.
-std::vector<Node*> item_gradients(GradCall& call, std::vector<Node*> grads) {
-  call.list_grads[call.schema.index_of("tensors")] = std::move(grads);
-  return std::vector<Node*>(call.args.size(), nullptr);
-}
-
 /// Slices the gradient into the parts of the tensors.
 std::vector<Node*> cat_gradient(GradCall& call) {
   Joined joined = join(call);
@@ -256,7 +250,7 @@ std::vector<Node*> cat_gradient(GradCall& call) {
     grads.push_back(part);
     at = end;
   }
-  return item_gradients(call, std::move(grads));
+  return gradients_of_items(call, "tensors", std::move(grads));
 }
 
 Arg stack(DecomposeCall& call) {
@@ -294,7 +288,8 @@ Meta fake_stack(FakeCall& call) {
 std::vector<Node*> stack_gradient(GradCall& call) {
   std::size_t rank = Builder::tensor(call.grads[0]).dim();
   Arg dim = static_cast<std::int64_t>(wrap_dim(call.integer("dim"), rank));
-  return item_gradients(call, results_of(call.build, call.build.call("aten.unbind.int", {call.grads[0], dim})));
+  return gradients_of_items(call, "tensors",
+                            results_of(call.build, call.build.call("aten.unbind.int", {call.grads[0], dim})));
 }
 
 Meta fake_repeat(FakeCall& call) {
@@ -329,9 +324,7 @@ std::vector<Node*> repeat_gradient(GradCall& call) {
     Node* apart = b.call("aten.reshape.default", {grad, b.sizes(split)});
     grad = b.call("aten.sum.dim_IntList", {apart, Arg::list(std::move(dims))});
   }
-  std::vector<Node*> out(call.args.size(), nullptr);
-  out[0] = grad;
-  return out;
+  return gradient_of_first(call, grad);
 }
 
 Meta fake_flip(FakeCall& call) {

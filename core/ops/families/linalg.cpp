@@ -78,6 +78,14 @@ void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta
       fmt::join(found, ", ")));
 }
 
+bool are_vectors(const FakeCall& c, const SymList& a, const SymList& b) {
+  if (b.size() == 1) return true;
+  if (b.size() + 1 != a.size()) return false;
+  for (std::size_t i = 0; i < b.size(); ++i)
+    if (!c.test(sym_eq(a[i], b[i]), "solve of vectors")) return false;
+  return true;
+}
+
 SymList common_batch(FakeCall& c, const TensorMeta& a, const TensorMeta& b) {
   SymList batches[] = {leading(a.sizes, 2), leading(b.sizes, 2)};
   return broadcast(c, batches);

@@ -21,6 +21,8 @@ void check_square(FakeCall& c, const TensorMeta& t, const char* what);
 void check_same_dtype(const TensorMeta& a, const TensorMeta& b, const char* what);
 /// Fails unless there is a row of pivots for each matrix, with as many pivots as the matrix has rows.
 void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta& pivots, const char* what);
+/// Whether B is one vector for each matrix: it has one dimension less than A, and the sizes of A's batch and rows.
+bool are_vectors(const FakeCall& c, const SymList& a, const SymList& b);
 /// The batch sizes to which two batches of matrices broadcast.
 SymList common_batch(FakeCall& c, const TensorMeta& a, const TensorMeta& b);
 

@@ -32,15 +32,6 @@ bool gives_singular_values(Driver d) {
   return d == Driver::Gelsd || d == Driver::Gelss;
 }
 
-/// Whether B is one vector for each matrix: it has one dimension less than A, and the sizes of A's batch and rows.
-bool vector_case(const FakeCall& c, const SymList& a, const SymList& b) {
-  if (b.size() == 1) return true;
-  if (b.size() + 1 != a.size()) return false;
-  for (std::size_t i = 0; i < b.size(); ++i)
-    if (!c.test(sym_eq(a[i], b[i]), "lstsq of vectors")) return false;
-  return true;
-}
-
 /// The metas of the four results. Whether there are residuals depends on A's rank, which is known only at run time.
 /// Here A counts as having full rank, which lstsq's documentation requires.
 Meta fake_lstsq(FakeCall& c) {
@@ -49,7 +40,7 @@ Meta fake_lstsq(FakeCall& c) {
   check_matrix(a, "torch.linalg.lstsq");
   check_same_dtype(a, b, "torch.linalg.lstsq");
   Driver driver = driver_of(c);
-  bool vectors = vector_case(c, a.sizes, b.sizes);
+  bool vectors = are_vectors(c, a.sizes, b.sizes);
   if (vectors) b.sizes.push_back(1);
   if (b.dim() < 2) fail("torch.linalg.lstsq: other must have at least 1 dimension.");
   if (!checked(c, sym_eq(rows_of(a), rows_of(b)), "torch.linalg.lstsq"))
@@ -123,7 +114,7 @@ Value eval_lstsq(EvalCall& c) {
   Tensor b = c.tensor("b");
   Driver driver = driver_of(c);
   CallOfValues metas(c);
-  bool vectors = vector_case(metas.call, metas.call.tensor("self").sizes, metas.call.tensor("b").sizes);
+  bool vectors = are_vectors(metas.call, metas.call.tensor("self").sizes, metas.call.tensor("b").sizes);
   if (vectors) {
     b.sizes.push_back(1);
     b.strides.push_back(1);
@@ -170,11 +161,6 @@ Value eval_lstsq(EvalCall& c) {
   return ValueList{out[0], out[1], out[2], out[3]};
 }
 
-/// is_vectors(A, B): vector_case().
-Arg is_vectors(const FormulaCall& f) {
-  return vector_case(f.guards(), f.tensor(0).sizes, f.tensor(1).sizes);
-}
-
 Arg is_empty(const FormulaCall& f) {
   return !f.has(0) || f.tensor(0).numel().is(0);
 }
@@ -182,12 +168,12 @@ Arg is_empty(const FormulaCall& f) {
 }  // namespace
 
 void register_linalg_lstsq(OpTable& t) {
-  t.add_formula_functions({{"is_vectors", is_vectors}, {"is_empty", is_empty}});
+  t.add_formula_functions({{"is_empty", is_empty}});
   // The solution X depends on A and B as pinv(A) B does. The residuals |A X - B|^2 have no gradient through X, because
   // X minimises them.
   t.add("aten.linalg_lstsq.default", fake_lstsq, eval_lstsq,
         {{"self, b",
-          "v = is_vectors(self, b); B = unsqueeze(b, -1) if v else b; X = unsqueeze(result0, -1) if v else result0; "
+          "v = solves_vector(self, b); B = unsqueeze(b, -1) if v else b; X = unsqueeze(result0, -1) if v else result0; "
           "gX = None if grads[0] is None else unsqueeze(grads[0], -1) if v else grads[0]; "
           "P = None if gX is None else aten.linalg_pinv.atol_rtol_tensor(self); "
           "A1 = None if gX is None or not output_mask[0] else pinv_backward(matmul(gX, mH(B)), P, self); "

@@ -7,6 +7,7 @@
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
+#include "core/ops/record/values.h"
 
 namespace partita {
 
@@ -102,26 +103,11 @@ Value eval_inv(EvalCall& c) {
   return ValueList{x.values, f.info};
 }
 
-/// Whether B is a vector, or a batch of vectors as large as A's batch.
-template <class Call, class Sizes>
-bool vector_of(const Call& c, const Sizes& a, const Sizes& b) {
-  if (b.size() == 1) return true;
-  if (b.size() + 1 != a.size()) return false;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    if constexpr (std::is_same_v<Call, FakeCall>) {
-      if (!c.test(sym_eq(a[i], b[i]), "solve of vectors")) return false;
-    } else if (a[i] != b[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 Meta fake_solve(FakeCall& c) {
   const TensorMeta &a = c.tensor("A"), &b = c.tensor("B");
   check_square(c, a, "linalg.solve");
   check_same_dtype(a, b, "linalg.solve");
-  bool vectors = vector_of(c, a.sizes, b.sizes), left = c.boolean("left");
+  bool vectors = are_vectors(c, a.sizes, b.sizes), left = c.boolean("left");
   TensorMeta matrix = b;
   if (vectors) matrix.sizes.push_back(1);
   check_matrix(matrix, "linalg.solve");
@@ -138,7 +124,8 @@ Value eval_solve(EvalCall& c) {
   const Tensor& a = c.tensor("A");
   Tensor b = c.tensor("B");
   bool left = c.boolean("left");
-  if (vector_of(c, a.sizes, b.sizes)) {
+  const CallOfValues metas(c);
+  if (are_vectors(metas.call, metas.call.tensor("A").sizes, metas.call.tensor("B").sizes)) {
     if (!left) fail("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
     b.sizes.push_back(1);
     b.strides.push_back(1);
@@ -160,7 +147,7 @@ Arg formula_factors_transpose(const FormulaCall& f) {
 
 /// solves_vector(A, B)
 Arg solves_vector(const FormulaCall& f) {
-  return vector_of(f.guards(), f.tensor(0).sizes, f.tensor(1).sizes);
+  return are_vectors(f.guards(), f.tensor(0).sizes, f.tensor(1).sizes);
 }
 
 }  // namespace

@@ -108,13 +108,11 @@ Value eval_masked_scatter_backward(EvalCall& c) {
 }
 
 std::vector<Node*> grad_masked_select(GradCall& c) {
-  GradientSlots slots(c);
   Builder& b = c.build;
   SymList both[] = {c.tensor("self").sizes, c.tensor("mask").sizes};
   Node* expanded = b.call("aten.expand.default", {c.arg("self"), b.sizes(broadcast(c, both))});
   Node* zeros = b.call("aten.zeros_like.default", {expanded}, {{"memory_format", MemoryFormat::Contiguous}});
-  slots["self"] = b.call("aten.masked_scatter.default", {zeros, c.arg("mask"), c.grads[0]});
-  return slots;
+  return gradient_of_first(c, b.call("aten.masked_scatter.default", {zeros, c.arg("mask"), c.grads[0]}));
 }
 
 }  // namespace

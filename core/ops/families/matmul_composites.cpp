@@ -141,12 +141,6 @@ Arg decompose_linear(DecomposeCall& c) {
   return b.call("aten.add.Tensor", {result, bias});
 }
 
-Arg decompose_outer(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* column = b.call("aten.reshape.default", {tensor_node(c, "self"), b.sizes({c.tensor("self").numel(), 1})});
-  return b.call("aten.mul.Tensor", {column, tensor_node(c, "vec2")});
-}
-
 Arg decompose_tensordot(DecomposeCall& c) {
   Builder& b = c.build;
   Node *x = tensor_node(c, "self"), *y = tensor_node(c, "other");
@@ -213,8 +207,8 @@ void register_matmul_composites(OpTable& t) {
   t.default_family = Family::Matmul;
   t.add("aten.matmul.default", {.decompose = decompose_matmul});
   t.add("aten.linear.default", {.decompose = decompose_linear, .role = Role::Linear});
-  t.add("aten.outer.default", {.decompose = decompose_outer});
-  t.add("aten.ger.default", {.decompose = decompose_outer});
+  for (const char* name : {"aten.outer.default", "aten.ger.default"})
+    t.add(name, {.program = "aten.mul.Tensor(aten.reshape.default(self, [size(self, 0), 1]), vec2)"});
   t.add("aten.inner.default", {.program = "aten.mul.Tensor(self, other) if dim(self) == 0 or dim(other) == 0 else "
                                           "tensordot(self, other, [dim(self) - 1], [dim(other) - 1])"});
   t.add("aten.tensordot.default", {.decompose = decompose_tensordot});

@@ -113,10 +113,8 @@ Arg decompose_channel_shuffle(DecomposeCall& c) {
 
 /// The gradient is shuffled back, with as many groups as a group has channels.
 std::vector<Node*> grad_channel_shuffle(GradCall& c) {
-  GradientSlots slots(c);
   SymExpr back = sym_floordiv(c.tensor("self").sizes[1], c.sym("groups"));
-  if (c.grads[0]) slots["self"] = c.build.call("aten.channel_shuffle.default", {c.grads[0], c.build.size(back)});
-  return slots;
+  return gradient_of_first(c, c.build.call("aten.channel_shuffle.default", {c.grads[0], c.build.size(back)}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/ops/families/bessel.h"
 #include "core/ops/families/gamma.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/record.h"
 
 namespace partita {
@@ -60,9 +61,7 @@ std::vector<Node*> mvlgamma_gradient(GradCall& call) {
         {"x", call.arg("self")}, {"half", Arg(static_cast<double>(j) / 2)}, {"sum", sum}};
     sum = call.build.expression(j == 0 ? "digamma(x)" : "sum + digamma(x - half)", names);
   }
-  std::vector<Node*> out(call.args.size(), nullptr);
-  out[0] = call.build.call("aten.mul.Tensor", {call.grads[0], sum});
-  return out;
+  return gradient_of_first(call, call.build.call("aten.mul.Tensor", {call.grads[0], sum}));
 }
 
 /// The derivatives of i1 and i1e contain a quotient by self; near 0 their value is 1/2.

@@ -11,6 +11,7 @@
 #include "core/ops/facts/views.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
@@ -437,9 +438,7 @@ std::vector<Node*> join_gradients(GradCall& call, std::string_view join) {
     grads.push_back(call.build.call("aten.zeros.default", {call.build.sizes(piece.sizes)},
                                     {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}}));
   }
-  std::vector<Node*> out(call.args.size(), nullptr);
-  out[0] = call.build.call(join, {Arg::list(std::move(grads)), call.arg("dim")});
-  return out;
+  return gradient_of_first(call, call.build.call(join, {Arg::list(std::move(grads)), call.arg("dim")}));
 }
 std::vector<Node*> cat_gradients(GradCall& call) {
   return join_gradients(call, "aten.cat.default");

@@ -4,6 +4,7 @@
 #include "core/ops/facts/view_strides.h"
 #include "core/ops/facts/views.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/program.h"
@@ -112,10 +113,9 @@ Arg decompose_narrow_copy(DecomposeCall& call) {
 std::vector<Node*> grad_narrow_copy(GradCall& call) {
   Builder& b = call.build;
   const SymExpr start = narrow_start(call);
-  std::vector<Node*> slots(call.args.size(), nullptr);
-  slots[0] = b.call("aten.slice_backward.default", {call.grads[0], b.sizes(call.tensor("self").sizes), call.arg("dim"),
-                                                    b.size(start), b.size(start + call.sym("length")), 1});
-  return slots;
+  return gradient_of_first(
+      call, b.call("aten.slice_backward.default", {call.grads[0], b.sizes(call.tensor("self").sizes), call.arg("dim"),
+                                                   b.size(start), b.size(start + call.sym("length")), 1}));
 }
 
 Arg chunk(DecomposeCall& call) {

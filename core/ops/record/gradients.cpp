@@ -2,6 +2,17 @@
 
 namespace partita {
 
+std::vector<Node*> gradient_of_first(const GradCall& call, Node* gradient) {
+  std::vector<Node*> out(call.args.size(), nullptr);
+  out[0] = gradient;
+  return out;
+}
+
+std::vector<Node*> gradients_of_items(GradCall& call, std::string_view list, std::vector<Node*> gradients) {
+  call.list_grads[call.schema.index_of(list)] = std::move(gradients);
+  return gradient_of_first(call, nullptr);
+}
+
 Node* tensor_node(const FakeCall& call, std::string_view name) {
   Node* node = call.arg(name).node();
   if (!node) fail(std::string(name) + " is not a tensor");

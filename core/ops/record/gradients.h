@@ -1,26 +1,12 @@
 #pragma once
 // What gradient functions share.
-#include "core/base/check.h"
 #include "core/ops/record/call.h"
 
 namespace partita {
 
-/// The gradients that a `gradient` function returns: a slot for each schema argument, null when there is none.
-class GradientSlots {
- public:
-  explicit GradientSlots(const GradCall& call) : schema_(call.schema), slots_(call.schema.args.size()) {}
-
-  Node*& operator[](std::string_view argument) {
-    int i = schema_.index_of(argument);
-    CHECK(i >= 0, std::string(argument));
-    return slots_[static_cast<std::size_t>(i)];
-  }
-  operator std::vector<Node*>() && { return std::move(slots_); }
-
- private:
-  const Schema& schema_;
-  std::vector<Node*> slots_;
-};
+// What a `gradient` function returns: of the first argument alone (null: it has none), and of the items of a list.
+std::vector<Node*> gradient_of_first(const GradCall& call, Node* gradient);
+std::vector<Node*> gradients_of_items(GradCall& call, std::string_view list, std::vector<Node*> gradients);
 
 /// The node of a tensor argument; fails when it is None.
 Node* tensor_node(const FakeCall& call, std::string_view name);
