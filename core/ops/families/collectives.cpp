@@ -164,12 +164,18 @@ std::string reduction(const EvalCall& c) {
   return name;
 }
 
+/// The exchange that a call starts.
 Collective collective(const EvalCall& c, Kind kind, std::vector<Tensor> inputs, std::vector<Tensor> outputs) {
   Collective out;
   out.kind = kind;
   out.group = group_of(c);
   if (c.schema.index_of("group_size") >= 0) out.group_size = c.integer("group_size");
   if (c.schema.index_of("reduce_op") >= 0) out.reduce_op = reduction(c);
+  if (kind == Kind::Broadcast) out.root = c.integer("src");
+  if (c.schema.index_of("input_split_sizes") >= 0) {
+    out.input_splits = c.integers("input_split_sizes");
+    out.output_splits = c.integers("output_split_sizes");
+  }
   out.inputs = std::move(inputs);
   out.outputs = std::move(outputs);
   out.node = c.context.node;
@@ -188,22 +194,14 @@ ValueList as_list(const std::vector<Tensor>& tensors) {
 
 template <Kind kind, Meta (*fake)(FakeCall&)>
 Value eval_one(EvalCall& c) {
-  Communicator& others = communicator(c);
-  Tensor out = allocate(c, fake);
-  Collective started = collective(c, kind, {c.tensor("input")}, {out});
-  if (kind == Kind::Broadcast) started.root = c.integer("src");
-  if (kind == Kind::AllToAll) {
-    started.input_splits = c.integers("input_split_sizes");
-    started.output_splits = c.integers("output_split_sizes");
-  }
-  others.start(std::move(started));
+  const Tensor out = allocate(c, fake);
+  communicator(c).start(collective(c, kind, {c.tensor("input")}, {out}));
   return out;
 }
 template <Kind kind, Meta (*fake)(FakeCall&)>
 Value eval_several(EvalCall& c) {
-  Communicator& others = communicator(c);
   const std::vector<Tensor> out = allocate_all(c, fake);
-  others.start(collective(c, kind, list_of_inputs(c), out));
+  communicator(c).start(collective(c, kind, list_of_inputs(c), out));
   return as_list(out);
 }
 
@@ -217,9 +215,7 @@ Value eval_in_place(EvalCall& c) {
   Communicator& others = communicator(c);
   const Tensor& self = c.tensor("input");
   check_written(c, self);
-  Collective started = collective(c, kind, {self}, {self});
-  if (kind == Kind::Broadcast) started.root = c.integer("src");
-  others.start(std::move(started));
+  others.start(collective(c, kind, {self}, {self}));
   return self;
 }
 Value eval_coalesced_in_place(EvalCall& c) {

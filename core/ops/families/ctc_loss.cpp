@@ -181,7 +181,7 @@ Arg decompose_ctc_loss(DecomposeCall& c) {
                                                   c.arg("blank"), c.arg("zero_infinity")});
   Node* loss = b.getitem(tuple, 0);
   if (c.boolean("zero_infinity")) loss = b.expression("where(eq(x, inf), 0.0, x)", {{"x", loss}}).node();
-  auto reduction = static_cast<Reduction>(c.integer("reduction"));
+  auto reduction = reduction_of(c);
   if (reduction == Reduction::Sum) return b.call("aten.sum.default", {loss});
   if (reduction == Reduction::None) return batched ? loss : b.call("aten.squeeze.dim", {loss, 0});
   std::vector<Arg> lengths;

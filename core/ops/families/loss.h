@@ -4,5 +4,8 @@
 namespace partita {
 
 enum class Reduction : std::int64_t { None = 0, Mean = 1, Sum = 2 };
+Reduction reduction_of(const auto& call) {
+  return static_cast<Reduction>(call.integer("reduction"));
+}
 
 }  // namespace partita

@@ -67,7 +67,7 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
     shape[class_dim] = b.size(c.tensor("weight").sizes[0]);
     names.emplace_back("shape", Arg::list(std::move(shape)));
   }
-  if (probabilities && static_cast<Reduction>(c.integer("reduction")) == Reduction::Mean)
+  if (probabilities && reduction_of(c) == Reduction::Mean)
     names.emplace_back("samples", b.size(classes.is(0) ? SymExpr(0) : sym_floordiv(self.numel(), classes)));
   return build_program(c, probabilities ? of_probabilities : smoothed, names);
 }

@@ -14,10 +14,6 @@ namespace {
 
 using namespace kernels;
 
-Reduction reduction_of(const auto& c) {
-  return static_cast<Reduction>(c.integer("reduction"));
-}
-
 /// The number of rows of scores, and of classes. A tensor [classes] is one row.
 struct Rows {
   SymExpr count, classes;

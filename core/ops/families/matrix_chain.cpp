@@ -74,12 +74,10 @@ Arg chain_matmul(DecomposeCall& c) {
   return multi_dot(c.build, std::move(matrices));
 }
 
-constexpr CompositeRow chain_rows[] = {{"aten.linalg_matmul.default", "matmul(self, other)"}};
-
 }  // namespace
 
 void register_matrix_chain(OpTable& t) {
-  add_composites(t, chain_rows);
+  t.add("aten.linalg_matmul.default", {.program = "matmul(self, other)"});
   t.add("aten.linalg_multi_dot.default", {.decompose = linalg_multi_dot});
   t.add("aten.chain_matmul.default", {.decompose = chain_matmul});
 }

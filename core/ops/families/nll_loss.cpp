@@ -24,7 +24,7 @@ struct Samples {
       : x(call.in("self")),
         target(call.in("target")),
         ignored(call.integer("ignore_index")),
-        reduction(static_cast<Reduction>(call.integer("reduction"))) {
+        reduction(reduction_of(call)) {
     const std::size_t dim = x.dim() == 1 ? 0 : 1;
     const std::span<const SymExpr> sizes(x.sizes);
     const SymExpr classes = sizes[dim];
@@ -128,14 +128,14 @@ void check_target(const FakeCall& c) {
 Meta fake_nll_loss_forward(FakeCall& c) {
   check_target(c);
   const TensorMeta& self = c.tensor("self");
-  bool none = static_cast<Reduction>(c.integer("reduction")) == Reduction::None;
+  bool none = reduction_of(c) == Reduction::None;
   return MetaTuple{{new_like(self, none ? c.tensor("target").sizes : SymList{}), new_like(self, {})}};
 }
 
 Meta fake_nll_loss_backward(FakeCall& c) {
   check_target(c);
   const TensorMeta &grad = c.tensor("grad_output"), &target = c.tensor("target");
-  const bool each = static_cast<Reduction>(c.integer("reduction")) == Reduction::None && target.dim() > 0;
+  const bool each = reduction_of(c) == Reduction::None && target.dim() > 0;
   if (!checked(c, sym_eq(grad.numel(), each ? target.numel() : SymExpr(1)), "nll_loss gradient"))
     fail("Expected a gradient for " + std::string(each ? "each target" : "one number") + ", but got " +
          grad.numel().str() + " elements");
@@ -173,7 +173,7 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
   x = b.call("aten.reshape.default", {x, b.sizes({n, self.sizes[1], empty ? 0 : 1, empty ? 0 : -1})});
   y = b.call("aten.reshape.default", {y, b.sizes({n, empty ? 0 : 1, empty ? 0 : -1})});
   Node* result = loss(forward_2d);
-  if (static_cast<Reduction>(c.integer("reduction")) != Reduction::None) return result;
+  if (reduction_of(c) != Reduction::None) return result;
   return b.call("aten.view.default", {result, b.sizes(output)});
 }
 

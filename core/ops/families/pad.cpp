@@ -1,8 +1,8 @@
 // Padding with a constant, by reflection or by replication, with gradients; and the composite pad.
 #include <algorithm>
 
+#include "core/ops/families/composites.h"
 #include "core/ops/families/lower_place.h"
-#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/lower_call.h"
@@ -189,8 +189,7 @@ Node* circular(DecomposeCall& c) {
   std::size_t rank = pad.size() / 2;
   if (self.dim() != rank + 2 && self.dim() != rank + 1) fail("Invalid padding size for circular padding");
   auto concrete_pad = c.integers("pad");
-  Node* out = b.call("aten.new_empty.default", {c.arg("self"), b.sizes(out_sizes)},
-                     {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
+  Node* out = b.call("aten.new_empty.default", {c.arg("self"), b.sizes(out_sizes)}, options_of(self));
   auto slice = [&](Node* x, std::size_t d, SymExpr from, SymExpr to) {
     if (from.is(0) && b.tensor(x).sizes[d] == to) return x;
     return b.call("aten.slice.Tensor", {x, static_cast<std::int64_t>(d), b.size(from), b.size(to)});

@@ -58,7 +58,7 @@ TensorMeta losses_of(FakeCall& c) {
 template <const char* like>
 Meta fake_loss(FakeCall& c) {
   const TensorMeta meta = losses_of<like>(c);
-  if (static_cast<Reduction>(c.integer("reduction")) == Reduction::None) return meta;
+  if (reduction_of(c) == Reduction::None) return meta;
   return new_like(meta, {});
 }
 
@@ -74,7 +74,7 @@ Meta fake_loss_backward(FakeCall& c) {
 void lower_mse_loss(loops::LowerCall& call) {
   const loops::Arithmetic make = loops::arithmetic(call, call.to.cast(call.in("self"), call.out().dtype));
   const loops::LoweredTensor losses = make.square(make.sub(call.in("self"), call.in("target")));
-  const auto reduction = static_cast<Reduction>(call.integer("reduction"));
+  const auto reduction = reduction_of(call);
   if (reduction == Reduction::None) return call.give(losses);
   const std::vector<bool> all(losses.dim(), true);
   call.give(reduction == Reduction::Mean ? make.mean(losses, all) : make.sum(losses, all));
@@ -83,7 +83,7 @@ void lower_mse_loss(loops::LowerCall& call) {
 void lower_mse_loss_backward(loops::LowerCall& call) {
   const loops::LoweredTensor self = call.in("self");
   const loops::Arithmetic make = loops::arithmetic(call, call.to.cast(self, call.out().dtype));
-  const bool mean = static_cast<Reduction>(call.integer("reduction")) == Reduction::Mean;
+  const bool mean = reduction_of(call) == Reduction::Mean;
   const SymExpr n = mean ? product(call.out_sizes()) : SymExpr(1);
   call.give(make({self, call.in("target"), call.in("grad_output")}, [=](loops::ScalarBuilder& b, auto v) {
     const DType t = b.dtype(v[0]);

@@ -1,6 +1,5 @@
 // Reductions over several dimensions besides sums and norms: renorm, hash_tensor.
 #include <algorithm>
-#include <bit>
 
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/kernels/outputs.h"
@@ -54,51 +53,22 @@ Meta fake_hash(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   if (c.integer("mode") != 0) fail("Unknown hash_tensor mode: " + std::to_string(c.integer("mode")));
   if (is_complex(self.dtype)) fail("\"xor_sum_cpu\" not implemented for '" + std::string(torch_name(self.dtype)) + "'");
-  Sizes dims = c.integers("dim");
-  if (dims.empty() && self.numel().is(0))
+  if (c.integers("dim").empty() && self.numel().is(0))
     fail(
         "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
-        "the "
-        "'dim' argument.");
-  std::vector<bool> reduced(self.dim(), dims.empty());
-  for (std::int64_t d : dims)
-    if (self.dim() > 0) reduced[wrap_dim(d, self.dim())] = true;
-  SymList sizes;
-  for (std::size_t d = 0; d < self.dim(); ++d) {
-    if (!reduced[d])
-      sizes.push_back(self.sizes[d]);
-    else if (c.boolean("keepdim"))
-      sizes.push_back(1);
-  }
-  TensorMeta out = new_like(self, sizes);
-  out.dtype = DType::UInt64;
-  return out;
+        "the 'dim' argument.");
+  return reduced_meta(c, DType::UInt64);
 }
 
 /// The exclusive or of the elements' bits. Floating elements are first converted to double, integers to int64.
 Value eval_hash(EvalCall& c) {
-  Tensor out = allocate(c, fake_hash);
   const Tensor& self = c.tensor("self");
-  bool floating = is_floating(self.dtype);
-  Tensor x = load(self, floating ? DType::Float64 : DType::Int64);
-  Sizes dims = c.integers("dim");
-  // Strides of the result for the input's dimensions: 0 for those that are reduced.
-  Sizes strides(self.sizes.size(), 0);
-  std::int64_t step = 1;
-  for (std::size_t d = self.sizes.size(); d-- > 0;) {
-    bool reduced = dims.empty();
-    for (std::int64_t r : dims) reduced = reduced || wrap_dim(r, self.dim()) == d;
-    if (reduced) continue;
-    strides[d] = step;
-    step *= self.sizes[d];
-  }
-  std::fill_n(out.as<std::uint64_t>(), out.numel(), 0);
-  for (std::int64_t i : steps(x.numel())) {
-    std::int64_t rest = i, to = 0;
-    for (std::size_t d = self.sizes.size(); d-- > 0; rest /= self.sizes[d]) to += rest % self.sizes[d] * strides[d];
-    out.as<std::uint64_t>()[to] ^= floating ? std::bit_cast<std::uint64_t>(x.as<double>()[i])
-                                            : static_cast<std::uint64_t>(x.as<std::int64_t>()[i]);
-  }
+  const Tensor x = load(self, is_floating(self.dtype) ? DType::Float64 : DType::Int64);
+  const Tensor out = result_of(c, DType::UInt64);
+  for_each_line(x, reduced_dims(c, x.sizes.size()), [&](std::int64_t i, const Line& line) {
+    std::uint64_t& bits = out.as<std::uint64_t>()[i] = 0;
+    line.each([&](std::int64_t at) { bits ^= x.as<std::uint64_t>()[at]; });
+  });
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/lower_reduce.h"
+#include "core/ops/families/reduce_parts.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"
@@ -159,30 +160,9 @@ Meta fake_safe_softmax(FakeCall& c) {
   return meta;
 }
 
-/// A flag for each dimension that is reduced; all of them when none is named.
-std::vector<bool> reduced(const Sizes& dims, std::size_t rank) {
-  std::vector<bool> flags(rank, dims.empty());
-  for (auto d : dims) {
-    std::int64_t i = wrap_dim(d, rank);
-    if (rank > 0) flags[static_cast<std::size_t>(i)] = true;
-  }
-  return flags;
-}
-
 Meta fake_logsumexp(FakeCall& c) {
-  const TensorMeta& self = c.tensor("self");
-  std::vector<bool> flags = reduced(c.integers("dim"), self.dim());
-  bool keepdim = c.boolean("keepdim");
-  SymList sizes;
-  for (std::size_t i = 0; i < self.dim(); ++i) {
-    if (!flags[i])
-      sizes.push_back(self.sizes[i]);
-    else if (keepdim)
-      sizes.push_back(1);
-  }
-  TensorMeta meta = new_like(self, sizes);
-  if (!is_floating(meta.dtype) && !is_complex(meta.dtype)) meta.dtype = DType::Float32;
-  return meta;
+  const DType t = c.tensor("self").dtype;
+  return reduced_meta(c, is_floating(t) || is_complex(t) ? t : DType::Float32);
 }
 
 }  // namespace

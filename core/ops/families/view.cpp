@@ -9,9 +9,9 @@
 #include "core/base/memory.h"
 #include "core/ops/facts/view_strides.h"
 #include "core/ops/facts/views.h"
+#include "core/ops/families/composites.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
-#include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
@@ -430,13 +430,9 @@ std::vector<Node*> join_gradients(GradCall& call, std::string_view join) {
   const TensorMeta& self = call.tensor("self");
   std::vector<Arg> grads;
   for (std::size_t i = 0; i < call.grads.size(); ++i) {
-    if (call.grads[i]) {
-      grads.push_back(call.grads[i]);
-      continue;
-    }
-    const TensorMeta& piece = *call.node->meta.tuple()->items[i].tensor();
-    grads.push_back(call.build.call("aten.zeros.default", {call.build.sizes(piece.sizes)},
-                                    {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}}));
+    const SymList& sizes = call.node->meta.tuple()->items[i].tensor()->sizes;
+    grads.push_back(call.grads[i] ? call.grads[i]
+                                  : call.build.call("aten.zeros.default", {call.build.sizes(sizes)}, options_of(self)));
   }
   return gradient_of_first(call, call.build.call(join, {Arg::list(std::move(grads)), call.arg("dim")}));
 }
