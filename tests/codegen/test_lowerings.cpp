@@ -71,7 +71,8 @@ const Case cases[] = {
     {"gradients of adaptive and fractional maxima, and max_unpool", image,
      "p = $adaptive_max_pool2d(x, [3, 5])\nr = p[0]\ni = p[1]\ns = $adaptive_max_pool2d_backward(r, x, i)\n"
      "t = $max_unpool2d(r, i, [7, 8])\nu = $fractional_max_pool2d_backward(r, x, [2, 2], [3, 5], i)\n"
-     "return (s, t, u)", 1},
+     "return (s, t, u)",
+     1},
     {"adaptive_avg_pool3d", volume,
      "r = $_adaptive_avg_pool3d(x, [5, 3, 1])\ns = $_adaptive_avg_pool3d_backward(r, x)\nreturn (r, s)"},
     {"renorm", pair, "r = $renorm(x, 2.0, 0, 0.5)\nreturn (r,)"},
