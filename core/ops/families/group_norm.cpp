@@ -138,10 +138,16 @@ Meta fake_native_group_norm_backward(FakeCall& c) {
 Arg group_norm_gradients(const FormulaCall& f) {
   const SymExpr depth = sym_floordiv(f.sizes(9)[0], f.sizes(11)[0]), size = depth * f.sizes(10)[0];
   if (!size.is_int()) fail_unsupported("the gradient of group norm's statistics of symbolic size");
+  std::vector<std::pair<std::string, Arg>> names = {{"D", f.build.size(depth)},
+                                                    {"s", 1.0 / static_cast<double>(size.as_int())}};
+  for (const char* name : {"gout", "gmean", "grstd", "input", "saved_mean", "saved_rstd", "weight", "bias", "N", "C",
+                           "HxW", "group", "wanted"})
+    names.emplace_back(name, f.args[names.size() - 2]);
   return f(
-      "X = reshape(x3, [x8, x11, D, x10]); mean = reshape(x4, [x8, x11, 1, 1]); rstd = reshape(x5, [x8, x11, 1, 1]); "
-      "cube = rstd * rstd * rstd; gamma = None if x6 is None else reshape(x6, [1, x11, D, 1]); "
-      "dY = None if x0 is None else reshape(x0, [x8, x11, D, x10]); "
+      "X = reshape(input, [N, group, D, HxW]); mean = reshape(saved_mean, [N, group, 1, 1]); "
+      "rstd = reshape(saved_rstd, [N, group, 1, 1]); "
+      "cube = rstd * rstd * rstd; gamma = None if weight is None else reshape(weight, [1, group, D, 1]); "
+      "dY = None if gout is None else reshape(gout, [N, group, D, HxW]); "
       "ds = None if dY is None else unsqueeze(sum(dY * X, [3]), -1); "
       "db = None if dY is None else unsqueeze(sum(dY, [3]), -1); "
       "a = None if dY is None else rstd if gamma is None else rstd * gamma; "
@@ -149,17 +155,17 @@ Arg group_norm_gradients(const FormulaCall& f) {
       "c0 = None if dY is None else unsqueeze(sum(db if gamma is None else db * gamma, [2]), -2); "
       "b1 = None if dY is None else (c0 * mean - b0) * cube * s; "
       "c1 = None if dY is None else -b1 * mean - c0 * rstd * s; "
-      "out = None if dY is None or not x12[0] else a * dY + b1 * X + c1; "
-      "gw = None if not x12[1] else zeros_like(x6) if dY is None else reshape(sum((ds - db * mean) * rstd, [0]), "
-      "[x9]); "
-      "gb = None if not x12[2] else zeros_like(x7) if dY is None else reshape(sum(db, [0]), [x9]); "
-      "drstd = None if x2 is None or not x12[0] else reshape(x2, [x8, x11, 1, 1]); "
+      "out = None if dY is None or not wanted[0] else a * dY + b1 * X + c1; "
+      "gw = None if not wanted[1] else zeros_like(weight) if dY is None else "
+      "reshape(sum((ds - db * mean) * rstd, [0]), [C]); "
+      "gb = None if not wanted[2] else zeros_like(bias) if dY is None else reshape(sum(db, [0]), [C]); "
+      "drstd = None if grstd is None or not wanted[0] else reshape(grstd, [N, group, 1, 1]); "
       "dvar = None if drstd is None else cube * -0.5 * drstd; "
-      "dmean = None if x1 is None or not x12[0] else reshape(x1, [x8, x11, 1, 1]); "
+      "dmean = None if gmean is None or not wanted[0] else reshape(gmean, [N, group, 1, 1]); "
       "more = sum_of(None if dvar is None else var_backward(dvar, X, [2, 3], 0, True), "
       "None if dmean is None else mean_backward(dmean, X, [2, 3], True)); "
-      "(None if not x12[0] else reshape(sum_of(out, more), sizes(x3)), gw, gb)",
-      {{"D", f.build.size(depth)}, {"s", 1.0 / static_cast<double>(size.as_int())}});
+      "(None if not wanted[0] else reshape(sum_of(out, more), sizes(input)), gw, gb)",
+      std::move(names));
 }
 
 Arg decompose_group_norm(DecomposeCall& c) {
