@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/base/check.h"
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 
 namespace partita {
 namespace {

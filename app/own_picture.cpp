@@ -1,7 +1,7 @@
 #include "app/own_picture.h"
 
 #include "app/offscreen.h"
-#include "views/picture/export.h"
+#include "views/picture/picture_export.h"
 
 namespace partita {
 

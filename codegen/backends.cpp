@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "codegen/compiler.h"
-#include "codegen/cpu/machine.h"
-#include "codegen/cuda/machine.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cuda/cuda_machine.h"
 #include "codegen/torch/column.h"
 #include "core/base/check.h"
 #include "core/base/mapped.h"

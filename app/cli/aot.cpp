@@ -14,7 +14,7 @@
 #include "app/standard_streams.h"
 #include "app/tasks/config_values.h"
 #include "app/tasks/cuts.h"
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "app/tasks/symbols_json.h"
 #include "core/aot/metadata_json.h"

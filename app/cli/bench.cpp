@@ -10,7 +10,7 @@
 #include "app/config_options.h"
 #include "app/run_options.h"
 #include "app/tasks/config_values.h"
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/cuda/driver.h"
 #include "core/base/memory.h"

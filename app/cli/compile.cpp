@@ -6,7 +6,7 @@
 #include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_options.h"
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "codegen/library/library.h"
 #include "core/aot/graph_io.h"

@@ -1,5 +1,3 @@
-#include "core/aot/export.h"
-
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,8 +6,9 @@
 #include "app/cli/command.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "app/tasks/run_artefact.h"
+#include "core/aot/export_module.h"
 #include "core/aot/graph_io.h"
 #include "core/base/assign.h"
 #include "core/base/output.h"

@@ -34,7 +34,7 @@
 #include "views/profile/profile_controller.h"
 #include "views/run/run_controller.h"
 #include "views/window/event_log.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 namespace partita::cli {
 namespace {

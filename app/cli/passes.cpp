@@ -8,7 +8,7 @@
 #include "app/run_options.h"
 #include "app/tasks/checked_flow.h"
 #include "app/tasks/graph_changes.h"
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "app/tasks/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"

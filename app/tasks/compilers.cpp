@@ -23,7 +23,7 @@
 #include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
 #include "core/ir/verify.h"
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 
 namespace partita {
 namespace {

@@ -14,7 +14,7 @@
 #include "app/tasks/config_values.h"
 #include "codegen/backends.h"
 #include "codegen/compiled_graph.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_target.h"
 #include "core/aot/aot.h"
 #include "core/base/assign.h"
 #include "core/base/hash.h"

@@ -12,7 +12,7 @@
 #include "core/base/whereabouts.h"
 #include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
-#include "core/ops/facts/inductor_random.h"
+#include "core/ops/facts/seeded_numbers.h"
 #include "core/partition/joint_parts.h"
 #include "core/partition/partition.h"
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "core/ops/facts/family.h"
-#include "core/ops/facts/memory.h"
+#include "core/ops/facts/shared_memory.h"
 #include "core/partition/cost.h"
 
 namespace partita {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/tasks/profile.h"
+#include "app/tasks/joined_profile.h"
 #include "app/tasks/profile_match.h"
 #include "core/base/mapped.h"
 #include "core/base/number_text.h"

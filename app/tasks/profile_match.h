@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/tasks/profile.h"
+#include "app/tasks/joined_profile.h"
 
 namespace partita {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "app/tasks/profile.h"
+#include "app/tasks/joined_profile.h"
 #include "app/tasks/queries.h"
 #include "core/diff/diff.h"
 

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "core/aot/graph_io.h"
 #include "core/base/assign.h"
 #include "core/dtensor/enter.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "core/base/number_text.h"
 #include "core/ir/user_frame.h"
 #include "core/ranks/exchange.h"

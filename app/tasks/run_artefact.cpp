@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 #include "app/tasks/plant.h"
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"

@@ -14,7 +14,7 @@
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/emit_ops.h"
 #include "codegen/program/dependences.h"
-#include "codegen/program/index.h"
+#include "codegen/program/index_steps.h"
 
 namespace partita::codegen {
 

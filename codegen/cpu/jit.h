@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/kernel_shape.h"
-#include "codegen/cpu/target.h"
 #include "codegen/host/processor.h"
 #include "codegen/program/kernel_code.h"
 

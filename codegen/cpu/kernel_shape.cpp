@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/program/index.h"
+#include "codegen/program/index_steps.h"
 
 namespace partita::codegen {
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "core/base/text.h"
 
 namespace partita::codegen {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "codegen/cuda/matrix/matrix.h"
 #include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_forms.h"

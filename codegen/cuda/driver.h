@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "codegen/cuda/cuda_kernel.h"
 #include "codegen/program/kernel_code.h"
 #include "codegen/program/kernel_device.h"

@@ -8,7 +8,7 @@
 
 #include "codegen/cuda/cuda_kernel.h"
 #include "codegen/program/dependences.h"
-#include "codegen/program/index.h"
+#include "codegen/program/index_steps.h"
 
 namespace partita::codegen {
 

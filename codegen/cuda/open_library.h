@@ -11,7 +11,7 @@
 
 #include <dlfcn.h>
 
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "codegen/cuda/driver.h"
 #include "core/base/result.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/library/description.h"
 #include "codegen/library/library.h"
 #include "codegen/library/link_library.h"

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cpu/cpu_machine.h"
 #include "codegen/cpu/extern/routines.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/machine.h"
 #include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"
 #include "core/base/assign.h"

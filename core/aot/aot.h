@@ -8,7 +8,7 @@
 #include "core/aot/run_compiled.h"
 #include "core/aot/split_constants.h"
 #include "core/functionalize/functionalize.h"
-#include "core/load/program.h"
+#include "core/load/export_signature.h"
 #include "core/partition/partition.h"
 #include "core/tensor/value.h"
 

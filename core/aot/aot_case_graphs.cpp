@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/aot/expand_subclasses.h"
 #include "core/aot/metadata_json.h"
-#include "core/aot/subclass.h"
 #include "core/aot/wrapper.h"
 #include "core/compare/same_calls.h"
 

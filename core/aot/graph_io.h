@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/interp/symbols.h"
-#include "core/load/program.h"
+#include "core/load/export_signature.h"
 #include "core/load/safetensors.h"
 #include "core/load/session.h"
 #include "core/tensor/value.h"

@@ -9,7 +9,7 @@
 #include "core/interp/random_values.h"
 #include "core/load/file.h"
 #include "core/load/pickle.h"
-#include "core/ops/facts/inductor_random.h"
+#include "core/ops/facts/seeded_numbers.h"
 
 namespace partita {
 namespace {

@@ -18,7 +18,7 @@
 #include "core/dtensor/local.h"
 #include "core/functionalize/effect_tokens.h"
 #include "core/functionalize/functional_rng.h"
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
 #include "core/load/session.h"

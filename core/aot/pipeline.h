@@ -3,7 +3,7 @@
 // compiler runs post_grad_passes() on the graph that it gets, and compiles it; interpreters run the graph as it is.
 #include <memory>
 
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 
 namespace partita {
 

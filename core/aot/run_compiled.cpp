@@ -3,7 +3,7 @@
 #include "core/aot/wrapper.h"
 #include "core/base/raise.h"
 #include "core/fake/propagate.h"
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 #include "core/load/trace_writer.h"
 #include "core/tensor/generator.h"
 

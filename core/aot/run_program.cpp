@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/expand_subclasses.h"
 #include "core/aot/one_rank.h"
 #include "core/aot/program_parts.h"
-#include "core/aot/subclass.h"
 #include "core/aot/text_roles.h"
 #include "core/base/assign.h"
 #include "core/base/check.h"

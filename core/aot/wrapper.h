@@ -39,7 +39,7 @@ struct InputShapes {
   bool operator==(const InputShapes&) const = default;
 };
 
-/// Tensor subclasses are passed and returned as their inner tensors (core/aot/subclass.h).
+/// Tensor subclasses are passed and returned as their inner tensors (core/aot/expand_subclasses.h).
 struct SubclassWrapper {
   static constexpr std::string_view name = "AOTDispatchSubclassWrapper";
   struct Item {

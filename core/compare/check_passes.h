@@ -6,7 +6,7 @@
 
 #include "core/compare/compare.h"
 #include "core/load/session.h"
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 
 namespace partita {
 

@@ -11,7 +11,7 @@
 #include "core/base/raise.h"
 #include "core/functionalize/eager_tensors.h"
 #include "core/functionalize/regions.h"
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 #include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
 #include "core/ops/facts/control.h"

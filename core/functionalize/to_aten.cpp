@@ -17,7 +17,7 @@
 #include "core/ops/facts/requires_grad.h"
 #include "core/ops/functorch/functorch.h"
 #include "core/ops/python/python_ops.h"
-#include "core/ops/record/composite.h"
+#include "core/ops/record/composite_call.h"
 #include "core/ops/record/record.h"
 #include "core/ops/record/values.h"
 #include "core/ops/schema/in_place.h"

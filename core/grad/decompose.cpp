@@ -3,7 +3,7 @@
 #include "core/grad/joint.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/functorch/functorch_table.h"
-#include "core/ops/record/composite.h"
+#include "core/ops/record/composite_call.h"
 #include "core/ops/record/record.h"
 
 namespace partita {

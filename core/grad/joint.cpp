@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/base/raise.h"
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 #include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"

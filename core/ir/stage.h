@@ -3,8 +3,8 @@
 
 namespace partita {
 
-/// What holds for a graph, which verify(graph, stage) checks (core/functionalize/rules.h). Each keeps the rules of
-/// those before it.
+/// What holds for a graph, which verify(graph, stage) checks (core/functionalize/stage_rules.h). Each keeps the rules
+/// of those before it.
 enum class GraphRules : unsigned char {
   Structure,  ///< verify(graph)
   Aten,       ///< every call is of an ATen operator with a schema or of another library, or is getitem or arithmetic on

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/load/export_signature.h"
 #include "core/load/pickle.h"
-#include "core/load/program.h"
 #include "core/load/pt2_graph.h"
 #include "core/load/safetensors.h"
 #include "core/load/sources.h"

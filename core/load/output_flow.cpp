@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/text.h"
-#include "core/ops/facts/memory.h"
+#include "core/ops/facts/shared_memory.h"
 
 namespace partita {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/ir/graph.h"
-#include "core/load/program.h"
+#include "core/load/export_signature.h"
 #include "core/load/pt2_json.h"
 #include "core/load/zip.h"
 

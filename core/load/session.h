@@ -10,8 +10,8 @@
 #include "core/base/result.h"
 #include "core/ir/graph.h"
 #include "core/ir/stage.h"
+#include "core/load/export_signature.h"
 #include "core/load/file.h"
-#include "core/load/program.h"
 
 namespace partita {
 

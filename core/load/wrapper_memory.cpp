@@ -9,7 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/load/output_flow.h"
-#include "core/ops/facts/memory.h"
+#include "core/ops/facts/shared_memory.h"
 
 namespace partita {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/ir/graph.h"
 #include "core/minify/candidate.h"
-#include "core/minify/reduce.h"
+#include "core/minify/reduce_graph.h"
 #include "core/tensor/value.h"
 
 namespace partita::minify {

@@ -4,7 +4,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "core/minify/reduce.h"
+#include "core/minify/reduce_graph.h"
 
 namespace partita::minify {
 

@@ -4,7 +4,7 @@
 #include "core/aot/graph_io.h"
 #include "core/base/assign.h"
 #include "core/fake/propagate.h"
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 
 namespace partita::minify {
 

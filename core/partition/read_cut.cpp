@@ -10,7 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/ir/print.h"
-#include "core/ops/facts/memory.h"
+#include "core/ops/facts/shared_memory.h"
 #include "core/partition/cost.h"
 #include "core/partition/extract.h"
 #include "core/partition/joint_parts.h"

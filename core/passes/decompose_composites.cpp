@@ -7,7 +7,7 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
-#include "core/ops/record/composite.h"
+#include "core/ops/record/composite_call.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/schema.h"

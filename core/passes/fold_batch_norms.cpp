@@ -5,9 +5,9 @@
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/call.h"
 #include "core/ops/record/record.h"
-#include "core/passes/aliases.h"
 #include "core/passes/channel_affine.h"
 #include "core/passes/pass.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/ops/record/call.h"
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
-#include "core/passes/aliases.h"
 #include "core/passes/pass.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 namespace {

@@ -1,8 +1,8 @@
 // Removes assertions of which their record knows that they hold: about metas, which are known.
 #include "core/ops/record/record.h"
 #include "core/ops/schema/schema.h"
-#include "core/passes/aliases.h"
 #include "core/passes/pass.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 namespace {

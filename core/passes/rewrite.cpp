@@ -10,7 +10,7 @@
 #include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/record/record.h"
-#include "core/passes/aliases.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 

@@ -6,8 +6,8 @@
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/effects.h"
 #include "core/ops/record/record.h"
-#include "core/passes/aliases.h"
 #include "core/passes/pass.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/ops/facts/views.h"
 #include "core/ops/schema/schema.h"
-#include "core/passes/aliases.h"
 #include "core/passes/pass.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 namespace {

@@ -1,8 +1,8 @@
 // view needs strides that allow it; reshape copies when they do not. After this pass no pass looks for view, and the
 // layout of its argument may be chosen freely.
 #include "core/ops/record/record.h"
-#include "core/passes/aliases.h"
 #include "core/passes/pass.h"
+#include "core/passes/value_memory.h"
 
 namespace partita {
 

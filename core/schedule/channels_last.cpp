@@ -11,7 +11,7 @@
 #include "core/ops/record/layout.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/schema.h"
-#include "core/passes/aliases.h"
+#include "core/passes/value_memory.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {

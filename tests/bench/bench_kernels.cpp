@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/base/threads.h"
 

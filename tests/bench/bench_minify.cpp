@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/load/session.h"
-#include "core/minify/reduce.h"
+#include "core/minify/reduce_graph.h"
 #include "core/minify/start.h"
 
 using namespace partita;

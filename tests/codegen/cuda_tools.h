@@ -3,7 +3,7 @@
 #include <QtTest>
 #include <optional>
 
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "codegen/cuda/emulate.h"
 
 namespace partita::testing {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/ops/record/evaluate.h"
 #include "core/ops/schema/schema.h"

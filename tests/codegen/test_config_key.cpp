@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "codegen/backends.h"
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "codegen/cuda/cuda_kernel.h"
 #include "codegen/cuda/matrix/unit.h"
 #include "core/aot/aot.h"

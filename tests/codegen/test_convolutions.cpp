@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cpu/machine.h"
+#include "codegen/cpu/cpu_machine.h"
 #include "codegen/program/executable.h"
 #include "tests/codegen/one_call.h"
 

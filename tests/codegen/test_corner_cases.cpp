@@ -2,8 +2,8 @@
 // strided biases, roundings.
 #include <QtTest>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/compare/compare.h"
 #include "core/fake/propagate.h"

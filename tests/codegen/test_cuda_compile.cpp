@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "codegen/backends.h"
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 #include "core/store/code_store.h"
 #include "tests/support/fx.h"
 

@@ -4,9 +4,9 @@
 #include <dlfcn.h>
 
 #include "codegen/backends.h"
+#include "codegen/cuda/cuda_machine.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/library_calls.h"
-#include "codegen/cuda/machine.h"
 #include "codegen/program/executable.h"
 #include "codegen/program/executor.h"
 #include "codegen/program/program.h"

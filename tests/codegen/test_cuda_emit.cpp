@@ -4,7 +4,7 @@
 #include <set>
 
 #include "codegen/cuda/cuda_kernel.h"
-#include "codegen/cuda/machine.h"
+#include "codegen/cuda/cuda_machine.h"
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/execute_plan.h"

@@ -3,9 +3,9 @@
 #include <QtTest>
 
 #include "codegen/backends.h"
+#include "codegen/cuda/cuda_machine.h"
 #include "codegen/cuda/emulate.h"
 #include "codegen/cuda/emulate_run.h"
-#include "codegen/cuda/machine.h"
 #include "codegen/host/link.h"
 #include "core/schedule/make_plan.h"
 #include "tests/support/close.h"

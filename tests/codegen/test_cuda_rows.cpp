@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "codegen/cuda/compile.h"
-#include "codegen/cuda/machine.h"
+#include "codegen/cuda/compile_cuda.h"
+#include "codegen/cuda/cuda_machine.h"
 #include "codegen/program/executable.h"
 #include "tests/codegen/cuda_tools.h"
 #include "tests/codegen/one_call.h"

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "codegen/backends.h"
-#include "codegen/cuda/compile.h"
-#include "codegen/cuda/machine.h"
+#include "codegen/cuda/compile_cuda.h"
+#include "codegen/cuda/cuda_machine.h"
 #include "codegen/program/program.h"
 #include "core/aot/pipeline.h"
 #include "core/interp/interpreter.h"

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/extern/onednn.h"
 #include "codegen/cpu/jit.h"
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
 #include "codegen/program/executable.h"
 #include "core/ops/record/record.h"
 #include "tests/codegen/one_call.h"

@@ -2,8 +2,8 @@
 // out of range, views past their memory, integers divided by zero.
 #include <QtTest>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/make_plan.h"

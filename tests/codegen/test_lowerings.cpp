@@ -2,8 +2,8 @@
 // same, and no call is left but those that draw numbers.
 #include <QtTest>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/aot/pipeline.h"
 #include "core/compare/compare.h"

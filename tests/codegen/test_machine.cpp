@@ -2,8 +2,8 @@
 // stores that bypass the caches.
 #include <fmt/format.h>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "tests/codegen/one_call.h"
 #include "tests/schedule/plan_test.h"

@@ -1,6 +1,6 @@
 // Whole graphs of the corpus, compiled: outputs and mutated inputs must be the interpreter's.
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"

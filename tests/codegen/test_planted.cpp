@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/program/executable.h"
 #include "core/compare/per_node.h"
 #include "tests/schedule/plan_test.h"

@@ -1,8 +1,8 @@
 // Programs as bytes: what is read back runs as what was written, and damage is found.
 #include <QtTest>
 
-#include "codegen/cpu/machine.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_machine.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/host/elf_link.h"
 #include "codegen/program/executor.h"
 #include "core/aot/pipeline.h"

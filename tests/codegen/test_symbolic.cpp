@@ -3,7 +3,7 @@
 #include <list>
 
 #include "codegen/backends.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_target.h"
 #include "core/aot/aot.h"
 #include "core/aot/pipeline.h"
 #include "core/compare/compare.h"

@@ -2,7 +2,7 @@
 // tests/partition.
 #include <QtTest>
 
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 #include "tests/support/fx.h"
 
 using namespace partita;

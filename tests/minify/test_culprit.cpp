@@ -1,13 +1,13 @@
 // The test makes one pass or kernel of the compiler wrong, for a correct graph; the minifier must name it.
 #include <QtTest>
 
-#include "codegen/cpu/machine.h"
+#include "codegen/cpu/cpu_machine.h"
 #include "codegen/program/executable.h"
 #include "core/fake/propagate.h"
 #include "core/interp/random_values.h"
 #include "core/minify/culprit.h"
-#include "core/minify/reduce.h"
-#include "core/passes/pipeline.h"
+#include "core/minify/reduce_graph.h"
+#include "core/passes/run_passes.h"
 #include "core/schedule/make_plan.h"
 #include "tests/support/fx.h"
 

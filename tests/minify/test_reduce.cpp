@@ -10,7 +10,7 @@
 #include "core/ir/verify.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
-#include "core/minify/reduce.h"
+#include "core/minify/reduce_graph.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"
 #include "core/ops/record/record.h"

@@ -3,7 +3,7 @@
 
 #include "core/functionalize/to_aten.h"
 #include "core/interp/interpreter.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 

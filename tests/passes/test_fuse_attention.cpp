@@ -3,7 +3,7 @@
 
 #include "core/functionalize/functionalize.h"
 #include "core/interp/interpreter.h"
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 #include "tests/support/fx.h"
 
 using namespace partita;

@@ -1,6 +1,6 @@
 #include <QtTest>
 
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 #include "tests/support/fx.h"
 
 using namespace partita;

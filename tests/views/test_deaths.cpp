@@ -14,7 +14,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 using namespace partita;
 using namespace partita::views;

@@ -13,7 +13,7 @@
 #include "views/kernels/kernels_controller.h"
 #include "views/questions/curve_plot.h"
 #include "views/questions/questions_controller.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 using namespace partita;
 using namespace partita::views;

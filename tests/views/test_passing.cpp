@@ -9,7 +9,7 @@
 #include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/passes/passes_controller.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 using namespace partita;
 using namespace partita::views;

@@ -15,10 +15,10 @@
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
 #include "views/passes/passes_controller.h"
-#include "views/picture/export.h"
+#include "views/picture/picture_export.h"
 #include "views/run/run_controller.h"
 #include "views/saved/saved_controller.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 using namespace partita;
 using namespace partita::views;

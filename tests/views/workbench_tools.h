@@ -15,7 +15,7 @@
 #include "core/ops/record/record.h"
 #include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 namespace partita::tests {
 

@@ -10,7 +10,7 @@
 #include "core/compare/per_node.h"
 #include "core/compare/rounding.h"
 #include "core/fake/propagate.h"
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 #include "core/store/store.h"
 #include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"

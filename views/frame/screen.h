@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "views/frame/drawing.h"
-#include "views/frame/views.h"
+#include "views/frame/made_views.h"
 #include "views/session/selection.h"
 
 namespace partita::views {

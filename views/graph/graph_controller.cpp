@@ -19,7 +19,7 @@
 #include "views/frame/workbench.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
-#include "views/picture/export.h"
+#include "views/picture/picture_export.h"
 
 namespace partita::views {
 

@@ -4,7 +4,7 @@
 
 #include "core/aot/pipeline.h"
 #include "core/compare/check_passes.h"
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 #include "views/code/code_controller.h"
 #include "views/frame/workbench.h"
 #include "views/graph/graph_controller.h"

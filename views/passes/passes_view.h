@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 #include "views/listing/code_view.h"
 #include "views/passes/graph_diff.h"
 #include "views/picture/scene.h"

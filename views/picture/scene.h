@@ -2,8 +2,8 @@
 // A picture with its layout, indexed by rows for drawing and clicking. Immutable; made on a worker thread.
 #include <memory>
 
-#include "views/picture/layout.h"
-#include "views/picture/rows.h"
+#include "views/picture/card_rows.h"
+#include "views/picture/picture_layout.h"
 
 namespace partita::views {
 

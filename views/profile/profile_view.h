@@ -2,7 +2,7 @@
 
 #include <QWidget>
 
-#include "app/tasks/profile.h"
+#include "app/tasks/joined_profile.h"
 #include "views/look/elided_label.h"
 #include "views/profile/step_strip.h"
 #include "views/table/table_model.h"

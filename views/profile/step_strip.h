@@ -1,7 +1,7 @@
 #pragma once
 #include <QWidget>
 
-#include "app/tasks/profile.h"
+#include "app/tasks/joined_profile.h"
 
 namespace partita::views {
 

@@ -9,7 +9,7 @@
 
 #include "core/load/session.h"
 #include "core/partition/partition.h"
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 #include "views/listing/code_document.h"
 #include "views/picture/scene.h"
 

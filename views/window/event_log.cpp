@@ -18,7 +18,7 @@
 
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 namespace partita::views {
 namespace {

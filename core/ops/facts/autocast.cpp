@@ -13,7 +13,7 @@
 #include "core/ir/replace_uses.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/requires_grad.h"
-#include "core/ops/record/composite.h"
+#include "core/ops/record/composite_call.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/resolve_parts.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Operators that decompose before autograd in every case, by family.
 #include "core/ops/record/gradients.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/promote.h"
 
 namespace partita {

@@ -1,7 +1,7 @@
 // Losses by distance, angle and margin, composed of pointwise operators (native/Loss.cpp, native/Distance.cpp).
 #include "core/ops/families/loss.h"
 #include "core/ops/record/gradients.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 

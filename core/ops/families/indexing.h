@@ -1,5 +1,5 @@
 #pragma once
-#include "core/ops/kernels/indexing.h"
+#include "core/ops/kernels/true_positions.h"
 #include "core/ops/record/record.h"
 
 namespace partita {

@@ -1,13 +1,12 @@
 // Inductor's functional random numbers (torch/_inductor/inductor_prims.py). Seeds are drawn from the run's generator;
 // every number is a function of a seed and its row-major position, so a kernel can compute it where it is read. The
 // functions are those of inductor's C++ code (torch/csrc/inductor/cpp_prefix.h), which uses 32 bits of a seed.
-#include "core/ops/facts/inductor_random.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "core/ops/facts/seeded_numbers.h"
 #include "core/ops/kernels/distributions.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/lower_call.h"

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/indexing.h"
 #include "core/ops/kernels/broadcast.h"
-#include "core/ops/kernels/indexing.h"
+#include "core/ops/kernels/true_positions.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
 #include "core/ops/record/layout.h"

@@ -4,7 +4,7 @@
 #include "core/ops/families/body.h"
 #include "core/ops/record/gradients.h"
 #include "core/ops/record/guards.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/record.h"
 
 namespace partita {

@@ -2,7 +2,7 @@
 // (CompositeImplicitAutograd).
 #include "core/ops/families/body.h"
 #include "core/ops/record/layout.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 

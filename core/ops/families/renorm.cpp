@@ -5,7 +5,7 @@
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/record/formula_functions.h"
 #include "core/ops/record/layout.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/record/record.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/base/raise.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 
 namespace partita {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/ops/facts/alias.h"
 #include "core/ops/facts/control.h"
 #include "core/ops/facts/effects.h"
-#include "core/ops/record/composite.h"
+#include "core/ops/record/composite_call.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/functional_variant.h"
 

@@ -9,8 +9,8 @@
 
 #include "core/ir/replace_uses.h"
 #include "core/ops/facts/autocast.h"
-#include "core/ops/record/composite.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/composite_call.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/record.h"
 #include "core/ops/schema/resolve.h"
 #include "core/ops/schema/resolve_parts.h"

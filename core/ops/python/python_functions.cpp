@@ -7,7 +7,7 @@
 #include "core/base/check.h"
 #include "core/base/text.h"
 #include "core/ops/record/formula_functions.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/promote.h"
 #include "core/ops/schema/resolve_parts.h"
 

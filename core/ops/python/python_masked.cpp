@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/schema/resolve_parts.h"
 
 namespace partita {

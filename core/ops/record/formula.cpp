@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/record/gradients.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 
 namespace partita {
 

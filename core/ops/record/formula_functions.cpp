@@ -11,7 +11,7 @@
 #include "core/ops/facts/view_strides.h"
 #include "core/ops/record/formula.h"
 #include "core/ops/record/gradients.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/promote.h"
 
 namespace partita {

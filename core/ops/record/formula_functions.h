@@ -20,7 +20,7 @@ struct FormulaCall {
   bool flag(std::size_t i) const;  ///< false when it is not there
   /// For conditions on sizes; it has no arguments.
   FakeCall guards() const;
-  /// Evaluates a program (core/ops/record/program.h) over x0, x1, ... = args.
+  /// Evaluates a program (core/ops/record/operator_program.h) over x0, x1, ... = args.
   Arg operator()(std::string_view expression) const;
   Arg operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const;
 };

@@ -1,6 +1,6 @@
 // Formula functions over matrices and batches of matrices.
 #include "core/ops/record/formula_functions.h"
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 #include "core/ops/record/record.h"
 
 namespace partita {

@@ -43,7 +43,7 @@ struct Pointwise {
 };
 
 /// The gradient of one differentiable argument, as in derivatives.yaml: {"self", "grad * result"}. The formula is a
-/// program (core/ops/record/program.h) over `grad` (or grads[i]), `result` (or result0, result1, ...) and the
+/// program (core/ops/record/operator_program.h) over `grad` (or grads[i]), `result` (or result0, result1, ...) and the
 /// arguments' names. "zero" means constant zero, and a program's None no gradient. For several arguments, {"input,
 /// weight", ...}, it gives a tuple; output_mask holds which of them are wanted.
 struct Derivative {

@@ -1,4 +1,4 @@
-#include "core/ops/kernels/indexing.h"
+#include "core/ops/kernels/true_positions.h"
 
 namespace partita::kernels {
 

@@ -1,6 +1,6 @@
-// Joins rows (rows.cpp) and columns (columns.cpp), routes links along their lanes, and sets brackets beside the frames.
-// A picture that changed a little keeps its places, and new cards look for free ones.
-#include "views/picture/layout.h"
+// Joins rows (card_rows.cpp) and columns (card_columns.cpp), routes links along their lanes, and sets brackets beside
+// the frames. A picture that changed a little keeps its places, and new cards look for free ones.
+#include "views/picture/picture_layout.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <limits>
 #include <optional>
 
-#include "views/picture/columns.h"
-#include "views/picture/rows.h"
+#include "views/picture/card_columns.h"
+#include "views/picture/card_rows.h"
 
 namespace partita::views {
 namespace {

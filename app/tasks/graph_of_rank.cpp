@@ -1,4 +1,4 @@
-#include "app/tasks/one_rank.h"
+#include "app/tasks/graph_of_rank.h"
 
 #include <charconv>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "core/passes/aliases.h"
+#include "core/passes/value_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "codegen/program/index.h"
+#include "codegen/program/index_steps.h"
 
 #include <algorithm>
 #include <numeric>

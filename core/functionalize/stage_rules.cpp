@@ -1,4 +1,4 @@
-#include "core/functionalize/rules.h"
+#include "core/functionalize/stage_rules.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The one place where all views and all commands of the window meet.
-#include "views/window/session.h"
+#include "views/window/window_session.h"
 
 #include <QApplication>
 #include <QClipboard>

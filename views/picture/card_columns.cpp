@@ -1,6 +1,6 @@
 // Horizontal places of one side's cards. Sweeps over the rows order them by their neighbours and place each row by
 // least squares; then loose parts are gathered, and rows pulled toward the cut.
-#include "views/picture/columns.h"
+#include "views/picture/card_columns.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Runs passes and checks each one: its claim against the graph's hash, then the verifier, then the metas of the
 // outputs, up to guards and new names of unbacked sizes. passes_of() applies the configured order.
-#include "core/passes/pipeline.h"
+#include "core/passes/run_passes.h"
 
 #include <chrono>
 #include <map>

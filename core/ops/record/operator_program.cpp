@@ -1,4 +1,4 @@
-#include "core/ops/record/program.h"
+#include "core/ops/record/operator_program.h"
 
 #include <cctype>
 

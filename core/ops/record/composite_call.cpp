@@ -1,4 +1,4 @@
-#include "core/ops/record/composite.h"
+#include "core/ops/record/composite_call.h"
 
 #include <algorithm>
 

@@ -45,7 +45,7 @@ V complement(V x) {
 
 }  // namespace
 
-void register_compare(OpTable& t) {
+void register_comparison(OpTable& t) {
   t.default_family = Family::Pointwise;
   auto row = [&](std::string_view name, Pointwise::Function f, Promotion promotion) {
     t.add(name, {.pointwise = {f, promotion}, .autograd = {.not_differentiable = true}});

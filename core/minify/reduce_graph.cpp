@@ -1,4 +1,4 @@
-#include "core/minify/reduce.h"
+#include "core/minify/reduce_graph.h"
 
 #include "core/minify/search.h"
 

@@ -1,4 +1,4 @@
-#include "views/picture/export.h"
+#include "views/picture/picture_export.h"
 
 #include <QBuffer>
 #include <QImage>

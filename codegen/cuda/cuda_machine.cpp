@@ -1,6 +1,6 @@
 // The two machines for CUDA kernels: a GPU, and the CPU in its place. Both emit the same text and have matrix kernels
 // for calls; the GPU leaves calls to libraries first, the CPU evaluates those with too much work.
-#include "codegen/cuda/machine.h"
+#include "codegen/cuda/cuda_machine.h"
 
 #include <algorithm>
 #include <atomic>

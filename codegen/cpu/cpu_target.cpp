@@ -1,4 +1,4 @@
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/cpu_target.h"
 
 #include <algorithm>
 #include <fstream>

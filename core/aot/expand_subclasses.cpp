@@ -1,6 +1,6 @@
 // Rewrites a graph on tensor subclasses to one on their inner tensors: each input and call is copied once for each
 // inner tensor. Renames the keys of IO and OUT files both ways.
-#include "core/aot/subclass.h"
+#include "core/aot/expand_subclasses.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,6 +1,6 @@
 // aot_export_module and aot_export_joint_simple run the flow without passes and refuse what PyTorch refuses. The former
 // also lifts parameters, puts ones in the place of the loss's tangent, and makes the GraphSignature.
-#include "core/aot/export.h"
+#include "core/aot/export_module.h"
 
 #include <algorithm>
 #include <set>

@@ -9,7 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
-#include "core/load/program.h"
+#include "core/load/export_signature.h"
 #include "core/load/safetensors.h"
 
 namespace partita {

@@ -1,4 +1,4 @@
-#include "views/frame/views.h"
+#include "views/frame/made_views.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Finds NVRTC or nvcc in toolkits and Python environments, and compiles CUDA C++ to PTX and cubin, without contraction
 // of products and sums. The store keeps binaries by text, architecture and compiler.
-#include "codegen/cuda/compile.h"
+#include "codegen/cuda/compile_cuda.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Levels of the forward by its longest paths, levels of the backward by the forward values that it reads, then steps
 // within a level. Sources and trees with one reader stand just before that reader.
-#include "views/picture/rows.h"
+#include "views/picture/card_rows.h"
 
 #include <algorithm>
 #include <climits>

@@ -1,4 +1,4 @@
-#include "codegen/cpu/machine.h"
+#include "codegen/cpu/cpu_machine.h"
 
 #include <fmt/format.h>
 

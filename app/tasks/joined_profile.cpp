@@ -1,5 +1,5 @@
 // What a joined profile says: sums and medians over steps, times of nodes, and both as text and JSON.
-#include "app/tasks/profile.h"
+#include "app/tasks/joined_profile.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #pragma once
-#include "views/picture/layout.h"
-#include "views/picture/rows.h"
+#include "views/picture/card_rows.h"
+#include "views/picture/picture_layout.h"
 
 namespace partita::views {
 
