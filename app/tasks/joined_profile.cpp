@@ -15,7 +15,7 @@ namespace partita {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Kind = ProfiledCall::Kind;
+using CallKind = ProfiledCall::Kind;
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -64,7 +64,7 @@ std::string graph_text(const ProfiledLog& log, const ProfiledGraph& graph, StepR
                      "B/s", "op/s", "name");
   for (const ProfiledCall& call : graph.calls) {
     const StepTimes t = times_of(graph, call, steps);
-    const bool is_wrapper = call.kind == Kind::Wrapper;
+    const bool is_wrapper = call.kind == CallKind::Wrapper;
     out += fmt::format(
         "{:>6} {:>9} {:>9} {:>9} {:>7} {:>8} {:>8}  {}\n", is_wrapper ? "" : fmt::format("{:g}", t.calls),
         seconds_text(t.median), seconds_text(t.least), seconds_text(t.most),
@@ -78,7 +78,7 @@ std::string graph_text(const ProfiledLog& log, const ProfiledGraph& graph, StepR
     };
     list("of ", call.nodes);
     if (call.nodes.empty()) list("of the program's ", call.sources);
-    if (call.kind == Kind::Other) out += "         its code is not that of the log\n";
+    if (call.kind == CallKind::Other) out += "         its code is not that of the log\n";
     if (call.match == ProfiledCall::Match::Place) out += "         several operators between two other calls\n";
   }
   return out;
@@ -92,7 +92,7 @@ Json call_json(const ProfiledGraph& graph, const ProfiledCall& call, StepRange s
   const StepTimes t = times_of(graph, call, steps);
   Json out = {{"name", call.name},       {"kind", name(call.kind)}, {"match", name(call.match)}, {"nodes", call.nodes},
               {"sources", call.sources}, {"calls", t.calls},        {"seconds", times_json(t)}};
-  if (whole > 0 && !(call.kind == Kind::Wrapper && on_device)) out["share"] = t.sum / whole;
+  if (whole > 0 && !(call.kind == CallKind::Wrapper && on_device)) out["share"] = t.sum / whole;
   Json each = Json::array();
   for (std::size_t s = steps.from; s < steps.to; ++s)
     each.push_back(graph.runs[s] > 0 ? Json(call.seconds[s]) : Json());
@@ -142,7 +142,7 @@ ProfileSum sum_of(const ProfiledLog& log, StepRange steps) {
     sum.total += times_of(graph, steps).sum;
     for (const ProfiledCall& call : graph.calls) {
       const double seconds = times_of(graph, call, steps).sum;
-      (call.kind == Kind::Wrapper ? sum.wrapper : call.on_nodes() ? sum.on_nodes : sum.named) += seconds;
+      (call.kind == CallKind::Wrapper ? sum.wrapper : call.on_nodes() ? sum.on_nodes : sum.named) += seconds;
     }
   }
   sum.outside = 1e-9 * static_cast<double>(log.profile->device_outside);

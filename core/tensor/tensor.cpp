@@ -186,8 +186,7 @@ Tensor Tensor::view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offs
 namespace {
 
 /// Copies n elements that lie `to` and `from` apart; d and s are the places of the first.
-using CopyRow =
-    std::function<void(std::int64_t d, std::int64_t s, std::int64_t n, std::int64_t to, std::int64_t from)>;
+using CopyRow = std::function<void(std::int64_t d, std::int64_t s, std::int64_t n, std::int64_t to, std::int64_t from)>;
 
 /// Calls row for runs along the innermost dimension. No template: it would be compiled for each pair of dtypes.
 void for_each_row(const Tensor& dst, const Tensor& src, const CopyRow& row) {
