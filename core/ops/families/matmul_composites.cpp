@@ -208,7 +208,9 @@ void register_matmul_composites(OpTable& t) {
   t.add("aten.matmul.default", {.decompose = decompose_matmul});
   t.add("aten.linear.default", {.decompose = decompose_linear, .role = Role::Linear});
   for (const char* name : {"aten.outer.default", "aten.ger.default"})
-    t.add(name, {.program = "aten.mul.Tensor(aten.reshape.default(self, [size(self, 0), 1]), vec2)"});
+    t.add(name, {.program = "aten.mul.Tensor(aten.reshape.default(self, [size(self, 0), 1]), vec2) "
+                            "if dim(self) == 1 and dim(vec2) == 1 else "
+                            "refuse('outer: Expected 1-D arguments self and vec2')"});
   t.add("aten.inner.default", {.program = "aten.mul.Tensor(self, other) if dim(self) == 0 or dim(other) == 0 else "
                                           "tensordot(self, other, [dim(self) - 1], [dim(other) - 1])"});
   t.add("aten.tensordot.default", {.decompose = decompose_tensordot});

@@ -100,6 +100,7 @@ Arg sizes(const FormulaCall& f) {
 /// size(x, dim)
 Arg size(const FormulaCall& f) {
   const TensorMeta& t = f.tensor(0);
+  if (t.sizes.empty()) fail("Dimension specified as " + std::to_string(f.integer(1)) + " but tensor has no dimensions");
   return f.build.size(t.sizes[wrap_dim(f.integer(1), t.dim())]);
 }
 Arg dim_of(const FormulaCall& f) {
