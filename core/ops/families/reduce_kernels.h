@@ -28,6 +28,7 @@ std::vector<bool> reduced_dims(const auto& call, std::size_t rank) {
   return reduced;
 }
 
+/// The call's `keepdim` argument; false where the schema has none.
 bool keeps_dim(const auto& call) {
   return call.schema.index_of("keepdim") >= 0 && call.boolean("keepdim");
 }

@@ -34,6 +34,7 @@ inline TensorMeta reduced_meta(const FakeCall& call, DType dtype) {
   return TensorMeta::contiguous(dtype, reduced_sizes(self.sizes, reduced, keeps_dim(call)), self.device);
 }
 
+/// The call's `dtype` argument; nullopt where it is None or the schema has none.
 std::optional<DType> dtype_argument(const auto& call) {
   return call.schema.index_of("dtype") >= 0 ? call.dtype("dtype") : std::nullopt;
 }
@@ -76,6 +77,7 @@ inline DType real_dtype(DType self, std::optional<DType> asked) {
   return real_of(t);
 }
 
+/// The meta of a reduction whose result has the dtype that rule(self's dtype, `dtype` argument) gives.
 template <DType (*rule)(DType, std::optional<DType>)>
 Meta fake(FakeCall& call) {
   return reduced_meta(call, rule(call.tensor("self").dtype, dtype_argument(call)));

@@ -19,6 +19,7 @@ namespace lapack {
 /// Lets NaN through, as PyTorch does. LAPACKE would refuse it.
 inline const bool nans_pass = (LAPACKE_set_nancheck(0), true);
 
+/// The info that a routine returned: 0, or where it failed. Raises when an argument was wrong.
 inline int checked(lapack_int info, const char* routine) {
   if (info < 0) fail(std::string(routine) + " does not accept its argument " + std::to_string(-info));
   return static_cast<int>(info);

@@ -38,6 +38,7 @@ Value alias_of(EvalCall& values);
 /// A view, or a list of views, of base with the geometry of a meta.
 Value alias_by(const Meta& meta, const Tensor& base);
 
+/// Evaluates a view: the first argument's memory with the geometry that the fake gives.
 template <Meta (*fake)(FakeCall&)>
 Value alias_of(EvalCall& values) {
   CallOfValues metas(values);
