@@ -465,6 +465,28 @@ class TestUnfitCalls : public QObject {
     QVERIFY2(meta.error().message.find("Found dtype") != std::string::npos, meta.error().message.c_str());
   }
 
+  void vectors_of_a_cross_product_have_one_dtype() {
+    for (const char* op : {"aten.linalg_cross.default", "aten.cross.default"}) {
+      Graph graph("unfit");
+      Node* a = graph.placeholder("a", TensorMeta::contiguous(DType::Int8, {2, 3}));
+      Node* b = graph.placeholder("b", TensorMeta::contiguous(DType::BFloat16, {2, 3}));
+      const Result<Meta> meta = infer(Op::torch(op), {a, b}, {}, *graph.shapes);
+      QVERIFY(!meta);
+      QVERIFY2(meta.error().message.find("expected scalar type") != std::string::npos, meta.error().message.c_str());
+    }
+  }
+
+  void a_safe_softmax_is_of_floating_numbers() {
+    const std::pair<DType, Arg> calls[] = {
+        {DType::Int32, Arg()}, {DType::Bool, Arg()}, {DType::Complex64, Arg()}, {DType::Complex64, DType::Float32}};
+    for (const auto& [dtype, result] : calls) {
+      Graph graph("unfit");
+      Node* x = graph.placeholder("x", TensorMeta::contiguous(dtype, {2, 3}));
+      const Result<Meta> meta = infer(Op::torch("aten._safe_softmax.default"), {x, 1, result}, {}, *graph.shapes);
+      QVERIFY(!meta);
+    }
+  }
+
   void equations_have_one_dtype_data() {
     QTest::addColumn<QString>("op");
     for (const char* op : {"aten._linalg_solve_ex.default", "aten.linalg_lstsq.default", "aten.cholesky_solve.default",

@@ -158,6 +158,8 @@ Meta fake_cross(FakeCall& c) {
   if (a.dim() != b.dim()) fail("linalg.cross: inputs must have the same number of dimensions.");
   auto dim = wrap_dim(c.integer("dim"), a.dim());
   if (a.sizes.empty()) fail("linalg.cross: the inputs have no dimensions");
+  if (a.dtype != b.dtype)
+    fail("expected scalar type " + std::string(torch_name(a.dtype)) + " but found " + std::string(torch_name(b.dtype)));
   if (!a.sizes[dim].is(3) || !b.sizes[dim].is(3))
     fail("linalg.cross: inputs dimension " + std::to_string(dim) + " must have length 3.");
   SymList sizes[] = {a.sizes, b.sizes};

@@ -112,6 +112,11 @@ void lower_logsumexp(LowerCall& call) {
                       [](ScalarBuilder& b, auto v) { return b.Add(b.Log(v[0]), v[1]); }));
 }
 
+/// Fails for dtypes of results that PyTorch has no kernel for.
+void check_softmax(DType t) {
+  if (!is_floating(t)) fail("\"softmax_lastdim_kernel_impl\" not implemented for '" + std::string(torch_name(t)) + "'");
+}
+
 Meta fake_softmax(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   wrap_dim(c.integer("dim"), self.dim());
@@ -121,8 +126,7 @@ Meta fake_softmax(FakeCall& c) {
       fail("softmax: conversion is supported for Half type only, got " + std::string(torch_name(self.dtype)));
     meta.dtype = DType::Float32;
   }
-  if (!is_floating(meta.dtype))
-    fail("\"softmax_lastdim_kernel_impl\" not implemented for '" + std::string(torch_name(meta.dtype)) + "'");
+  check_softmax(meta.dtype);
   return meta;
 }
 
@@ -157,6 +161,8 @@ Meta fake_safe_softmax(FakeCall& c) {
   wrap_dim(c.integer("dim"), self.dim());
   TensorMeta meta = new_like(self, self.sizes);
   if (auto dtype = c.dtype("dtype")) meta.dtype = *dtype;
+  check_softmax(meta.dtype);
+  if (is_complex(self.dtype)) fail("isneginf does not support complex inputs.");
   return meta;
 }
 
