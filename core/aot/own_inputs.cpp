@@ -74,8 +74,8 @@ Result<TensorFile> own_inputs(const Artefact& artefact) {
   std::map<const Storage*, std::vector<std::size_t>> users;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string key = fmt::format("input.{}", i);
+    if (!values[i].get<Tensor>() && !values[i].get<std::int64_t>()) return TensorFile();  // None has no place in a file
     TRY(const auto t, tensor_or_number(values[i]));
-    if (!t) continue;  // a file has no place for None; what reads it says that it is missing
     io.tensors[key] = *t;
     users[t->storage.get()].push_back(i);
   }
